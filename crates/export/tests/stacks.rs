@@ -148,7 +148,7 @@ fn a_flame_graph_has_a_box_for_each_path() {
     assert_eq!(svg.matches("<g>").count(), 6);
     assert_eq!(svg.matches("<g>").count(), svg.matches("</g>").count());
     // Children lie within what is around them: 40 of 1200 pixels are 1560 / 39 ns.
-    assert!(svg.contains("width=\"1200.00\"") && svg.contains("width=\"46.15\""), "{svg}");
+    assert!(svg.contains("width=\"1200.0000\"") && svg.contains("width=\"46.1538\""), "{svg}");
     let empty = written(&common::build("0 1.1 * device device=1 handle=0xd name=\"a\""), options).0;
     assert!(empty.ends_with("</svg>\n"));
 }

@@ -106,7 +106,7 @@ impl Expr {
 
     /// Returns it with calls of tables as `choose`: `table(x)` is what the table has for the value of `x`, and
     /// `table(x, y)` is `y` where it has nothing. Tables are looked up by name.
-    pub(crate) fn with_tables(&self, table: &dyn Fn(&str) -> Option<Vec<(u64, u64)>>) -> Expr {
+    pub(crate) fn with_tables(&self, table: &dyn Fn(&str) -> Option<Numbers>) -> Expr {
         match self {
             Expr::Binary(a, op, b) => {
                 Expr::Binary(Box::new(a.with_tables(table)), *op, Box::new(b.with_tables(table)))
@@ -123,6 +123,9 @@ impl Expr {
         }
     }
 }
+
+/// Values, each with the number that a table has for it.
+pub(crate) type Numbers = Vec<(u64, u64)>;
 
 /// The built-in function that chooses by a value.
 pub(crate) const CHOOSE: &str = "choose";

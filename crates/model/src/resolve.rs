@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use crate::expr::Expr;
+use crate::expr::{Expr, Numbers};
 use crate::extracted::{self, Extracted, Kind, Type};
 use crate::resolved::{Command, Direction, Follow, Function, Model, Param, Success, Timing};
 use crate::role::is_role;
@@ -113,8 +113,15 @@ fn types(extracted: &Extracted, semantics: &Semantics, report: &mut impl FnMut(&
     }
 }
 
+/// Memory of a size in which no table of numbers is named any more.
+fn with_numbers(extracted: &Extracted, semantics: &Semantics, memory: &crate::Memory) -> crate::Memory {
+    let bytes = memory.bytes.as_ref();
+    let bytes = bytes.map(|bytes| bytes.with_tables(&|name| numbers(extracted, semantics, name)));
+    crate::Memory { bytes, ..memory.clone() }
+}
+
 /// What a table of numbers has for the values of enumerations.
-fn numbers(extracted: &Extracted, semantics: &Semantics, table: &str) -> Option<Vec<(u64, u64)>> {
+fn numbers(extracted: &Extracted, semantics: &Semantics, table: &str) -> Option<Numbers> {
     let value = |name: &str| {
         let mut all = extracted.enums.iter().flat_map(|group| &group.values);
         all.find(|(known, _)| known == name).and_then(|(_, value)| u64::try_from(*value).ok())
@@ -173,15 +180,10 @@ fn function(
     let made = made.chain(flags.iter().map(|flags| flags.param.as_str()));
     for name in memory.iter().flat_map(|m| m.names()).chain(moved).chain(made) {
         // Of a struct behind a parameter, a member.
-        let name = name.split_once('.').map_or(name, |(param, _)| param);
-        if !exists(name) {
+        if !exists(name.split_once('.').map_or(name, |(param, _)| param)) {
             report(&f.name, format!("its memory mentions `{name}`, not a parameter"));
         }
     }
-    let memory = memory.cloned().map(|memory| crate::Memory {
-        bytes: memory.bytes.map(|bytes| bytes.with_tables(&|name| numbers(extracted, semantics, name))),
-        ..memory
-    });
     for role in known.roles.iter().filter(|role| !is_role(role)) {
         report(&f.name, format!("no role `{role}` (see crates/model/src/role.rs)"));
     }
@@ -218,7 +220,7 @@ fn function(
         folds: known.folds,
         collective: known.collective.clone(),
         communicator: known.communicator.clone(),
-        memory,
+        memory: memory.map(|memory| with_numbers(extracted, semantics, memory)),
         transfer: transfer.cloned(),
         flags: flags.cloned(),
         replaced: semantics.in_table(&semantics.replaced, &f.name).cloned(),
@@ -512,5 +514,19 @@ mod tests {
         assert_eq!(split_ctype("const unsigned char **"), ("unsigned char", 2));
         assert_eq!(split_ctype("toy_uint"), ("toy_uint", 0));
         assert_eq!(split_ctype("void *const *"), ("void", 2));
+    }
+
+    #[test]
+    fn tables_of_numbers_become_choices() {
+        let known = |table: &str| {
+            format!(
+                "params.out = \"out value\"\n[numbers.size]\n{table}\n[memory]\ntoyGet = {{ bytes = \"size(n) * size(n, 3)\" }}"
+            )
+        };
+        assert_eq!(problems("", &known("NOBODY = 1")), "size: no value `NOBODY`");
+        let (extracted, semantics) = inputs("", &known("OK = 4"));
+        let model = resolve(&extracted, &semantics).unwrap();
+        let memory = model.functions[0].memory.as_ref().unwrap();
+        assert_eq!(memory.bytes.as_ref().unwrap().to_string(), "choose(n, 0, 4) * choose(n, 0, 4, 3)");
     }
 }

@@ -58,6 +58,8 @@ fn plain(aggregate: &Aggregate) -> Tally {
     let mut tally = aggregate.tally();
     tally.traces.clear();
     tally.duration_ns = 0;
+    // So are shares of it.
+    tally.utilization.clear();
     tally
 }
 

@@ -67,9 +67,8 @@ pub fn queue_label(trace: &Trace, queue: Option<&Queue>, called: Option<String>)
     };
     let same = |other: &&Queue| other.pid == known.pid && other.api == known.api;
     let (mut contexts, mut number) = (Vec::new(), 1);
-    let mut queues = trace.names().queues();
-    queues.sort_by_key(|queue| queue.id);
-    for other in queues.into_iter().filter(same).take_while(|other| other.id != known.id) {
+    // By number, in which they were made.
+    for other in trace.names().queues().into_iter().filter(same).take_while(|other| other.id != known.id) {
         if !contexts.contains(&other.context) {
             contexts.push(other.context);
         }
@@ -77,9 +76,12 @@ pub fn queue_label(trace: &Trace, queue: Option<&Queue>, called: Option<String>)
     }
     let context = contexts.iter().position(|context| *context == known.context).unwrap_or(contexts.len()) + 1;
     let word = queue_word(trace, &known.api);
-    let of = format!("{word} {number} of context {context}");
-    let name = called.map_or_else(|| of.clone(), |called| format!("{called:?}, {of}"));
-    format!("{name} ({:#x})", known.handle)
+    let called = called.map_or_else(String::new, |called| format!(" {called:?}"));
+    let priority = match known.priority {
+        0 => String::new(),
+        priority => format!(", priority {priority}"),
+    };
+    format!("{word} {number} of context {context}{called} ({:#x}){priority}", known.handle)
 }
 
 /// Returns what is to be said beside the handle of a default queue, which default queues of other contexts and

@@ -152,7 +152,9 @@ fn report_missing(tables: &Tally) {
 /// Returns the line that says what to look at next.
 fn next(step: &NextStep, trace: &Path) -> String {
     let why = step.reason.as_ref().map_or_else(String::new, |reason| format!("  ({reason})"));
-    format!("Next: hetrace {} {}{why}", step.command, trace.display())
+    // `./a` is `a`, as people write it.
+    let shown = trace.strip_prefix(".").ok().filter(|path| !path.as_os_str().is_empty()).unwrap_or(trace);
+    format!("Next: hetrace {} {}{why}", step.command, shown.display())
 }
 
 /// Shows the tables; `trace` is the one that they are of, if it is a single one.

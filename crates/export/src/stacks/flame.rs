@@ -19,6 +19,9 @@ const NARROWEST: f64 = 0.02;
 /// Width of a letter of 12 pixels, about.
 const LETTER: f64 = 7.3;
 
+/// Letters of the title, beside which search and zoom have their places.
+const TITLE: usize = 60;
+
 /// Search and zoom.
 const SCRIPT: &str = include_str!("flame.js");
 
@@ -38,19 +41,7 @@ pub(super) fn draw(paths: &Paths, title: &str, weight: Weight, out: &mut dyn Wri
         n => format!(" ({n} narrower than {NARROWEST} px are not drawn)"),
     };
     let mut svg = String::new();
-    let _ = writeln!(
-        svg,
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" \
-         width=\"{WIDTH}\" height=\"{height}\" font-family=\"monospace\" font-size=\"12\">\n\
-         <rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n\
-         <text x=\"6\" y=\"20\" font-size=\"14\">{}: {}{left_out}</text>\n\
-         <text id=\"about\" x=\"6\" y=\"40\"></text>\n\
-         <text id=\"reset\" x=\"900\" y=\"20\" fill=\"#06c\" style=\"cursor:pointer\"></text>\n\
-         <text id=\"search\" x=\"1000\" y=\"20\" fill=\"#06c\" style=\"cursor:pointer\"></text>\n\
-         <text id=\"found\" x=\"1060\" y=\"20\"></text>",
-        escaped(title),
-        amount(all, weight)
-    );
+    begin(&mut svg, height, &format!("{}: {}{left_out}", cut(title, TITLE), amount(all, weight)));
     // Where the next box of each depth begins: the first one inside where the one around does.
     let mut next = vec![0.0_f64; 2];
     for node in &order {
@@ -70,7 +61,7 @@ pub(super) fn draw(paths: &Paths, title: &str, weight: Weight, out: &mut dyn Wri
         let _ = write!(
             svg,
             "<g><title>{} ({}, {share:.2} %)</title>\
-             <rect x=\"{x:.2}\" y=\"{y:.1}\" width=\"{width:.2}\" height=\"{:.1}\" rx=\"1\" fill=\"{}\" \
+             <rect x=\"{x:.4}\" y=\"{y:.1}\" width=\"{width:.4}\" height=\"{:.1}\" rx=\"1\" fill=\"{}\" \
              stroke=\"#fff\" stroke-width=\".5\"/>",
             escaped(name),
             amount(total(*node), weight),
@@ -91,6 +82,21 @@ pub(super) fn draw(paths: &Paths, title: &str, weight: Weight, out: &mut dyn Wri
     let _ = write!(svg, "<script><![CDATA[\n{SCRIPT}]]></script>\n</svg>\n");
     out.write_all(svg.as_bytes())?;
     out.flush()
+}
+
+/// Writes what stands before the boxes; the script fills in what is empty.
+fn begin(svg: &mut String, height: f64, title: &str) {
+    let _ = writeln!(
+        svg,
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" \
+         width=\"{WIDTH}\" height=\"{height}\" font-family=\"monospace\" font-size=\"12\">\n\
+         <rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n\
+         <text x=\"6\" y=\"20\" font-size=\"14\">{title}</text>\n\
+         <text id=\"about\" x=\"6\" y=\"40\"></text>\n\
+         <text id=\"reset\" x=\"900\" y=\"20\" fill=\"#06c\" style=\"cursor:pointer\"></text>\n\
+         <text id=\"search\" x=\"1000\" y=\"20\" fill=\"#06c\" style=\"cursor:pointer\"></text>\n\
+         <text id=\"found\" x=\"1060\" y=\"20\"></text>"
+    );
 }
 
 /// Processes and threads are grey, devices green, calls of one API alike.
@@ -122,10 +128,14 @@ fn fit(name: &str, letters: usize) -> String {
         Some((_, bare)) if name.chars().count() > letters && !bare.starts_with(' ') => bare,
         _ => name,
     };
-    if name.chars().count() <= letters {
-        return escaped(name);
+    cut(name, letters)
+}
+
+fn cut(text: &str, letters: usize) -> String {
+    if text.chars().count() <= letters {
+        return escaped(text);
     }
-    let kept: String = name.chars().take(letters.saturating_sub(1)).collect();
+    let kept: String = text.chars().take(letters.saturating_sub(1)).collect();
     escaped(&kept) + "…"
 }
 

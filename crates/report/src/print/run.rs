@@ -29,7 +29,7 @@ use hetrace_trace::spans::{
 use hetrace_trace::text::{digits, duration};
 use hetrace_trace::trace::Fired;
 use hetrace_trace::trace::{FunctionId, Trace};
-use hetrace_trace::watch::Watch;
+use hetrace_trace::watch::{Stopped, Watch};
 
 /// Prints what of a trace is asked for; none if `watch` has stopped it, with
 /// whole lines.
@@ -62,12 +62,7 @@ pub fn print_both(
     let style = Style { colour: options.colour };
     let mut commands = Commands::new(style, options.full_names);
     let nested = match options.form {
-        Form::Tree => Nested::of(trace, watch, |at, command, first| {
-            let line = command_line(command, at.time.saturating_sub(first));
-            let mut text = String::new();
-            commands.write(&mut text, &shared, command, None);
-            (text, filter.is_of_all() || filter.has_command(command, &line))
-        }),
+        Form::Tree => nested_commands(trace, filter, watch, &shared, &mut commands),
         Form::Calls | Form::Events => Ok(Nested::default()),
     };
     let Ok(nested) = nested else { return Ok(None) };
@@ -105,26 +100,11 @@ pub fn print_both(
         beside: beside.map(Beside::new),
         fired: fired(trace),
     };
-    let walked = walk_as_recorded(trace, &mut printer);
-    let walked = match walked {
-        ControlFlow::Continue(summary) => printer.rest().map_continue(|()| {
-            let (damaged, packets) = printer.beside.as_ref().map_or((0, 0), Beside::missing);
-            let other = Summary { damaged, lost_packets: packets, ..Summary::default() };
-            let mut both = summary;
-            both.merge(other);
-            both
-        }),
-        stopped => stopped,
-    };
-    match walked {
-        ControlFlow::Continue(summary) => match printer.finish() {
-            ControlFlow::Break(Some(error)) => Err(error),
-            ControlFlow::Break(None) => Ok(None),
-            ControlFlow::Continue(()) => {
-                printer.out.flush()?;
-                Ok(Some(summary))
-            }
-        },
+    match printer.walk() {
+        ControlFlow::Continue(summary) => {
+            printer.out.flush()?;
+            Ok(Some(summary))
+        }
         ControlFlow::Break(Some(error)) => Err(error),
         // What is left would perhaps wait for a reader who does not come.
         ControlFlow::Break(None) => Ok(None),
@@ -192,6 +172,22 @@ fn fired(trace: &Trace) -> VecDeque<&Fired> {
     let mut fired: Vec<&Fired> = trace.manifest().flight.iter().flat_map(|flight| &flight.fired).collect();
     fired.sort_by_key(|fired| fired.time_ns);
     fired.into()
+}
+
+/// The commands of a trace by their calls, in words.
+fn nested_commands(
+    trace: &Trace,
+    filter: &Filter,
+    watch: Watch<'_>,
+    shared: &Shared,
+    commands: &mut Commands,
+) -> Result<Nested, Stopped> {
+    Nested::of(trace, watch, |at, command, first| {
+        let line = command_line(command, at.time.saturating_sub(first));
+        let mut text = String::new();
+        commands.write(&mut text, shared, command, None);
+        (text, filter.is_of_all() || filter.has_command(command, &line))
+    })
 }
 
 /// What a filter asks for of a command; it has several names.
@@ -336,6 +332,17 @@ impl<'t> Printer<'t, '_> {
         let written = self.out.write_all(self.ready.as_bytes());
         self.ready.clear();
         written.map_or_else(|error| ControlFlow::Break(Some(error)), ControlFlow::Continue)
+    }
+
+    /// Reads both traces, and makes lines of all that is in them.
+    fn walk(&mut self) -> ControlFlow<Option<io::Error>, Summary> {
+        let mut summary = walk_as_recorded(self.trace, self)?;
+        self.beside_until(None)?;
+        self.fired_until(None)?;
+        let (damaged, packets) = self.beside.as_ref().map_or((0, 0), Beside::missing);
+        summary.merge(Summary { damaged, lost_packets: packets, ..Summary::default() });
+        self.finish()?;
+        ControlFlow::Continue(summary)
     }
 
     /// Writes all that is left.

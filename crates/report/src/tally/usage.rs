@@ -146,7 +146,9 @@ impl Usage {
         }
         let mut rows: Vec<DeviceUseRow> = rows.into_iter().map(|(_, row)| row).collect();
         for row in &mut rows {
-            row.percent = if duration > 0 { row.busy_ns as f64 / duration as f64 * 100.0 } else { 0.0 };
+            let percent = if duration > 0 { row.busy_ns as f64 / duration as f64 * 100.0 } else { 0.0 };
+            // As many digits as come back from a file as they are.
+            row.percent = (percent * 1e6).round() / 1e6;
         }
         rows.sort_by(|a, b| b.busy_ns.cmp(&a.busy_ns).then_with(|| a.device.cmp(&b.device)));
         rows

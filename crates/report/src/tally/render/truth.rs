@@ -139,19 +139,23 @@ impl Renderer<'_> {
         lines
     }
 
+    /// What is left out where only a part is counted.
+    fn chosen_remarks(&self, lines: &mut Vec<String>) {
+        let t = self.tally;
+        let Some(chosen) = &t.chosen else { return };
+        let nothing = t.host.is_empty() && t.device.is_empty() && t.unfinished.is_empty();
+        if nothing && self.blocks > 0 {
+            lines.push(NOTHING_CHOSEN.to_owned());
+        }
+        lines.push(format!(
+            "Only a part is counted: {chosen}. Losses and layers' processes are of all; memory is not counted."
+        ));
+    }
+
     fn remarks(&self) -> Vec<String> {
         let t = self.tally;
         let mut lines = Vec::new();
-        if let Some(chosen) = &t.chosen {
-            let nothing = t.host.is_empty() && t.device.is_empty() && t.unfinished.is_empty();
-            if nothing && self.blocks > 0 {
-                lines.push(NOTHING_CHOSEN.to_owned());
-            }
-            lines.push(format!(
-                "Only a part is counted: {chosen}. Losses and layers' processes are of all; \
-                 memory is not counted."
-            ));
-        }
+        self.chosen_remarks(&mut lines);
         let only_commands = t.by.iter().filter(|by| !by.is_of_calls()).map(|by| by.name());
         let only_commands: Vec<&str> = only_commands.collect();
         if !only_commands.is_empty() {
