@@ -79,7 +79,13 @@ pub(super) enum Launched {
 
 impl Kernels {
     /// A launch begins.
-    pub fn entry(&self, passed: &mut Passed, facts: &Facts<'_>, lifetimes: &Lifetimes, knowledge: &Knowledge<'_>) {
+    pub fn entry(
+        &self,
+        passed: &mut Passed,
+        facts: &Facts<'_>,
+        lifetimes: &Lifetimes,
+        knowledge: &Knowledge<'_>,
+    ) {
         let (pid, call) = (passed.call.pid, passed.call);
         let Some(arguments) = passed.kernel.and_then(|kernel| self.by_handle.get(&(pid, kernel))) else {
             return;
@@ -97,14 +103,21 @@ impl Kernels {
             let Some(known) = lifetimes.object(pid, object) else { continue };
             let Some(dead) = known.dead else { continue };
             let kind = knowledge.kind(object.0).map_or("object", |kind| &kind.name);
-            let what = format!("{name} launches a kernel of which an argument is a {kind} that was released before");
+            let what =
+                format!("{name} launches a kernel of which an argument is a {kind} that was released before");
             let hit = Hit::new("use-after-release", format!("{name} argument"), what, ("use", call));
             passed.faults.push(hit.with(Some(("release", dead))).with(Some(("made", known.made))));
         }
     }
 
     /// A launch has succeeded.
-    pub fn launched(&mut self, passed: &Passed, lifetimes: &Lifetimes, all: bool, is_kernel: bool) -> Launched {
+    pub fn launched(
+        &mut self,
+        passed: &Passed,
+        lifetimes: &Lifetimes,
+        all: bool,
+        is_kernel: bool,
+    ) -> Launched {
         let Some(kernel) = passed.kernel else { return Launched::Unknown };
         let Some(arguments) = self.by_handle.get_mut(&(passed.call.pid, kernel)) else {
             return if is_kernel { Launched::Objects(Vec::new()) } else { Launched::Unknown };
@@ -186,6 +199,9 @@ impl Kernels {
 /// An argument has one type, and so one size.
 fn other_size(facts: &Facts<'_>, (index, bytes, call): (u64, usize, Ref), before: &Set) -> Hit {
     let name = &facts.function.name;
-    let what = format!("{name} sets argument {index} of a kernel to {bytes} bytes, and to {} bytes before", before.bytes);
+    let what = format!(
+        "{name} sets argument {index} of a kernel to {bytes} bytes, and to {} bytes before",
+        before.bytes
+    );
     Hit::new("argument-size", name, what, ("call", call)).with(Some(("before", before.call)))
 }

@@ -48,7 +48,8 @@ impl Contents {
     ) {
         let (pid, process) = (passed.call.pid, passed.by.process);
         if facts.transfers {
-            let object = |span: Option<super::span::Span>| span.and_then(|s| Some((s.object?, (s.start, s.end()))));
+            let object =
+                |span: Option<super::span::Span>| span.and_then(|s| Some((s.object?, (s.start, s.end()))));
             if let Some((object, range)) = object(passed.source) {
                 self.read(passed, facts, (object, range), lifetimes, findings);
             }
@@ -124,9 +125,15 @@ impl Contents {
         }
         let name = &facts.function.name;
         let what = match first < last {
-            true => format!("{name} reads bytes {from} to {to} of {:#x}: only bytes {first} to {last} of it were ever written", object.1),
+            true => format!(
+                "{name} reads bytes {from} to {to} of {:#x}: only bytes {first} to {last} of it were ever written",
+                object.1
+            ),
             false if facts.launch => {
-                format!("{name} launches a kernel that can only read {:#x}, which nothing has written", object.1)
+                format!(
+                    "{name} launches a kernel that can only read {:#x}, which nothing has written",
+                    object.1
+                )
             }
             false => format!("{name} reads {:#x}, which nothing has written", object.1),
         };

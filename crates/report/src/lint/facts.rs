@@ -200,10 +200,7 @@ fn kinds_of(model: &Model) -> Vec<Kind> {
                 && model.functions.iter().any(|w| waited(w) && w.has_role("sync")),
             context: model.context.as_deref() == Some(base),
             queue: queues.contains(&base),
-            memory: model
-                .functions
-                .iter()
-                .any(|c| c.memory.is_some() && c.creates.as_deref() == Some(base)),
+            memory: model.functions.iter().any(|c| c.memory.is_some() && c.creates.as_deref() == Some(base)),
         });
     }
     kinds
@@ -220,7 +217,18 @@ fn queue_of(f: &Function) -> Option<&str> {
 
 /// Roles of what enqueues of which it is known what their commands do and wait for.
 const COMMANDS: [&str; 13] = [
-    "alloc", "barrier", "collective", "copy", "fill", "free", "launch", "map", "marker", "migrate", "read", "unmap",
+    "alloc",
+    "barrier",
+    "collective",
+    "copy",
+    "fill",
+    "free",
+    "launch",
+    "map",
+    "marker",
+    "migrate",
+    "read",
+    "unmap",
     "write",
 ];
 
@@ -382,8 +390,8 @@ fn waits_of(f: &Function) -> Waits {
 
 /// The parameter with the address of bytes that a call reads.
 fn host(f: &Function) -> Option<u16> {
-    let mut bytes = params(f)
-        .filter(|(p, _)| p.direction == Direction::In && matches!(p.follow, Follow::Data { .. }));
+    let mut bytes =
+        params(f).filter(|(p, _)| p.direction == Direction::In && matches!(p.follow, Follow::Data { .. }));
     bytes.next().map(|(_, at)| at)
 }
 

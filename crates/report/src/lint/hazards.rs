@@ -146,14 +146,17 @@ impl Hazards {
                 out.all(*place).iter().for_each(|handle| self.kernels.made(passed.call.pid, *handle, of));
             }
         }
-        for (place, _) in facts.makes.iter().filter(|(_, kind)| knowledge.kind(*kind).is_some_and(|k| k.queue)) {
+        for (place, _) in
+            facts.makes.iter().filter(|(_, kind)| knowledge.kind(*kind).is_some_and(|k| k.queue))
+        {
             let unordered = facts.numbers.flags.map_or(0, |bits| bits.means.unordered) & passed.flags != 0;
             let queues = out.all(*place).iter();
             queues.for_each(|queue| self.waits.order.made(passed.by.process, *queue, unordered));
         }
         self.waits.exit(passed, facts, duration, (lifetimes, knowledge));
         for (kind, handle) in &passed.ended {
-            let Some(kind) = kind.filter(|kind| !lifetimes.is_alive(passed.call.pid, (*kind, *handle))) else {
+            let Some(kind) = kind.filter(|kind| !lifetimes.is_alive(passed.call.pid, (*kind, *handle)))
+            else {
                 continue;
             };
             self.races.forget(passed.by.process, (kind, *handle));
@@ -185,9 +188,8 @@ impl Hazards {
         let is_open = self.waits.order.is_open(passed.by.process);
         if facts.launch {
             let known = passed.kernel.zip(passed.handles.iter().find(|(_, _, h)| Some(*h) == passed.kernel));
-            let is_made = known.is_some_and(|(kernel, (_, kind, _))| {
-                lifetimes.is_alive(passed.call.pid, (*kind, kernel))
-            });
+            let is_made = known
+                .is_some_and(|(kernel, (_, kind, _))| lifetimes.is_alive(passed.call.pid, (*kind, kernel)));
             let launched = self.kernels.launched(passed, lifetimes, is_open, is_made);
             self.contents.launched(passed, facts, &launched, lifetimes, findings);
             if let Launched::Objects(objects) = &launched
@@ -235,7 +237,8 @@ impl Hazards {
         knowledge: &Knowledge<'_>,
         findings: &mut Findings,
     ) {
-        let bytes = |span: &Span| lifetimes.object(passed.call.pid, span.object?).and_then(|known| known.bytes);
+        let bytes =
+            |span: &Span| lifetimes.object(passed.call.pid, span.object?).and_then(|known| known.bytes);
         let mut uses: Vec<(Span, Does)> = Vec::new();
         if facts.transfers {
             uses.extend(passed.source.map(|span| (span, Does::Reads)));

@@ -99,6 +99,8 @@ struct Process {
     last: Id,
     /// All up to this one are over.
     done: Id,
+    /// Nothing is claimed of the order of these and what came after them.
+    fence: Id,
     /// Queues that were made, and those of them without an order.
     made: u32,
     unordered: u32,
@@ -233,6 +235,10 @@ impl Order {
             }
         };
         let id = process.last + 1;
+        if queue.default {
+            // It may wait for all other queues, and they for it.
+            process.fence = id;
+        }
         if barrier && queue.unordered {
             let mut all = behind.as_deref().cloned().unwrap_or_default();
             all.add_queue(position, id);
@@ -253,6 +259,12 @@ impl Order {
     /// A command whose effects are not followed is enqueued inside of another call.
     pub fn count(&mut self, process: usize, handle: u64) {
         self.enqueue(process, handle, std::iter::empty(), false);
+    }
+
+    /// What is enqueued so far may be ordered in ways that are not followed.
+    pub fn fence(&mut self, process: usize) {
+        let process = self.process(process);
+        process.fence = process.last;
     }
 
     /// Nothing is known of what later commands of a queue wait for.
@@ -290,7 +302,7 @@ impl Order {
             return true;
         }
         let knows_all = |command: &Command| command.behind.as_ref().is_some_and(|behind| behind.all);
-        if process.is_done(first) || knows_all(a) {
+        if first <= process.fence || process.is_done(first) || knows_all(a) {
             return true;
         }
         b.behind.as_ref().is_some_and(|behind| {
@@ -414,5 +426,11 @@ mod tests {
         let mut order = two(false);
         let (a, b) = (put(&mut order, 1, &[]), put(&mut order, 0, &[]));
         assert!(order.are_ordered(0, a, b));
+        let c = put(&mut order, 2, &[]);
+        assert!(order.are_ordered(0, a, c), "both are ordered with the default queue");
+        let d = put(&mut order, 1, &[]);
+        assert!(!order.are_ordered(0, c, d));
+        order.fence(0);
+        assert!(order.are_ordered(0, c, d) && !order.is_done(0, c));
     }
 }

@@ -14,9 +14,9 @@ use hetrace_trace::hash::QuickMap;
 use hetrace_trace::trace::FunctionId;
 
 /// What a thread can at most look at in a nanosecond, in bytes.
-const BANDWIDTH: u64 = 25;
+const BANDWIDTH: u64 = 100;
 /// Fewer bytes are not worth a word.
-const LEAST: u64 = 4096;
+const LEAST: u64 = 64 * 1024;
 /// How often, from which on it is worth a word.
 const ROUNDS: u64 = 5;
 /// Ranges that are remembered of a process.
@@ -67,13 +67,7 @@ impl Copy {
 
 impl Repeats {
     /// A call of the program itself has ended.
-    pub fn exit(
-        &mut self,
-        passed: &Passed,
-        facts: &Facts<'_>,
-        (end, failed): (u64, bool),
-        memory: &Memory,
-    ) {
+    pub fn exit(&mut self, passed: &Passed, facts: &Facts<'_>, (end, failed): (u64, bool), memory: &Memory) {
         let duration = end.saturating_sub(passed.call.start);
         if self.threads.len() <= passed.by.thread {
             self.threads.resize_with(passed.by.thread + 1, Thread::default);
@@ -152,7 +146,9 @@ impl Repeats {
         rows.sort_by_key(|(key, _)| **key);
         for ((pid, function), sum) in rows {
             let name = name(*function);
-            let what = format!("{name} reads into memory that the next read writes before its thread had the time to look at it");
+            let what = format!(
+                "{name} reads into memory that the next read writes before its thread had the time to look at it"
+            );
             let hit = Hit::new("unused-read", format!("{pid} {name}"), what, ("first", sum.first));
             findings.add(hit.times(sum.count).costs(sum.ns));
         }
@@ -168,10 +164,15 @@ impl Repeats {
         rows.sort_by_key(|(key, _)| **key);
         for ((pid, function), (sum, before)) in rows {
             let name = name(*function);
-            let what = format!("{name} sends the same memory to the same place again, which its thread had no time to change");
+            let what = format!(
+                "{name} sends the same memory to the same place again, which its thread had no time to change"
+            );
             let hit = Hit::new("same-bytes", format!("{pid} {name} again"), what, ("again", sum.first));
             let hit = hit.with(Some(("before", *before))).times(sum.count).costs(sum.ns);
-            findings.add(hit.graded(Severity::Hint, Some("a part may have changed, or another thread may have changed it")));
+            findings.add(hit.graded(
+                Severity::Hint,
+                Some("a part may have changed, or another thread may have changed it"),
+            ));
         }
     }
 }
