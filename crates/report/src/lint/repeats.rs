@@ -20,7 +20,7 @@ const LEAST: u64 = 64 * 1024;
 /// How often, from which on it is worth a word.
 const ROUNDS: u64 = 5;
 /// Ranges that are remembered of a process.
-const RANGES: usize = 1024;
+const RANGES: usize = 64;
 
 /// A copy, and when it was over.
 #[derive(Clone, Copy, Debug)]
@@ -101,6 +101,8 @@ impl Repeats {
         };
         match (memory.is_device(pid, &source), memory.is_device(pid, &target)) {
             (true, false) => {
+                // What is read into it changes what is sent from it.
+                self.sent.retain(|(of, _), sent| *of != by.process || !sent.source.meets(&target));
                 let before = thread.read.replace(copy);
                 let Some(before) = before.filter(|before| target.covers(&before.target)) else { return };
                 if before.was_left_alone(before.target.bytes, call.start, in_calls)
