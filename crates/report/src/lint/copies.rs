@@ -72,6 +72,7 @@ pub(super) struct Copies {
 
 impl Copies {
     /// A call begins.
+    #[inline]
     pub fn entry(&mut self, passed: &mut Passed, facts: &Facts<'_>, memory: &Memory) {
         if !facts.moves && !facts.transfers {
             return;
@@ -95,6 +96,7 @@ impl Copies {
     }
 
     /// A command of a device.
+    #[inline]
     pub fn command(&mut self, command: &Command<'_>, knowledge: &Knowledge<'_>, findings: &mut Findings) {
         let key = (command.pid, command.cause_tid, command.cause);
         let Some(moves) = self.moves.get(&key).copied() else { return };
@@ -135,9 +137,10 @@ impl Copies {
     }
 
     /// A call of the program itself has succeeded.
+    #[inline]
     pub fn exit(
         &mut self,
-        passed: &Passed,
+        passed: &mut Passed,
         facts: &Facts<'_>,
         duration: u64,
         memory: &Memory,
@@ -185,7 +188,7 @@ impl Copies {
     /// Only what is written into memory that the host cannot read counts.
     fn repeat(
         &mut self,
-        passed: &Passed,
+        passed: &mut Passed,
         facts: &Facts<'_>,
         duration: u64,
         memory: &Memory,
@@ -227,10 +230,9 @@ impl Copies {
                 "{name} writes the same {} bytes again before anything could have read them",
                 target.bytes
             );
-            findings.add(
-                Hit::new("same-bytes", name, what, ("again", passed.call))
-                    .with(Some(("before", before.call))),
-            );
+            let hit = Hit::new("same-bytes", name, what, ("again", passed.call));
+            findings.add(hit.with(Some(("before", before.call))).costs(duration));
+            passed.repeats = true;
         }
         if written.len() > REPEATS {
             written.clear();

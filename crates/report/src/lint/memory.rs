@@ -204,6 +204,7 @@ impl Memory {
     }
 
     /// A call that enqueues has succeeded; returns what it reads that nothing has written.
+    #[inline]
     pub fn enqueued(&mut self, passed: &Passed, facts: &Facts<'_>) -> Option<Hit> {
         let (pid, process) = (passed.call.pid, passed.by.process);
         if !facts.transfers || !passed.root {

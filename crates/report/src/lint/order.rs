@@ -92,6 +92,8 @@ struct Queue {
 struct Process {
     /// Positions by handle.
     by_handle: QuickMap<u64, u32>,
+    /// The last one that was asked for.
+    recent: (u64, u32),
     queues: Vec<Queue>,
     /// The last ones.
     commands: VecDeque<Command>,
@@ -123,7 +125,18 @@ pub(super) struct Order {
 }
 
 impl Process {
+    #[inline]
     fn queue(&mut self, handle: u64) -> u32 {
+        let (known, position) = self.recent;
+        if known == handle && (position as usize) < self.queues.len() {
+            return position;
+        }
+        let position = self.queue_at(handle);
+        self.recent = (handle, position);
+        position
+    }
+
+    fn queue_at(&mut self, handle: u64) -> u32 {
         if let Some(position) = self.by_handle.get(&handle) {
             return *position;
         }
@@ -189,6 +202,7 @@ impl Order {
     pub fn made(&mut self, process: usize, handle: u64, unordered: bool) {
         let process = self.process(process);
         process.by_handle.remove(&handle);
+        process.recent = (0, u32::MAX);
         let position = process.queue(handle) as usize;
         process.queues[position].unordered = unordered;
         process.made += 1;
@@ -217,24 +231,25 @@ impl Order {
         let position = process.queue(handle);
         let mut own: Option<Behind> = None;
         for after in after {
-            let own = own.get_or_insert_default();
             match after {
                 After::Command(id) if process.is_done(id) => {}
-                After::Command(id) => process.with(id, own),
-                After::Unknown => own.all = true,
+                After::Command(id) => process.with(id, own.get_or_insert_default()),
+                After::Unknown => own.get_or_insert_default().all = true,
             }
         }
-        let own = own.filter(|own| own.all || !own.queues.is_empty() || !own.single.is_empty());
         let Some(queue) = process.queues.get_mut(position as usize) else { return 0 };
-        let before = queue.behind.clone();
+        let id = process.last + 1;
         let mut behind = match own {
-            None => before,
+            None => queue.behind.clone(),
             Some(mut own) => {
-                before.iter().for_each(|before| own.add(before));
-                Some(Rc::new(own))
+                queue.behind.iter().for_each(|before| own.add(before));
+                let own = Some(Rc::new(own));
+                if !queue.unordered {
+                    queue.behind.clone_from(&own);
+                }
+                own
             }
         };
-        let id = process.last + 1;
         if queue.default {
             // It may wait for all other queues, and they for it.
             process.fence = id;
@@ -243,8 +258,6 @@ impl Order {
             let mut all = behind.as_deref().cloned().unwrap_or_default();
             all.add_queue(position, id);
             behind = Some(Rc::new(all));
-            queue.behind.clone_from(&behind);
-        } else if !queue.unordered {
             queue.behind.clone_from(&behind);
         }
         queue.last = id;

@@ -66,29 +66,33 @@ impl Copy {
 }
 
 impl Repeats {
-    /// A call of the program itself has ended.
-    pub fn exit(&mut self, passed: &Passed, facts: &Facts<'_>, (end, failed): (u64, bool), memory: &Memory) {
-        let duration = end.saturating_sub(passed.call.start);
-        if self.threads.len() <= passed.by.thread {
-            self.threads.resize_with(passed.by.thread + 1, Thread::default);
+    /// A call of the program itself has ended, after so long.
+    #[inline]
+    pub fn count(&mut self, thread: usize, duration: u64) {
+        if self.threads.len() <= thread {
+            self.threads.resize_with(thread + 1, Thread::default);
         }
-        let thread = &mut self.threads[passed.by.thread];
-        if !failed && facts.transfers {
-            self.copy(passed, (end, duration), memory);
-        } else if !failed
-            && facts.syncs
-            && let Some(read) = thread.read.as_mut().filter(|read| read.end.is_none())
-        {
-            (read.end, read.in_calls) = (Some(end), thread.in_calls + duration);
-        }
-        self.threads[passed.by.thread].in_calls += duration;
+        self.threads[thread].in_calls += duration;
     }
 
-    fn copy(&mut self, passed: &Passed, (end, duration): (u64, u64), memory: &Memory) {
+    /// It has succeeded, and copies or waits.
+    pub fn exit(&mut self, passed: &Passed, facts: &Facts<'_>, end: u64, memory: &Memory) {
+        if facts.transfers {
+            self.copy(passed, end, memory);
+        } else if let Some(thread) = self.threads.get_mut(passed.by.thread)
+            && let Some(read) = thread.read.as_mut().filter(|read| read.end.is_none())
+        {
+            (read.end, read.in_calls) = (Some(end), thread.in_calls);
+        }
+    }
+
+    fn copy(&mut self, passed: &Passed, end: u64, memory: &Memory) {
+        let duration = end.saturating_sub(passed.call.start);
         let (pid, call, by) = (passed.call.pid, passed.call, passed.by);
         let Some((source, target)) = passed.source.zip(passed.target) else { return };
         let thread = &mut self.threads[by.thread];
-        let in_calls = thread.in_calls;
+        // Without this one.
+        let in_calls = thread.in_calls.saturating_sub(duration);
         let is_over = passed.waits.then_some(end);
         let copy = Copy {
             source,
@@ -129,7 +133,8 @@ impl Repeats {
                 // The host may write again what it has sent when that is over, or has been taken.
                 let sent = Copy { end: Some(end), ..copy };
                 let Some(before) = self.sent.insert((by.process, target), sent) else { return };
-                if before.source == source
+                if !passed.repeats
+                    && before.source == source
                     && before.thread == by.thread
                     && before.was_left_alone(source.bytes, call.start, in_calls)
                 {

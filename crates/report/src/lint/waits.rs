@@ -71,6 +71,11 @@ fn events<'p>(
 }
 
 impl Waits {
+    /// Whether there are reads that nothing has waited for.
+    pub fn has_reads(&self) -> bool {
+        !self.reads.is_empty()
+    }
+
     /// A call begins.
     pub fn entry(
         &mut self,
@@ -128,6 +133,7 @@ impl Waits {
     }
 
     /// A call that enqueues has succeeded: its command has a number now.
+    #[inline]
     pub fn enqueued(
         &mut self,
         passed: &mut Passed,
@@ -142,10 +148,14 @@ impl Waits {
             return;
         }
         let records = facts.marks && facts.function.command.is_none();
-        let named = events(passed, knowledge).filter(|_| !records);
-        let after =
-            named.map(|event| lifetimes.command_of(pid, event).map_or(After::Unknown, After::Command));
-        let id = self.order.enqueue(process, queue, after, facts.barrier);
+        let id = if facts.names_events && !records {
+            let named = events(passed, knowledge);
+            let after =
+                named.map(|event| lifetimes.command_of(pid, event).map_or(After::Unknown, After::Command));
+            self.order.enqueue(process, queue, after, facts.barrier)
+        } else {
+            self.order.enqueue(process, queue, std::iter::empty(), facts.barrier)
+        };
         passed.command = id;
         if records {
             // An event that is recorded stands for all that is before it in its queue.
@@ -154,6 +164,9 @@ impl Waits {
         }
         if facts.obscure_command {
             self.order.forget(process, queue);
+        }
+        if !facts.transfers && !facts.reads {
+            return;
         }
         let at_host = |span: &Span| span.object.is_none() && !memory.is_device(pid, span);
         let from_device = passed.source.is_some_and(|span| memory.is_device(pid, &span));
