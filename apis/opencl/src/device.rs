@@ -383,13 +383,13 @@ fn device_seen(device: P, name: &[u8; 256]) {
     }
     DESCRIBED.set(device as u64, number);
     let (mut units, mut clock_mhz, mut memory) = (0u32, 0u32, 0u64);
-    let places: [(u32, usize, *mut u8); 3] = [
-        (CL_DEVICE_MAX_COMPUTE_UNITS, size_of::<u32>(), (&raw mut units).cast()),
-        (CL_DEVICE_MAX_CLOCK_FREQUENCY, size_of::<u32>(), (&raw mut clock_mhz).cast()),
-        (CL_DEVICE_GLOBAL_MEM_SIZE, size_of::<u64>(), (&raw mut memory).cast()),
+    let places: [(u32, u64, *mut u8); 3] = [
+        (CL_DEVICE_MAX_COMPUTE_UNITS, 4, (&raw mut units).cast()),
+        (CL_DEVICE_MAX_CLOCK_FREQUENCY, 4, (&raw mut clock_mhz).cast()),
+        (CL_DEVICE_GLOBAL_MEM_SIZE, 8, (&raw mut memory).cast()),
     ];
     for (what, size, place) in places {
-        // SAFETY: room for the answer's type; what fails leaves the 0 there.
+        // SAFETY: room for so many bytes; what fails leaves the 0 there.
         unsafe { real::clGetDeviceInfo(device, what, size, place.cast(), null_mut()) };
     }
     let record = DeviceRecord {

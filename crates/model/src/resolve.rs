@@ -171,19 +171,7 @@ fn function(
     if whole {
         named_params(f, known, report);
     }
-    let memory = semantics.in_table(&semantics.memory, &f.name);
-    let transfer = semantics.in_table(&semantics.transfer, &f.name);
-    let current = semantics.in_table(&semantics.current, &f.name);
-    let moved = transfer.iter().flat_map(|t| t.names());
-    let flags = semantics.in_table(&semantics.flags, &f.name);
-    let made = current.iter().filter_map(|c| c.is.as_deref());
-    let made = made.chain(flags.iter().map(|flags| flags.param.as_str()));
-    for name in memory.iter().flat_map(|m| m.names()).chain(moved).chain(made) {
-        // Of a struct behind a parameter, a member.
-        if !exists(name.split_once('.').map_or(name, |(param, _)| param)) {
-            report(&f.name, format!("its memory mentions `{name}`, not a parameter"));
-        }
-    }
+    memory_params(semantics, f, report);
     for role in known.roles.iter().filter(|role| !is_role(role)) {
         report(&f.name, format!("no role `{role}` (see crates/model/src/role.rs)"));
     }
@@ -220,15 +208,33 @@ fn function(
         folds: known.folds,
         collective: known.collective.clone(),
         communicator: known.communicator.clone(),
-        memory: memory.map(|memory| with_numbers(extracted, semantics, memory)),
-        transfer: transfer.cloned(),
-        flags: flags.cloned(),
+        memory: semantics.in_table(&semantics.memory, &f.name).map(|memory| with_numbers(extracted, semantics, memory)),
+        transfer: semantics.in_table(&semantics.transfer, &f.name).cloned(),
+        flags: semantics.in_table(&semantics.flags, &f.name).cloned(),
         replaced: semantics.in_table(&semantics.replaced, &f.name).cloned(),
         resets: semantics.names(&f.name).any(|n| semantics.resets.iter().any(|r| r == n)),
-        current: current.cloned(),
+        current: semantics.in_table(&semantics.current, &f.name).cloned(),
         queue: bare_queue,
         own_queue: semantics.has_own_queue(&f.name),
         names: known.names,
+    }
+}
+
+/// What the tables of memory mention that is not a parameter.
+fn memory_params(semantics: &Semantics, f: &extracted::Function, report: &mut impl FnMut(&str, String)) {
+    let memory = semantics.in_table(&semantics.memory, &f.name);
+    let transfer = semantics.in_table(&semantics.transfer, &f.name);
+    let current = semantics.in_table(&semantics.current, &f.name);
+    let flags = semantics.in_table(&semantics.flags, &f.name);
+    let moved = transfer.iter().flat_map(|t| t.names());
+    let made = current.iter().filter_map(|c| c.is.as_deref());
+    let made = made.chain(flags.iter().map(|flags| flags.param.as_str()));
+    for name in memory.iter().flat_map(|m| m.names()).chain(moved).chain(made) {
+        // Of a struct behind a parameter, a member.
+        let param = name.split_once('.').map_or(name, |(param, _)| param);
+        if !f.params.iter().any(|p| p.name == param) {
+            report(&f.name, format!("its memory mentions `{name}`, not a parameter"));
+        }
     }
 }
 

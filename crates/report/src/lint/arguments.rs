@@ -4,7 +4,7 @@ use super::facts::{Facts, Knowledge};
 use super::findings::{Findings, Hit, Ref};
 use super::kinds::KindId;
 use super::lifetimes::Lifetimes;
-use super::passed::{Passed, Setting};
+use super::passed::{Launched, Passed, Setting, Used};
 use super::sum::Sum;
 use hetrace_trace::hash::QuickMap;
 use hetrace_trace::trace::FunctionId;
@@ -54,7 +54,8 @@ impl Arguments {
     }
 
     fn objects(&self) -> impl Iterator<Item = (KindId, u64)> {
-        self.first.iter().flatten().chain(self.others.values()).filter_map(|set| set.object)
+        let others = (!self.others.is_empty()).then(|| self.others.values()).into_iter().flatten();
+        self.first.iter().flatten().chain(others).filter_map(|set| set.object)
     }
 }
 
@@ -66,22 +67,25 @@ pub(super) struct Kernels {
     redundant: QuickMap<(i64, FunctionId), Sum>,
 }
 
-/// What is known of a launch's arguments.
-#[derive(Debug)]
-pub(super) enum Launched {
-    /// Nothing.
-    Unknown,
-    /// These memory objects.
-    Objects(Vec<(KindId, u64)>),
-    /// The same as when a launch of this kernel was looked at last, and no object came or went.
-    Same,
-}
-
 impl Kernels {
-    /// A launch begins.
-    pub fn entry(&self, passed: &mut Passed, facts: &Facts<'_>, lifetimes: &Lifetimes, knowledge: &Knowledge<'_>) {
+    /// A launch begins: what its kernel is passed, if that is to be looked at again or `all` are.
+    pub fn entry(
+        &mut self,
+        passed: &mut Passed,
+        facts: &Facts<'_>,
+        (lifetimes, all): (&Lifetimes, bool),
+        knowledge: &Knowledge<'_>,
+    ) {
         let (pid, call) = (passed.call.pid, passed.call);
-        let Some(arguments) = passed.kernel.and_then(|kernel| self.by_handle.get(&(pid, kernel))) else {
+        let Some(kernel) = passed.kernel else { return };
+        let Some(arguments) = self.by_handle.get_mut(&(pid, kernel)) else {
+            // A kernel of this trace without arguments, or one of which nothing is known.
+            let is_made = |(_, kind, handle): &(u16, KindId, u64)| {
+                *handle == kernel && lifetimes.is_alive(pid, (*kind, kernel))
+            };
+            if passed.handles.iter().any(is_made) {
+                passed.launched = Launched::Objects;
+            }
             return;
         };
         let name = &facts.function.name;
@@ -90,34 +94,23 @@ impl Kernels {
             let hit = Hit::new("ignored-error", format!("{name} argument"), what, ("failed", *failed));
             passed.faults.push(hit.with(Some(("then", call))));
         }
-        if arguments.seen == lifetimes.epoch {
+        if std::mem::replace(&mut arguments.seen, lifetimes.epoch) == lifetimes.epoch && !all {
+            passed.launched = Launched::Same;
             return;
         }
+        passed.launched = Launched::Objects;
         for object in arguments.objects() {
             let Some(known) = lifetimes.object(pid, object) else { continue };
-            let Some(dead) = known.dead else { continue };
+            let Some(dead) = known.dead else {
+                passed.used.push(Used { object, memory: known.memory, bytes: known.bytes });
+                continue;
+            };
             let kind = knowledge.kind(object.0).map_or("object", |kind| &kind.name);
-            let what = format!("{name} launches a kernel of which an argument is a {kind} that was released before");
+            let what =
+                format!("{name} launches a kernel of which an argument is a {kind} that was released before");
             let hit = Hit::new("use-after-release", format!("{name} argument"), what, ("use", call));
             passed.faults.push(hit.with(Some(("release", dead))).with(Some(("made", known.made))));
         }
-    }
-
-    /// A launch has succeeded.
-    pub fn launched(&mut self, passed: &Passed, lifetimes: &Lifetimes, all: bool, is_kernel: bool) -> Launched {
-        let Some(kernel) = passed.kernel else { return Launched::Unknown };
-        let Some(arguments) = self.by_handle.get_mut(&(passed.call.pid, kernel)) else {
-            return if is_kernel { Launched::Objects(Vec::new()) } else { Launched::Unknown };
-        };
-        if std::mem::replace(&mut arguments.seen, lifetimes.epoch) == lifetimes.epoch && !all {
-            return Launched::Same;
-        }
-        Launched::Objects(arguments.objects().collect())
-    }
-
-    /// The memory objects that are a kernel's arguments.
-    pub fn objects(&self, pid: i64, kernel: u64) -> impl Iterator<Item = (KindId, u64)> {
-        self.by_handle.get(&(pid, kernel)).into_iter().flat_map(Arguments::objects)
     }
 
     /// An object was made at this handle, from another of its type if it is a copy.
@@ -155,7 +148,10 @@ impl Kernels {
         }
         let before = arguments.set(index, Set { hash: passed.hash, call, bytes, object });
         let Some(before) = before.filter(|before| before.hash == passed.hash) else {
-            arguments.seen = 0;
+            // A number is of no interest to a launch.
+            if object.is_some() || before.is_some_and(|before| before.object.is_some()) {
+                arguments.seen = 0;
+            }
             if let Some(before) = before.filter(|b| b.bytes != bytes && b.bytes > 0 && bytes > 0) {
                 findings.add(other_size(facts, (index, bytes, call), &before));
             }
@@ -186,6 +182,9 @@ impl Kernels {
 /// An argument has one type, and so one size.
 fn other_size(facts: &Facts<'_>, (index, bytes, call): (u64, usize, Ref), before: &Set) -> Hit {
     let name = &facts.function.name;
-    let what = format!("{name} sets argument {index} of a kernel to {bytes} bytes, and to {} bytes before", before.bytes);
+    let what = format!(
+        "{name} sets argument {index} of a kernel to {bytes} bytes, and to {} bytes before",
+        before.bytes
+    );
     Hit::new("argument-size", name, what, ("call", call)).with(Some(("before", before.call)))
 }

@@ -122,7 +122,8 @@ impl Calls {
             if facts.makes.is_empty() {
                 continue;
             }
-            let (name, kind) = (&facts.function.name, knowledge.kind(*kind).map_or("object", |kind| &kind.name));
+            let (name, kind) =
+                (&facts.function.name, knowledge.kind(*kind).map_or("object", |kind| &kind.name));
             let what = format!("{name} uses a {kind} that could not be built");
             let hit = Hit::new("ignored-error", format!("{name} after build"), what, ("failed", failed));
             findings.add(hit.with(Some(("then", passed.call))));

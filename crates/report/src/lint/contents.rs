@@ -1,12 +1,11 @@
 //! What was ever written, and reads of what was not.
 
-use super::arguments::Launched;
 use super::facts::Facts;
 use super::findings::{Findings, Hit};
 use super::kinds::KindId;
 use super::lifetimes::Lifetimes;
 use super::objects::Memory;
-use super::passed::Passed;
+use super::passed::{Launched, Passed};
 
 /// What is known of the content of a process's objects.
 #[derive(Debug, Default)]
@@ -46,9 +45,10 @@ impl Contents {
         lifetimes: &mut Lifetimes,
         findings: &mut Findings,
     ) {
-        let (pid, process) = (passed.call.pid, passed.by.process);
+        let pid = passed.call.pid;
         if facts.transfers {
-            let object = |span: Option<super::span::Span>| span.and_then(|s| Some((s.object?, (s.start, s.end()))));
+            let object =
+                |span: Option<super::span::Span>| span.and_then(|s| Some((s.object?, (s.start, s.end()))));
             if let Some((object, range)) = object(passed.source) {
                 self.read(passed, facts, (object, range), lifetimes, findings);
             }
@@ -70,30 +70,26 @@ impl Contents {
                 object.memory.foreign |= !reads_map && !facts.unmaps;
             }
         }
-        if facts.records && facts.has_arguments {
-            self.give_up(process);
-        }
     }
 
     /// A launch has succeeded.
+    #[inline]
     pub fn launched(
         &mut self,
         passed: &Passed,
         facts: &Facts<'_>,
-        launched: &Launched,
         lifetimes: &mut Lifetimes,
         findings: &mut Findings,
     ) {
-        let objects = match launched {
-            Launched::Unknown if facts.has_arguments => return self.give_up(passed.by.process),
-            Launched::Objects(objects) => objects,
-            Launched::Unknown | Launched::Same => return,
-        };
-        for object in objects {
-            let Some(known) = lifetimes.alive(passed.call.pid, *object) else { continue };
-            if known.memory.only_read {
-                self.read(passed, facts, (*object, whole()), lifetimes, findings);
-            } else {
+        if passed.launched == Launched::Unknown {
+            self.unknown(passed, facts);
+        }
+        for used in &passed.used {
+            if used.memory.only_read {
+                self.read(passed, facts, (used.object, whole()), lifetimes, findings);
+            } else if used.memory.written != whole()
+                && let Some(known) = lifetimes.alive(passed.call.pid, used.object)
+            {
                 write(&mut known.memory, whole());
             }
         }
@@ -124,9 +120,15 @@ impl Contents {
         }
         let name = &facts.function.name;
         let what = match first < last {
-            true => format!("{name} reads bytes {from} to {to} of {:#x}: only bytes {first} to {last} of it were ever written", object.1),
+            true => format!(
+                "{name} reads bytes {from} to {to} of {:#x}: only bytes {first} to {last} of it were ever written",
+                object.1
+            ),
             false if facts.launch => {
-                format!("{name} launches a kernel that can only read {:#x}, which nothing has written", object.1)
+                format!(
+                    "{name} launches a kernel that can only read {:#x}, which nothing has written",
+                    object.1
+                )
             }
             false => format!("{name} reads {:#x}, which nothing has written", object.1),
         };

@@ -77,6 +77,10 @@ pub(super) struct Facts<'t> {
     pub exposes: bool,
     /// Its API sets arguments of kernels by calls.
     pub has_arguments: bool,
+    /// It enqueues, waits, asks, or has something called back.
+    pub orders: bool,
+    /// It may be passed events.
+    pub names_events: bool,
     /// Reads from a device, and nothing else.
     pub reads: bool,
     /// Values in place of a queue's handle that mean the default one, beside 0.
@@ -121,16 +125,23 @@ impl<'t> Knowledge<'t> {
         }
         let all = trace.functions().all().len();
         let ids = (0..u32::try_from(all).unwrap_or(0)).map(FunctionId);
+        let sets = |model: &Model| model.functions.iter().any(|f| f.has_role("set-arg"));
+        let setting: Vec<&Model> = trace.models().iter().filter(|model| sets(model)).collect();
         let facts = ids.map(|id| {
             let (model, function) = (trace.model_of(id)?, trace.described(id)?);
             let kind = |name: &str| by_name.get(&(model.api.as_str(), name.to_owned())).copied();
-            Some(facts_of(model, function, &kind, &kinds))
+            let mut facts = facts_of(model, function, &kind, &kinds);
+            facts.has_arguments = setting.iter().any(|other| std::ptr::eq(*other, model));
+            Some(facts)
         });
         let mut facts: Vec<Option<Facts<'t>>> = facts.collect();
         let built = facts.iter().flatten().filter(|facts| facts.builds);
         let built: Vec<KindId> = built.flat_map(|facts| &facts.handles).map(|(_, kind)| *kind).collect();
         for facts in facts.iter_mut().flatten() {
             facts.numbers.decide_hash(facts.builds, &facts.makes, &built);
+            let is_event =
+                |(_, kind): &(u16, KindId)| kinds.get(*kind as usize).is_some_and(|kind| kind.event);
+            facts.names_events = facts.handles.iter().any(is_event);
         }
         let apis = trace.functions().all().iter().map(|f| u16::try_from(f.api).unwrap_or(u16::MAX));
         Self { facts, apis: apis.collect(), kinds }
@@ -200,10 +211,7 @@ fn kinds_of(model: &Model) -> Vec<Kind> {
                 && model.functions.iter().any(|w| waited(w) && w.has_role("sync")),
             context: model.context.as_deref() == Some(base),
             queue: queues.contains(&base),
-            memory: model
-                .functions
-                .iter()
-                .any(|c| c.memory.is_some() && c.creates.as_deref() == Some(base)),
+            memory: model.functions.iter().any(|c| c.memory.is_some() && c.creates.as_deref() == Some(base)),
         });
     }
     kinds
@@ -220,7 +228,18 @@ fn queue_of(f: &Function) -> Option<&str> {
 
 /// Roles of what enqueues of which it is known what their commands do and wait for.
 const COMMANDS: [&str; 13] = [
-    "alloc", "barrier", "collective", "copy", "fill", "free", "launch", "map", "marker", "migrate", "read", "unmap",
+    "alloc",
+    "barrier",
+    "collective",
+    "copy",
+    "fill",
+    "free",
+    "launch",
+    "map",
+    "marker",
+    "migrate",
+    "read",
+    "unmap",
     "write",
 ];
 
@@ -265,7 +284,9 @@ fn facts_of<'t>(
         exposes: has("interop")
             || has("native")
             || !["query", "poll", "retain", "release", "set-arg", "enqueue"].iter().any(|role| has(role)),
-        has_arguments: model.functions.iter().any(|f| f.has_role("set-arg")),
+        has_arguments: false,
+        names_events: false,
+        orders: false,
         reads: has("read"),
         default_queues: &model.default_queues,
         host: host(f).filter(|_| !enqueues(f)),
@@ -282,6 +303,7 @@ fn facts_of<'t>(
         numbers: Reads::default(),
     };
     facts.numbers = Reads::new(f, &facts.handles, facts.queue);
+    facts.orders = facts.enqueues || facts.syncs || facts.asks || facts.may_wait || facts.callback;
     facts.returns = facts.allocation.is_some()
         || facts.builds
         || [&facts.makes, &facts.mentions].iter().any(|handed| !handed.is_empty())
@@ -382,8 +404,8 @@ fn waits_of(f: &Function) -> Waits {
 
 /// The parameter with the address of bytes that a call reads.
 fn host(f: &Function) -> Option<u16> {
-    let mut bytes = params(f)
-        .filter(|(p, _)| p.direction == Direction::In && matches!(p.follow, Follow::Data { .. }));
+    let mut bytes =
+        params(f).filter(|(p, _)| p.direction == Direction::In && matches!(p.follow, Follow::Data { .. }));
     bytes.next().map(|(_, at)| at)
 }
 

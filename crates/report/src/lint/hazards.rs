@@ -6,7 +6,7 @@
 //!  passed      what a call copies, maps, ends  ────┘
 //! ```
 
-use super::arguments::{Kernels, Launched};
+use super::arguments::Kernels;
 use super::contents::Contents;
 use super::facts::{Facts, Knowledge};
 use super::findings::Findings;
@@ -53,6 +53,7 @@ fn whole(object: (KindId, u64)) -> Span {
 
 impl Hazards {
     /// A call begins.
+    #[inline]
     pub fn entry(
         &mut self,
         passed: &mut Passed,
@@ -60,26 +61,23 @@ impl Hazards {
         lifetimes: &Lifetimes,
         knowledge: &Knowledge<'_>,
     ) {
-        self.waits.entry(passed, facts, (lifetimes, knowledge));
+        if facts.orders || self.waits.has_reads() {
+            self.waits.entry(passed, facts, (lifetimes, knowledge));
+        }
         if !passed.root || !facts.enqueues {
             return;
         }
         if facts.launch {
-            self.kernels.entry(passed, facts, lifetimes, knowledge);
+            let all = !self.maps.is_empty() || self.waits.order.is_open(passed.by.process);
+            self.kernels.entry(passed, facts, (lifetimes, all), knowledge);
         }
         if !self.maps.is_empty() {
-            self.mapped(passed, facts, lifetimes, knowledge);
+            self.mapped(passed, facts, knowledge);
         }
     }
 
     /// Commands that use what is mapped.
-    fn mapped(
-        &mut self,
-        passed: &mut Passed,
-        facts: &Facts<'_>,
-        lifetimes: &Lifetimes,
-        knowledge: &Knowledge<'_>,
-    ) {
+    fn mapped(&mut self, passed: &mut Passed, facts: &Facts<'_>, knowledge: &Knowledge<'_>) {
         let mut uses: Vec<((KindId, u64), Use)> = Vec::new();
         if facts.transfers {
             uses.extend(passed.source.and_then(|span| Some((span.object?, Use::Reads))));
@@ -87,16 +85,13 @@ impl Hazards {
         } else if facts.reads {
             uses.extend(objects(passed, knowledge).into_iter().map(|object| (object, Use::Reads)));
         }
-        if let Some(kernel) = passed.kernel {
-            for object in self.kernels.objects(passed.call.pid, kernel) {
-                let memory = lifetimes.object(passed.call.pid, object).map(|known| known.memory);
-                let how = match memory {
-                    Some(memory) if memory.only_read => Use::Reads,
-                    Some(memory) if memory.only_written => Use::Writes,
-                    _ => Use::MayWrite,
-                };
-                uses.push((object, how));
-            }
+        for used in &passed.used {
+            let how = match used.memory {
+                memory if memory.only_read => Use::Reads,
+                memory if memory.only_written => Use::Writes,
+                _ => Use::MayWrite,
+            };
+            uses.push((used.object, how));
         }
         let hits = uses.iter().filter_map(|(object, how)| self.maps.used(passed, facts, *object, *how));
         let hits: Vec<_> = hits.collect();
@@ -120,10 +115,14 @@ impl Hazards {
     ) {
         let duration = ended.at.saturating_sub(passed.call.start);
         if passed.root {
+            self.repeats.count(passed.by.thread, duration);
+            if !ended.failed && (facts.transfers || facts.syncs) {
+                self.repeats.exit(passed, facts, ended.at, memory);
+            }
             if passed.argument.is_some() {
                 self.kernels.set(passed, facts, (duration, ended.failed), lifetimes, findings);
+                return;
             }
-            self.repeats.exit(passed, facts, (ended.at, ended.failed), memory);
         }
         if ended.failed {
             return;
@@ -138,27 +137,44 @@ impl Hazards {
         if facts.records {
             self.contents.unknown(passed, facts);
         }
-        if passed.root {
+        if passed.root && (facts.maps || facts.unmaps) {
             self.maps.exit(passed, facts, out, knowledge);
-            let kernel = passed.handles.first().copied();
-            for (place, kind) in &facts.makes {
-                let of = kernel.filter(|(_, known, _)| known == kind).map(|(_, _, handle)| handle);
-                out.all(*place).iter().for_each(|handle| self.kernels.made(passed.call.pid, *handle, of));
-            }
         }
-        for (place, _) in facts.makes.iter().filter(|(_, kind)| knowledge.kind(*kind).is_some_and(|k| k.queue)) {
-            let unordered = facts.numbers.flags.map_or(0, |bits| bits.means.unordered) & passed.flags != 0;
-            let queues = out.all(*place).iter();
-            queues.for_each(|queue| self.waits.order.made(passed.by.process, *queue, unordered));
+        if !facts.makes.is_empty() {
+            self.made(passed, facts, out, knowledge);
         }
-        self.waits.exit(passed, facts, duration, (lifetimes, knowledge));
+        if facts.orders && (!facts.enqueues || passed.waits || facts.calls_back) {
+            self.waits.exit(passed, facts, duration, (lifetimes, knowledge));
+        }
         for (kind, handle) in &passed.ended {
-            let Some(kind) = kind.filter(|kind| !lifetimes.is_alive(passed.call.pid, (*kind, *handle))) else {
+            let Some(kind) = kind.filter(|kind| knowledge.kind(*kind).is_some_and(|kind| kind.memory)) else {
                 continue;
             };
+            if lifetimes.is_alive(passed.call.pid, (kind, *handle)) {
+                continue;
+            }
             self.races.forget(passed.by.process, (kind, *handle));
             if !self.maps.is_empty() {
                 self.maps.released(passed.call.pid, (kind, *handle), passed.call, knowledge, findings);
+            }
+        }
+    }
+
+    /// Kernels and queues that a call has made.
+    fn made(&mut self, passed: &Passed, facts: &Facts<'_>, out: &Values<'_>, knowledge: &Knowledge<'_>) {
+        for (place, kind) in &facts.makes {
+            let Some(about) = knowledge.kind(*kind).filter(|kind| !kind.event && !kind.memory) else {
+                continue;
+            };
+            if about.queue {
+                let unordered = facts.numbers.flags.map_or(0, |bits| bits.means.unordered);
+                let unordered = unordered & passed.flags != 0;
+                let queues = out.all(*place).iter();
+                queues.for_each(|queue| self.waits.order.made(passed.by.process, *queue, unordered));
+            } else if passed.root {
+                let first = passed.handles.first().filter(|(_, known, _)| known == kind);
+                let of = first.map(|(_, _, handle)| *handle);
+                out.all(*place).iter().for_each(|handle| self.kernels.made(passed.call.pid, *handle, of));
             }
         }
     }
@@ -184,16 +200,9 @@ impl Hazards {
         }
         let is_open = self.waits.order.is_open(passed.by.process);
         if facts.launch {
-            let known = passed.kernel.zip(passed.handles.iter().find(|(_, _, h)| Some(*h) == passed.kernel));
-            let is_made = known.is_some_and(|(kernel, (_, kind, _))| {
-                lifetimes.is_alive(passed.call.pid, (*kind, kernel))
-            });
-            let launched = self.kernels.launched(passed, lifetimes, is_open, is_made);
-            self.contents.launched(passed, facts, &launched, lifetimes, findings);
-            if let Launched::Objects(objects) = &launched
-                && is_open
-            {
-                self.race_of_launch(passed, facts, objects, lifetimes, knowledge, findings);
+            self.contents.launched(passed, facts, lifetimes, findings);
+            if is_open {
+                self.race_of_launch(passed, facts, knowledge, findings);
             }
             return;
         }
@@ -208,19 +217,16 @@ impl Hazards {
         &mut self,
         passed: &Passed,
         facts: &Facts<'_>,
-        objects: &[(KindId, u64)],
-        lifetimes: &Lifetimes,
         knowledge: &Knowledge<'_>,
         findings: &mut Findings,
     ) {
-        for object in objects {
-            let Some(known) = lifetimes.object(passed.call.pid, *object) else { continue };
-            let does = match known.memory {
+        for used in &passed.used {
+            let does = match used.memory {
                 memory if memory.only_read => Does::KernelReads,
                 memory if memory.only_written => Does::KernelWrites,
                 _ => Does::Either,
             };
-            let access = (whole(*object), does, known.bytes);
+            let access = (whole(used.object), does, used.bytes);
             let hit = self.races.uses(passed, facts, access, &self.waits.order, knowledge);
             hit.into_iter().for_each(|hit| findings.add(hit));
         }
@@ -235,7 +241,8 @@ impl Hazards {
         knowledge: &Knowledge<'_>,
         findings: &mut Findings,
     ) {
-        let bytes = |span: &Span| lifetimes.object(passed.call.pid, span.object?).and_then(|known| known.bytes);
+        let bytes =
+            |span: &Span| lifetimes.object(passed.call.pid, span.object?).and_then(|known| known.bytes);
         let mut uses: Vec<(Span, Does)> = Vec::new();
         if facts.transfers {
             uses.extend(passed.source.map(|span| (span, Does::Reads)));

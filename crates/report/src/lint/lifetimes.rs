@@ -97,15 +97,14 @@ impl Lifetimes {
         let Some(setting) = &mut passed.argument else { return };
         let Some(value) = setting.value.filter(|value| *value != 0) else { return };
         let holds = |kind: KindId| knowledge.kind(kind).filter(|kind| kind.memory);
-        let mut found = self.objects.at(pid, value).filter_map(|(id, object)| Some((id, object, holds(*id)?)));
+        let mut found =
+            self.objects.at(pid, value).filter_map(|(id, object)| Some((id, object, holds(*id)?)));
         let Some((id, object, kind)) = found.next() else { return };
         setting.object = Some((*id, value));
         if let Some(dead) = object.dead {
             let name = &facts.function.name;
-            let what = format!(
-                "{name} sets argument {} to a {} that was released before",
-                setting.index, kind.name
-            );
+            let what =
+                format!("{name} sets argument {} to a {} that was released before", setting.index, kind.name);
             let hit = Hit::new("use-after-release", format!("{name} argument"), what, ("use", call));
             let hit = hit.with(Some(("release", dead))).with(Some(("made", object.made)));
             passed.faults.push(hit);

@@ -97,10 +97,13 @@ impl Maps {
             Use::Writes => "writes an object",
             Use::MayWrite => "launches a kernel with an argument",
         };
-        let what = format!("{name} {does} that is mapped for the host to {}", match mapping.writes {
-            true => "write",
-            false => "read",
-        });
+        let what = format!(
+            "{name} {does} that is mapped for the host to {}",
+            match mapping.writes {
+                true => "write",
+                false => "read",
+            }
+        );
         let hit = Hit::new("mapped-in-use", format!("{name} {how:?}"), what, ("use", passed.call));
         let hit = hit.with(Some(("mapped", mapping.call)));
         Some(match how == Use::MayWrite && !mapping.writes {
@@ -110,7 +113,14 @@ impl Maps {
     }
 
     /// An object is gone: what is still mapped of it will never end.
-    pub fn released(&mut self, pid: i64, object: (KindId, u64), by: Ref, knowledge: &Knowledge<'_>, findings: &mut Findings) {
+    pub fn released(
+        &mut self,
+        pid: i64,
+        object: (KindId, u64),
+        by: Ref,
+        knowledge: &Knowledge<'_>,
+        findings: &mut Findings,
+    ) {
         let Some(mappings) = self.by_object.remove(&(pid, Some(object.0), object.1)) else { return };
         for mapping in mappings.iter().filter(|mapping| !mapping.stages) {
             findings.add(leaked(mapping, object.0, knowledge).with(Some(("released", by))));

@@ -182,8 +182,14 @@ impl Memory {
             pooled = allocation.pooled;
             self.clear(pid, address, passed.size.unwrap_or(1));
             let before = self.obscure.get(passed.by.process).copied().unwrap_or(0);
-            let block =
-                Block { bytes: passed.size, device: allocation.device, made: passed.call, dead: None, written: false, before };
+            let block = Block {
+                bytes: passed.size,
+                device: allocation.device,
+                made: passed.call,
+                dead: None,
+                written: false,
+                before,
+            };
             match self.blocks.len() < KEPT {
                 true if passed.root => drop(self.blocks.insert((pid, address), block)),
                 true => {}
@@ -198,6 +204,7 @@ impl Memory {
     }
 
     /// A call that enqueues has succeeded; returns what it reads that nothing has written.
+    #[inline]
     pub fn enqueued(&mut self, passed: &Passed, facts: &Facts<'_>) -> Option<Hit> {
         let (pid, process) = (passed.call.pid, passed.by.process);
         if !facts.transfers || !passed.root {
@@ -211,7 +218,8 @@ impl Memory {
         }
         let address = |span: Option<Span>| span.filter(|span| span.object.is_none()).map(|span| span.start);
         let mut hit = None;
-        if let Some((at, source)) = address(passed.source).and_then(|at| Some((at, self.around_mut(pid, at)?)))
+        if let Some((at, source)) =
+            address(passed.source).and_then(|at| Some((at, self.around_mut(pid, at)?)))
             && source.device
             && !source.written
         {

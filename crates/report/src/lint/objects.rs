@@ -168,7 +168,17 @@ mod tests {
     fn object(dead: bool) -> Object {
         let made = Ref::default();
         let dead = dead.then_some(made);
-        Object { count: 1, made, dead, context: 0, bytes: None, content: 0, used: false, command: 0, memory: Memory::default() }
+        Object {
+            count: 1,
+            made,
+            dead,
+            context: 0,
+            bytes: None,
+            content: 0,
+            used: false,
+            command: 0,
+            memory: Memory::default(),
+        }
     }
 
     #[test]

@@ -92,6 +92,8 @@ struct Queue {
 struct Process {
     /// Positions by handle.
     by_handle: QuickMap<u64, u32>,
+    /// The last one that was asked for.
+    recent: (u64, u32),
     queues: Vec<Queue>,
     /// The last ones.
     commands: VecDeque<Command>,
@@ -99,6 +101,8 @@ struct Process {
     last: Id,
     /// All up to this one are over.
     done: Id,
+    /// Nothing is claimed of the order of these and what came after them.
+    fence: Id,
     /// Queues that were made, and those of them without an order.
     made: u32,
     unordered: u32,
@@ -121,7 +125,18 @@ pub(super) struct Order {
 }
 
 impl Process {
+    #[inline]
     fn queue(&mut self, handle: u64) -> u32 {
+        let (known, position) = self.recent;
+        if known == handle && (position as usize) < self.queues.len() {
+            return position;
+        }
+        let position = self.queue_at(handle);
+        self.recent = (handle, position);
+        position
+    }
+
+    fn queue_at(&mut self, handle: u64) -> u32 {
         if let Some(position) = self.by_handle.get(&handle) {
             return *position;
         }
@@ -187,6 +202,7 @@ impl Order {
     pub fn made(&mut self, process: usize, handle: u64, unordered: bool) {
         let process = self.process(process);
         process.by_handle.remove(&handle);
+        process.recent = (0, u32::MAX);
         let position = process.queue(handle) as usize;
         process.queues[position].unordered = unordered;
         process.made += 1;
@@ -215,30 +231,33 @@ impl Order {
         let position = process.queue(handle);
         let mut own: Option<Behind> = None;
         for after in after {
-            let own = own.get_or_insert_default();
             match after {
                 After::Command(id) if process.is_done(id) => {}
-                After::Command(id) => process.with(id, own),
-                After::Unknown => own.all = true,
+                After::Command(id) => process.with(id, own.get_or_insert_default()),
+                After::Unknown => own.get_or_insert_default().all = true,
             }
         }
-        let own = own.filter(|own| own.all || !own.queues.is_empty() || !own.single.is_empty());
         let Some(queue) = process.queues.get_mut(position as usize) else { return 0 };
-        let before = queue.behind.clone();
+        let id = process.last + 1;
         let mut behind = match own {
-            None => before,
+            None => queue.behind.clone(),
             Some(mut own) => {
-                before.iter().for_each(|before| own.add(before));
-                Some(Rc::new(own))
+                queue.behind.iter().for_each(|before| own.add(before));
+                let own = Some(Rc::new(own));
+                if !queue.unordered {
+                    queue.behind.clone_from(&own);
+                }
+                own
             }
         };
-        let id = process.last + 1;
+        if queue.default {
+            // It may wait for all other queues, and they for it.
+            process.fence = id;
+        }
         if barrier && queue.unordered {
             let mut all = behind.as_deref().cloned().unwrap_or_default();
             all.add_queue(position, id);
             behind = Some(Rc::new(all));
-            queue.behind.clone_from(&behind);
-        } else if !queue.unordered {
             queue.behind.clone_from(&behind);
         }
         queue.last = id;
@@ -253,6 +272,12 @@ impl Order {
     /// A command whose effects are not followed is enqueued inside of another call.
     pub fn count(&mut self, process: usize, handle: u64) {
         self.enqueue(process, handle, std::iter::empty(), false);
+    }
+
+    /// What is enqueued so far may be ordered in ways that are not followed.
+    pub fn fence(&mut self, process: usize) {
+        let process = self.process(process);
+        process.fence = process.last;
     }
 
     /// Nothing is known of what later commands of a queue wait for.
@@ -290,7 +315,7 @@ impl Order {
             return true;
         }
         let knows_all = |command: &Command| command.behind.as_ref().is_some_and(|behind| behind.all);
-        if process.is_done(first) || knows_all(a) {
+        if first <= process.fence || process.is_done(first) || knows_all(a) {
             return true;
         }
         b.behind.as_ref().is_some_and(|behind| {
@@ -414,5 +439,11 @@ mod tests {
         let mut order = two(false);
         let (a, b) = (put(&mut order, 1, &[]), put(&mut order, 0, &[]));
         assert!(order.are_ordered(0, a, b));
+        let c = put(&mut order, 2, &[]);
+        assert!(order.are_ordered(0, a, c), "both are ordered with the default queue");
+        let d = put(&mut order, 1, &[]);
+        assert!(!order.are_ordered(0, c, d));
+        order.fence(0);
+        assert!(order.are_ordered(0, c, d) && !order.is_done(0, c));
     }
 }

@@ -3,6 +3,7 @@
 use super::facts::{Facts, Waits};
 use super::findings::{Hit, Ref};
 use super::kinds::KindId;
+use super::objects::Memory;
 use super::order::Id;
 use super::span::Span;
 use hetrace_trace::values::{Place, Values};
@@ -42,6 +43,12 @@ pub(super) struct Passed {
     pub host: Option<u64>,
     /// The address whose mapping it ends.
     pub unmapped: Option<u64>,
+    /// What is known of the arguments of the kernel that it launches.
+    pub launched: Launched,
+    /// The memory objects among them, where they are looked at.
+    pub used: Vec<Used>,
+    /// It repeats a copy that nothing has read.
+    pub repeats: bool,
     /// The command that it enqueued.
     pub command: Id,
     /// The last command of its process when it began.
@@ -54,6 +61,26 @@ pub(super) struct Passed {
     pub ended: Vec<(Option<KindId>, u64)>,
     /// Whether it took a reference.
     pub retained: bool,
+}
+
+/// What is known of a launch's arguments.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Launched {
+    /// Nothing.
+    #[default]
+    Unknown,
+    /// Which memory objects they are.
+    Objects,
+    /// They are as when a launch of this kernel was looked at last, and no object came or went.
+    Same,
+}
+
+/// A memory object that a launch uses.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Used {
+    pub object: (KindId, u64),
+    pub memory: Memory,
+    pub bytes: Option<u64>,
 }
 
 /// A call that sets an argument.
@@ -111,7 +138,9 @@ impl Passed {
         self.flags = reads.flags.map_or(0, |bits| bits.get(values));
         self.host = facts.host.and_then(|at| values.first(Place::Param(at)));
         self.unmapped = reads.unmapped.and_then(|at| values.first(Place::Param(at)));
-        (self.command, self.mark, self.idle) = (0, 0, false);
+        (self.command, self.mark, self.idle, self.repeats) = (0, 0, false, false);
+        self.launched = Launched::Unknown;
+        self.used.clear();
         self.faults.clear();
         self.ended.clear();
         self.retained = false;

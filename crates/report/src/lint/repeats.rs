@@ -14,13 +14,13 @@ use hetrace_trace::hash::QuickMap;
 use hetrace_trace::trace::FunctionId;
 
 /// What a thread can at most look at in a nanosecond, in bytes.
-const BANDWIDTH: u64 = 25;
+const BANDWIDTH: u64 = 100;
 /// Fewer bytes are not worth a word.
-const LEAST: u64 = 4096;
+const LEAST: u64 = 64 * 1024;
 /// How often, from which on it is worth a word.
 const ROUNDS: u64 = 5;
 /// Ranges that are remembered of a process.
-const RANGES: usize = 1024;
+const RANGES: usize = 64;
 
 /// A copy, and when it was over.
 #[derive(Clone, Copy, Debug)]
@@ -66,35 +66,33 @@ impl Copy {
 }
 
 impl Repeats {
-    /// A call of the program itself has ended.
-    pub fn exit(
-        &mut self,
-        passed: &Passed,
-        facts: &Facts<'_>,
-        (end, failed): (u64, bool),
-        memory: &Memory,
-    ) {
-        let duration = end.saturating_sub(passed.call.start);
-        if self.threads.len() <= passed.by.thread {
-            self.threads.resize_with(passed.by.thread + 1, Thread::default);
+    /// A call of the program itself has ended, after so long.
+    #[inline]
+    pub fn count(&mut self, thread: usize, duration: u64) {
+        if self.threads.len() <= thread {
+            self.threads.resize_with(thread + 1, Thread::default);
         }
-        let thread = &mut self.threads[passed.by.thread];
-        if !failed && facts.transfers {
-            self.copy(passed, (end, duration), memory);
-        } else if !failed
-            && facts.syncs
-            && let Some(read) = thread.read.as_mut().filter(|read| read.end.is_none())
-        {
-            (read.end, read.in_calls) = (Some(end), thread.in_calls + duration);
-        }
-        self.threads[passed.by.thread].in_calls += duration;
+        self.threads[thread].in_calls += duration;
     }
 
-    fn copy(&mut self, passed: &Passed, (end, duration): (u64, u64), memory: &Memory) {
+    /// It has succeeded, and copies or waits.
+    pub fn exit(&mut self, passed: &Passed, facts: &Facts<'_>, end: u64, memory: &Memory) {
+        if facts.transfers {
+            self.copy(passed, end, memory);
+        } else if let Some(thread) = self.threads.get_mut(passed.by.thread)
+            && let Some(read) = thread.read.as_mut().filter(|read| read.end.is_none())
+        {
+            (read.end, read.in_calls) = (Some(end), thread.in_calls);
+        }
+    }
+
+    fn copy(&mut self, passed: &Passed, end: u64, memory: &Memory) {
+        let duration = end.saturating_sub(passed.call.start);
         let (pid, call, by) = (passed.call.pid, passed.call, passed.by);
         let Some((source, target)) = passed.source.zip(passed.target) else { return };
         let thread = &mut self.threads[by.thread];
-        let in_calls = thread.in_calls;
+        // Without this one.
+        let in_calls = thread.in_calls.saturating_sub(duration);
         let is_over = passed.waits.then_some(end);
         let copy = Copy {
             source,
@@ -107,6 +105,8 @@ impl Repeats {
         };
         match (memory.is_device(pid, &source), memory.is_device(pid, &target)) {
             (true, false) => {
+                // What is read into it changes what is sent from it.
+                self.sent.retain(|(of, _), sent| *of != by.process || !sent.source.meets(&target));
                 let before = thread.read.replace(copy);
                 let Some(before) = before.filter(|before| target.covers(&before.target)) else { return };
                 if before.was_left_alone(before.target.bytes, call.start, in_calls)
@@ -133,7 +133,8 @@ impl Repeats {
                 // The host may write again what it has sent when that is over, or has been taken.
                 let sent = Copy { end: Some(end), ..copy };
                 let Some(before) = self.sent.insert((by.process, target), sent) else { return };
-                if before.source == source
+                if !passed.repeats
+                    && before.source == source
                     && before.thread == by.thread
                     && before.was_left_alone(source.bytes, call.start, in_calls)
                 {
@@ -152,7 +153,9 @@ impl Repeats {
         rows.sort_by_key(|(key, _)| **key);
         for ((pid, function), sum) in rows {
             let name = name(*function);
-            let what = format!("{name} reads into memory that the next read writes before its thread had the time to look at it");
+            let what = format!(
+                "{name} reads into memory that the next read writes before its thread had the time to look at it"
+            );
             let hit = Hit::new("unused-read", format!("{pid} {name}"), what, ("first", sum.first));
             findings.add(hit.times(sum.count).costs(sum.ns));
         }
@@ -168,10 +171,15 @@ impl Repeats {
         rows.sort_by_key(|(key, _)| **key);
         for ((pid, function), (sum, before)) in rows {
             let name = name(*function);
-            let what = format!("{name} sends the same memory to the same place again, which its thread had no time to change");
+            let what = format!(
+                "{name} sends the same memory to the same place again, which its thread had no time to change"
+            );
             let hit = Hit::new("same-bytes", format!("{pid} {name} again"), what, ("again", sum.first));
             let hit = hit.with(Some(("before", *before))).times(sum.count).costs(sum.ns);
-            findings.add(hit.graded(Severity::Hint, Some("a part may have changed, or another thread may have changed it")));
+            findings.add(hit.graded(
+                Severity::Hint,
+                Some("a part may have changed, or another thread may have changed it"),
+            ));
         }
     }
 }

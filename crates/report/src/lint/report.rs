@@ -160,23 +160,7 @@ pub(super) fn report(
         rank(b).cmp(&rank(a)).then_with(|| a.rule.cmp(b.rule)).then_with(|| a.message.cmp(&b.message))
     });
     let of = |severity| findings.iter().filter(|f| f.severity == severity).count() as u64;
-    let mut notes = linter.notes.clone();
-    notes.extend(little(&mut passed_over));
-    if !summary.is_complete() {
-        notes.push(format!("Incomplete: {}.", summary.what_is_missing()));
-    }
-    if let Some(doubt) = doubt {
-        notes
-            .push(format!("Calls may be missing ({doubt}): findings that need all of them are graded down."));
-    }
-    if let Some(covered) = Covered::of(trace, start, summary.last.unwrap_or(start)) {
-        notes.push(format!(
-            "{covered} Only rules that look at each call by itself, and at leaks, are applied."
-        ));
-    }
-    if trace.lacks_manifest() {
-        notes.push("The manifest is missing: the end of the program was not seen.".to_owned());
-    }
+    let notes = notes(trace, linter, summary, doubt, little(&mut passed_over));
     Report {
         schema: SCHEMA,
         command: trace.manifest().command.clone(),
@@ -213,6 +197,35 @@ fn little(rules: &mut Vec<&'static str>) -> Option<String> {
     rules.dedup();
     let names = rules.join(",");
     (!rules.is_empty()).then(|| format!("{hints} about less than 1 % of the run: --rule {names} shows them."))
+}
+
+/// What was not looked at, and why findings may be wrong.
+fn notes(
+    trace: &Trace,
+    linter: &Linter<'_>,
+    summary: &Summary,
+    doubt: Option<String>,
+    little: Option<String>,
+) -> Vec<String> {
+    let start = summary.first.unwrap_or(0);
+    let mut notes = linter.notes.clone();
+    notes.extend(little);
+    if !summary.is_complete() {
+        notes.push(format!("Incomplete: {}.", summary.what_is_missing()));
+    }
+    if let Some(doubt) = doubt {
+        notes
+            .push(format!("Calls may be missing ({doubt}): findings that need all of them are graded down."));
+    }
+    if let Some(covered) = Covered::of(trace, start, summary.last.unwrap_or(start)) {
+        notes.push(format!(
+            "{covered} Only rules that look at each call by itself, and at leaks, are applied."
+        ));
+    }
+    if trace.lacks_manifest() {
+        notes.push("The manifest is missing: the end of the program was not seen.".to_owned());
+    }
+    notes
 }
 
 fn missing(summary: &Summary) -> Missing {

@@ -58,12 +58,24 @@ fn target(passed: &Passed, facts: &Facts<'_>, knowledge: &Knowledge<'_>) -> Targ
     rest
 }
 
-fn events<'p>(passed: &'p Passed, knowledge: &'p Knowledge<'_>) -> impl Iterator<Item = (KindId, u64)> + use<'p> {
+fn events<'p>(
+    passed: &'p Passed,
+    knowledge: &'p Knowledge<'_>,
+) -> impl Iterator<Item = (KindId, u64)> + use<'p> {
     let is_event = |kind: KindId| knowledge.kind(kind).is_some_and(|kind| kind.event);
-    passed.handles.iter().filter(move |(_, kind, handle)| *handle != 0 && is_event(*kind)).map(|(_, k, h)| (*k, *h))
+    passed
+        .handles
+        .iter()
+        .filter(move |(_, kind, handle)| *handle != 0 && is_event(*kind))
+        .map(|(_, k, h)| (*k, *h))
 }
 
 impl Waits {
+    /// Whether there are reads that nothing has waited for.
+    pub fn has_reads(&self) -> bool {
+        !self.reads.is_empty()
+    }
+
     /// A call begins.
     pub fn entry(
         &mut self,
@@ -97,18 +109,23 @@ impl Waits {
     }
 
     /// Memory is used that a read may not have written yet.
-    fn used(&self, passed: &mut Passed, facts: &Facts<'_>) {
+    fn used(&mut self, passed: &mut Passed, facts: &Facts<'_>) {
         let freed = passed.freed.iter().filter(|_| !facts.may_wait);
         for address in freed.chain(&passed.host).filter(|address| **address != 0) {
             let inside = |read: &&Read| {
-                read.target.is_some_and(|span| span.object.is_none() && address.wrapping_sub(span.start) < span.bytes)
+                read.target.is_some_and(|span| {
+                    span.object.is_none() && address.wrapping_sub(span.start) < span.bytes
+                })
             };
-            let Some(read) = self.reads.iter().filter(|read| read.process == passed.by.process).find(inside) else {
-                continue;
-            };
+            let of = |read: &Read| read.process == passed.by.process;
+            let Some(at) = self.reads.iter().position(|read| of(read) && inside(&read)) else { continue };
+            // It is said once.
+            let read = self.reads.remove(at);
             let name = &facts.function.name;
             let does = if facts.frees.is_some() { "frees" } else { "reads" };
-            let what = format!("{name} {does} the memory at {address:#x}, into which a command that nothing has waited for reads");
+            let what = format!(
+                "{name} {does} the memory at {address:#x}, into which a command that nothing has waited for reads"
+            );
             let hit = Hit::new("unwaited-read", format!("{name} {does}"), what, ("use", passed.call));
             passed.faults.push(hit.with(Some(("read", read.call))));
             return;
@@ -116,6 +133,7 @@ impl Waits {
     }
 
     /// A call that enqueues has succeeded: its command has a number now.
+    #[inline]
     pub fn enqueued(
         &mut self,
         passed: &mut Passed,
@@ -129,10 +147,15 @@ impl Waits {
             self.order.count(process, queue);
             return;
         }
-        let records = facts.marks && !facts.function.command.is_some();
-        let named = events(passed, knowledge).filter(|_| !records);
-        let after = named.map(|event| lifetimes.command_of(pid, event).map_or(After::Unknown, After::Command));
-        let id = self.order.enqueue(process, queue, after, facts.barrier);
+        let records = facts.marks && facts.function.command.is_none();
+        let id = if facts.names_events && !records {
+            let named = events(passed, knowledge);
+            let after =
+                named.map(|event| lifetimes.command_of(pid, event).map_or(After::Unknown, After::Command));
+            self.order.enqueue(process, queue, after, facts.barrier)
+        } else {
+            self.order.enqueue(process, queue, std::iter::empty(), facts.barrier)
+        };
         passed.command = id;
         if records {
             // An event that is recorded stands for all that is before it in its queue.
@@ -141,6 +164,9 @@ impl Waits {
         }
         if facts.obscure_command {
             self.order.forget(process, queue);
+        }
+        if !facts.transfers && !facts.reads {
+            return;
         }
         let at_host = |span: &Span| span.object.is_none() && !memory.is_device(pid, span);
         let from_device = passed.source.is_some_and(|span| memory.is_device(pid, &span));
@@ -198,7 +224,13 @@ impl Waits {
     }
 
     /// Commands whose events are named are over, or the program can know when they are.
-    fn events(&mut self, passed: &Passed, facts: &Facts<'_>, lifetimes: &Lifetimes, knowledge: &Knowledge<'_>) {
+    fn events(
+        &mut self,
+        passed: &Passed,
+        facts: &Facts<'_>,
+        lifetimes: &Lifetimes,
+        knowledge: &Knowledge<'_>,
+    ) {
         if facts.polls
             && let Target::Queue(queue) = target(passed, facts, knowledge)
         {
@@ -215,10 +247,9 @@ impl Waits {
         }
     }
 
-    /// All that a process has enqueued is out of sight.
+    /// What a process has enqueued may be run by others, or be over.
     pub fn lose(&mut self, process: usize) {
-        let last = self.order.last(process);
-        self.order.finish(process, None, last);
+        self.order.fence(process);
         self.reads.retain(|read| read.process != process);
     }
 
@@ -226,7 +257,8 @@ impl Waits {
     pub fn command(&mut self, command: &Command<'_>) {
         if command.to == MemoryKind::Pageable && !self.reads.is_empty() {
             let of = |read: &Read| {
-                (read.call.pid, read.call.tid, read.call.start) == (command.pid, command.cause_tid, command.cause)
+                (read.call.pid, read.call.tid, read.call.start)
+                    == (command.pid, command.cause_tid, command.cause)
             };
             self.reads.retain(|read| !of(read));
         }
@@ -237,7 +269,8 @@ impl Waits {
         for read in self.reads.iter().filter(|_| ended) {
             let Some(facts) = knowledge.of(read.call.function) else { continue };
             let name = &facts.function.name;
-            let what = format!("{name} does not wait for its bytes, and nothing else does before the program ends");
+            let what =
+                format!("{name} does not wait for its bytes, and nothing else does before the program ends");
             findings.add(Hit::new("unwaited-read", name, what, ("read", read.call)));
         }
         let tables = [
@@ -250,7 +283,8 @@ impl Waits {
             for ((pid, function), sum) in rows {
                 let Some(facts) = knowledge.of(*function) else { continue };
                 let name = &facts.function.name;
-                let hit = Hit::new(rule, format!("{pid} {name}"), format!("{name} {what}"), ("first", sum.first));
+                let hit =
+                    Hit::new(rule, format!("{pid} {name}"), format!("{name} {what}"), ("first", sum.first));
                 findings.add(hit.times(sum.count).costs(sum.ns));
             }
         }

@@ -24,6 +24,9 @@ use hetrace_trace::watch::{Pace, Stopped};
 /// A stack that deep is damage.
 const DEEPEST: usize = 1024;
 
+/// Signals by which a fault of the program's own ends it: SIGILL, SIGABRT, SIGBUS, SIGFPE, SIGSEGV.
+const FAULTS: [i32; 5] = [4, 6, 7, 8, 11];
+
 /// A thread and what its open calls were passed.
 #[derive(Debug)]
 struct Caller {
@@ -87,7 +90,8 @@ impl<'t> Linter<'t> {
         let mut copies = Copies::default();
         copies.error_ns = trace.manifest().device_error_ns().unwrap_or(0);
         let knowledge = Knowledge::new(trace);
-        let hashed = |function| knowledge.of(function).filter(|f| f.numbers.hash).map(|f| f.handles.as_slice());
+        let hashed =
+            |function| knowledge.of(function).filter(|f| f.numbers.hash).map(|f| f.handles.as_slice());
         let plans = Plans::with_hash(trace, |function| knowledge.of(function).is_some(), &hashed);
         Self {
             pace,
@@ -144,6 +148,9 @@ impl<'t> Linter<'t> {
         let ended = matches!(self.trace.manifest().exit, Some(Exit::Code(_)));
         self.hazards.finish(ended, knowledge, findings);
         self.leaks(leaks);
+        if let Some(signal) = self.killed.filter(|signal| FAULTS.contains(signal)) {
+            self.findings.convict(&signal_name(signal));
+        }
         if self.lifetimes.overflow || self.memory.overflow {
             self.notes.push("More objects than are followed at a time: some were passed over.".to_owned());
         }
