@@ -161,8 +161,11 @@ impl Root {
         };
         let version = expect(&run(&hetrace, &["--version"])?, 0)?;
         ensure!(version.contains(package.version), "--version prints {version}");
-        let names: Vec<&str> = libraries.iter().map(|l| &**l).collect();
-        expect(&run("/opener", &names)?, 0)?;
+        // Each in a process of its own, as programs have them from the start: what is opened late shares little
+        // memory for variables of threads.
+        for library in &libraries {
+            expect(&run("/opener", &[library])?, 0)?;
+        }
         let trace = if alone { "/trace".to_owned() } else { self.path.join("trace").display().to_string() };
         let program = if alone { "/program".to_owned() } else { self.path.join("program").display().to_string() };
         expect(&run(&hetrace, &["run", "-o", &trace, "--", &program])?, 7)?;

@@ -27,13 +27,13 @@ const STATUSES: [(&str, &str); 8] = [
     ("0", "It was done, and nothing was found that is asked for by status."),
     (
         "1",
-        "Something was found: check (the trace is incomplete), lint and diff (what --fail-on asks for), doctor \
-         (something is missing), cost (the program failed).",
+        "Something was found: check (something is missing, changed or damaged), lint and diff (what --fail-on asks \
+         for), doctor (something is missing), cost (the program failed).",
     ),
     (
         "2",
-        "The command line, an environment variable or hetrace.toml is wrong, and nothing was done. Of check: the \
-         trace is damaged.",
+        "The command line, an environment variable or hetrace.toml is wrong, and nothing was done. Of check: it is \
+         not a readable trace.",
     ),
     ("125", "hetrace itself failed. Of run: the program was not started."),
     ("126", "Of run: the program was found, but could not be executed."),
@@ -156,7 +156,6 @@ fn environment(command: &Command, is_whole: bool, out: &mut Vec<u8>) -> std::io:
         for (name, what) in [
             (settings::VARIABLE, "The configuration file; empty for none."),
             ("HETRACE_LIBRARIES", "The folder of the libraries libhetrace_*.so."),
-            ("HETRACE_DISABLE", "If set, a program that was started dormant is never recorded."),
             ("NO_COLOR", "If set and not empty, nothing is coloured."),
             ("TMPDIR", "Where cost writes its traces."),
         ] {

@@ -169,7 +169,7 @@ fn values(value: &DeValue, arg: &Arg, command: &Command) -> Result<Option<Vec<St
     let list = match value {
         DeValue::Boolean(false) => return Ok(None),
         DeValue::Boolean(true) if is_flag => return Ok(Some(vec!["true".to_owned()])),
-        DeValue::Boolean(true) => return optional(arg).map(Some),
+        DeValue::Boolean(true) => return optional(arg, command).map(Some),
         _ if is_flag => return Err("expected true or false".to_owned()),
         DeValue::Array(values) => values.iter().map(|v| scalar(v.get_ref())).collect::<Result<Vec<_>, _>>()?,
         other => vec![scalar(other)?],
@@ -184,13 +184,16 @@ fn values(value: &DeValue, arg: &Arg, command: &Command) -> Result<Option<Vec<St
 }
 
 /// Returns what an option stands for that may be given without a value.
-fn optional(arg: &Arg) -> Result<Vec<String>, String> {
-    let may = arg.get_num_args().is_some_and(|n| n.min_values() == 0);
-    let missing = arg.get_default_missing_values();
-    match missing.iter().map(|v| v.to_str().map(str::to_owned)).collect::<Option<Vec<String>>>() {
-        Some(values) if may && !values.is_empty() => Ok(values),
-        _ => Err("expected a value".to_owned()),
+fn optional(arg: &Arg, command: &Command) -> Result<Vec<String>, String> {
+    let none = || "expected a value".to_owned();
+    if arg.get_num_args().is_none_or(|n| n.min_values() > 0) {
+        return Err(none());
     }
+    let line = [command.get_name().to_owned(), format!("--{}", option(arg).unwrap_or_default())];
+    // Other arguments are missing.
+    let parsed = command.clone().ignore_errors(true).try_get_matches_from(line).map_err(|e| e.to_string())?;
+    let values = parsed.get_raw(arg.get_id().as_str()).ok_or_else(none)?;
+    Ok(values.map(|v| v.to_string_lossy().into_owned()).collect())
 }
 
 fn scalar(value: &DeValue) -> Result<String, String> {

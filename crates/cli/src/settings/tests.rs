@@ -27,7 +27,7 @@ fn sample(arg: &Arg, command: &Command) -> String {
         return first.get_name().to_owned();
     }
     let long = option(arg).unwrap();
-    let candidates = ["7", "5s", "50ms", "2%", "16M", "auto", "time", "name", "json", "kernel", "a=b", "host", "USR2"];
+    let candidates = ["7", "5s", "50ms", "2%", "16M", "auto", "time", "name", "json", "kernel", "a=b", "host", "USR2", "1..2", "a@1..2"];
     let rules = hetrace_report::lint::RULES.iter().map(|rule| rule.id);
     let takes = |value: &&str| {
         let line = ["x".to_owned(), format!("--{long}={value}")];
@@ -54,7 +54,7 @@ fn each_option_has_a_variable_of_its_own() {
         }
     }
     // These are others'.
-    for taken in ["HETRACE_CONFIG", "HETRACE_LIBRARIES", "HETRACE_SESSION", "HETRACE_DISABLE", "HETRACE_MARKS"] {
+    for taken in ["HETRACE_CONFIG", "HETRACE_LIBRARIES", "HETRACE_SESSION", "HETRACE_MARKS", "HETRACE_CUPTI"] {
         assert!(!names.contains(taken), "{taken}");
     }
     assert!(names.contains("HETRACE_MODE") && names.contains("HETRACE_TALLY_BY"), "{names:?}");
