@@ -26,7 +26,7 @@ use hetrace_trace::spans::{
     At, Call, Command, ErrorText, Fold, NewQueue, OWN_WORK, Open, Orphan, Summary, Unfinished, Visitor, Why,
     cause_id, walk_as_recorded,
 };
-use hetrace_trace::text::{digits, duration};
+use hetrace_trace::text::duration;
 use hetrace_trace::trace::Fired;
 use hetrace_trace::trace::{FunctionId, Trace};
 use hetrace_trace::watch::{Stopped, Watch};
@@ -492,19 +492,12 @@ impl<'t> Printer<'t, '_> {
         while let Some(fired) = self.fired.pop_front_if(|fired| time.is_none_or(|time| fired.time_ns < time))
         {
             if self.all {
-                self.start = self.line.len();
-                self.face.write(&mut self.line, fired.time_ns);
+                self.begin_at(fired.time_ns);
                 self.line.push_str(&self.style.red(&format!("<{fired}>")));
                 self.end()?;
             }
         }
         ControlFlow::Continue(())
-    }
-
-    /// Lines for what is behind the last event.
-    fn rest(&mut self) -> Step {
-        self.beside_until(None)?;
-        self.fired_until(None)
     }
 
     fn beside_line(&mut self, event: &Next<'_>) -> Step {
