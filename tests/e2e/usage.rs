@@ -28,7 +28,7 @@ fn statuses_are_those_of_the_manual() {
         ("0", &["run", "-q", "--", "true"][..]),
         ("1", &["check", "hetrace-true-1"]),
         ("2", &["tally", "--no-such-option"]),
-        ("2", &["check", "."]),
+        ("2", &["check", "/etc/passwd"]),
         ("125", &["tally", "no-such-trace"]),
         ("125", &["run", "-o", "hetrace-true-1", "--", "true"]),
         ("126", &["run", "--", "/etc/passwd"]),
@@ -36,7 +36,8 @@ fn statuses_are_those_of_the_manual() {
         ("127", &["no-such-command-or-program"]),
     ] {
         if words[0] == "check" && documented == "1" {
-            std::fs::remove_file(folder.path().join("hetrace-true-1/manifest.json")).expect("the manifest");
+            std::fs::remove_file(folder.path().join("hetrace-true-1/hetrace/manifest.json"))
+                .expect("the manifest");
         }
         assert_eq!(status(words).to_string(), documented, "{words:?}");
         assert!(said.contains(documented), "{documented} is not in the manual");
@@ -60,7 +61,7 @@ fn what_is_found_is_a_status() {
     let findings: serde_json::Value = serde_json::from_str(&any).expect("JSON");
     let found = findings["findings"].as_array().is_some_and(|list| !list.is_empty());
     assert_eq!(status(&["lint", "--fail-on", "hint", &path]), i32::from(found));
-    assert_eq!(status(&["diff", &path, "--", &path, "--fail-on", "50%"]), 0);
+    assert_eq!(status(&["diff", "--fail-on", "50%", &path, "--", &path]), 0);
     assert_eq!(status(&["cost", "--runs", "2", "--", "false"]), 1);
 }
 
@@ -94,28 +95,21 @@ fn an_option_on_the_wrong_side_is_placed() {
     assert!(before.err.contains("hetrace run -m … -- PROGRAM"), "{}", before.err);
 }
 
-/// What the manifest of a run says of how it was asked for.
-fn mode_of(folder: &Path, words: &[&str], variables: &[(&str, &str)]) -> String {
-    let out = folder.join("t");
-    let _ = std::fs::remove_dir_all(&out);
-    let done = line(folder, &[&["run", "-q", "-o", "t"], words, &["--", "true"]].concat(), variables);
-    assert_eq!(done.status, 0, "{}", done.err);
-    let text = std::fs::read_to_string(out.join("manifest.json")).expect("a manifest");
-    let manifest: serde_json::Value = serde_json::from_str(&text).expect("JSON");
-    manifest["selection"]["mode"].as_str().unwrap_or_else(|| panic!("no mode in {manifest}")).to_owned()
-}
-
 /// The command line is stronger than a variable, a variable stronger than the file, the file than the default.
 #[test]
 fn settings_have_an_order() {
     let folder = scratch();
-    let mode = |words: &[&str], variables: &[(&str, &str)]| mode_of(folder.path(), words, variables);
-    assert_eq!(mode(&[], &[]), "default");
-    std::fs::write(folder.path().join("hetrace.toml"), "[run]\nmode = \"full\"\n").expect("a file");
-    assert_eq!(mode(&[], &[]), "full");
-    assert_eq!(mode(&[], &[("HETRACE_CONFIG", "")]), "default");
-    assert_eq!(mode(&[], &[("HETRACE_MODE", "minimal")]), "minimal");
-    assert_eq!(mode(&["-m", "default"], &[("HETRACE_MODE", "minimal")]), "default");
+    let written = |options: &[&str], variables: &[(&str, &str)], name: &str| {
+        let done = line(folder.path(), &[&["run"], options, &["--", "true"]].concat(), variables);
+        assert_eq!(done.status, 0, "{}", done.err);
+        assert!(folder.path().join(name).join("metadata").exists(), "no {name}: {}", done.err);
+    };
+    written(&[], &[], "hetrace-true-1");
+    std::fs::write(folder.path().join("hetrace.toml"), "[run]\noutput = \"of-file\"\n").expect("a file");
+    written(&[], &[], "of-file");
+    written(&[], &[("HETRACE_CONFIG", "")], "hetrace-true-2");
+    written(&[], &[("HETRACE_OUTPUT", "of-variable")], "of-variable");
+    written(&["-o", "of-line"], &[("HETRACE_OUTPUT", "of-another")], "of-line");
 }
 
 #[test]

@@ -105,7 +105,12 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         wheel: wheel::write(&package, &out, args.native)?,
     };
     let symbols = archive::symbols(&package, &stripped.symbols, &out)?;
-    println!("needs glibc {} ({}){}", needs.glibc, needs.by.display(), if needs.libgcc { ", libgcc_s" } else { "" });
+    println!(
+        "needs glibc {} ({}){}",
+        needs.glibc,
+        needs.by.display(),
+        if needs.libgcc { ", libgcc_s" } else { "" }
+    );
     for path in made.all().into_iter().chain([&*symbols]) {
         println!("{:>9} bytes  {}", fs::metadata(path)?.len(), path.display());
     }

@@ -42,7 +42,8 @@ pub fn no_command(args: &[OsString], command: &Command, path: Option<&OsStr>) ->
         return None;
     }
     let name = first.to_string_lossy();
-    let here = Path::new(first).is_file().then(|| format!("the program in this folder is `hetrace ./{name}`"));
+    let here =
+        Path::new(first).is_file().then(|| format!("the program in this folder is `hetrace ./{name}`"));
     let names = command.get_subcommands().filter(|c| !c.is_hide_set()).map(Command::get_name);
     let near = nearest(&name, names).map(|near| format!("did you mean `hetrace {near}`?"));
     let advice = here.or(near).unwrap_or_else(|| "`hetrace --help` lists the commands".to_owned());
@@ -50,7 +51,8 @@ pub fn no_command(args: &[OsString], command: &Command, path: Option<&OsStr>) ->
 }
 
 fn is_on(path: &OsStr, program: &OsStr) -> bool {
-    let runs = |file: &Path| file.metadata().is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0);
+    let runs =
+        |file: &Path| file.metadata().is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0);
     std::env::split_paths(path).any(|folder| runs(&folder.join(program)))
 }
 

@@ -18,7 +18,8 @@ pub fn tarball(package: &Package, out: &Path) -> Result<PathBuf> {
 
 /// The symbols, to be unpacked in `/usr`.
 pub fn symbols(package: &Package, symbols: &[(String, PathBuf)], out: &Path) -> Result<PathBuf> {
-    let read: Result<Vec<_>> = symbols.iter().map(|(path, file)| Ok((path.clone(), fs::read(file)?))).collect();
+    let read: Result<Vec<_>> =
+        symbols.iter().map(|(path, file)| Ok((path.clone(), fs::read(file)?))).collect();
     let read = read?;
     let files = read.iter().map(|(path, bytes)| (path.clone(), &**bytes, false));
     written(out.join(format!("{}-symbols.tar.gz", package.name())), &tar(files, package.date)?)
@@ -44,7 +45,8 @@ pub fn deb(package: &Package, out: &Path) -> Result<PathBuf> {
                      Upstream-Name: hetrace\n\nFiles: *\nCopyright: The hetrace developers\nLicense: Expat or Apache-2.0\n \
                      See LICENSE-MIT and LICENSE-APACHE in this folder; THIRD-PARTY.txt has the licences of the\n \
                      crates that are linked in.\n";
-    let mut data: Vec<_> = files.iter().map(|(p, bytes, program)| (format!("./{p}"), *bytes, *program)).collect();
+    let mut data: Vec<_> =
+        files.iter().map(|(p, bytes, program)| (format!("./{p}"), *bytes, *program)).collect();
     data.push(("./usr/share/doc/hetrace/copyright".to_owned(), copyright.as_bytes(), false));
     data.sort();
     let control = tar([("./control".to_owned(), control.as_bytes(), false)].into_iter(), package.date)?;
@@ -53,7 +55,8 @@ pub fn deb(package: &Package, out: &Path) -> Result<PathBuf> {
     for (name, bytes) in
         [("debian-binary", &b"2.0\n"[..]), ("control.tar.gz", &control), ("data.tar.gz", &data)]
     {
-        let head = format!("{name:<16}{:<12}{:<6}{:<6}{:<8}{:<10}`\n", package.date, 0, 0, 100_644, bytes.len());
+        let head =
+            format!("{name:<16}{:<12}{:<6}{:<6}{:<8}{:<10}`\n", package.date, 0, 0, 100_644, bytes.len());
         ar.extend(head.as_bytes());
         ar.extend(bytes);
         if !bytes.len().is_multiple_of(2) {

@@ -143,7 +143,11 @@ impl Root {
         for (_, file) in tree::COMPLETIONS {
             ensure!(installed.join(file).is_file(), "{file} is missing");
         }
-        for file in ["share/man/man1/hetrace.1.gz", "share/man/man1/hetrace-run.1.gz", "share/doc/hetrace/LICENSE-MIT"] {
+        for file in [
+            "share/man/man1/hetrace.1.gz",
+            "share/man/man1/hetrace-run.1.gz",
+            "share/doc/hetrace/LICENSE-MIT",
+        ] {
             ensure!(installed.join(file).is_file(), "{file} is missing");
         }
         ensure!(self.prefix != "/usr" || installed.join(tree::UNIT).is_file(), "the unit is missing");
@@ -167,7 +171,8 @@ impl Root {
             expect(&run("/opener", &[library])?, 0)?;
         }
         let trace = if alone { "/trace".to_owned() } else { self.path.join("trace").display().to_string() };
-        let program = if alone { "/program".to_owned() } else { self.path.join("program").display().to_string() };
+        let program =
+            if alone { "/program".to_owned() } else { self.path.join("program").display().to_string() };
         expect(&run(&hetrace, &["run", "-o", &trace, "--", &program])?, 7)?;
         let tally = expect(&run(&hetrace, &["tally", &trace])?, 0)?;
         ensure!(tally.contains("a step of it"), "no range in the tables:\n{tally}");
@@ -189,13 +194,16 @@ impl Root {
 
     /// Copies what the binaries say that they are linked to.
     fn bring_c_library(&self, installed: &Path) -> Result<()> {
-        let mut files = vec![self.path.join("program"), self.path.join("opener"), installed.join("bin/hetrace")];
+        let mut files =
+            vec![self.path.join("program"), self.path.join("opener"), installed.join("bin/hetrace")];
         for entry in fs::read_dir(installed.join("lib/hetrace"))? {
             files.push(entry?.path());
         }
         let said = text_of(Command::new("ldd").args(&files).env("LC_ALL", "C"))?;
         ensure!(!said.contains("not found"), "{said}");
-        for path in said.split_whitespace().filter(|word| word.starts_with("/lib") || word.starts_with("/usr/lib")) {
+        for path in
+            said.split_whitespace().filter(|word| word.starts_with("/lib") || word.starts_with("/usr/lib"))
+        {
             let to = self.path.join(path.trim_start_matches('/'));
             if !to.exists() {
                 fs::create_dir_all(to.parent().context("a library without folder")?)?;
@@ -231,7 +239,9 @@ impl Root {
 
     /// Traces a program that uses OpenCL, where this machine has one.
     fn opencl(&self, hetrace: &str) -> Result<()> {
-        if !is_there("clinfo") || !text_of(&mut Command::new("clinfo")).is_ok_and(|s| s.contains("Platform Name")) {
+        if !is_there("clinfo")
+            || !text_of(&mut Command::new("clinfo")).is_ok_and(|s| s.contains("Platform Name"))
+        {
             return Ok(());
         }
         let trace = self.path.join("clinfo").display().to_string();
@@ -249,7 +259,11 @@ pub fn debian(suite: &str, deb: &Path, package: &Package) -> Result<()> {
     let root = place.path().join("root");
     checked(Command::new("debootstrap").args(["--variant=minbase", suite]).arg(&root))?;
     fs::copy(deb, root.join("hetrace.deb"))?;
-    compile(PROGRAM, &root.join("program"), &["-static", &format!("-I{}", repo::root().join("include").display())])?;
+    compile(
+        PROGRAM,
+        &root.join("program"),
+        &["-static", &format!("-I{}", repo::root().join("include").display())],
+    )?;
     let script = "set -e; mount --rbind /proc \"$1/proc\"; mount -t tmpfs tmpfs \"$1/dev/shm\"
         exec chroot \"$1\" sh -c 'dpkg -i /hetrace.deb && hetrace --version && hetrace run -o /trace -- sh -c true &&
             hetrace check /trace && getconf GNU_LIBC_VERSION && dpkg -r hetrace && ! test -e /usr/lib/hetrace'";

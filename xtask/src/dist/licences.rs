@@ -31,7 +31,8 @@ pub fn text() -> Result<String> {
         }
         let name = format!("{} {}", string(&package["name"]), string(&package["version"]));
         out += &format!("\n{name}: {}", string(&package["license"]));
-        let folder = Path::new(string(&package["manifest_path"])).parent().context("a manifest without folder")?;
+        let folder =
+            Path::new(string(&package["manifest_path"])).parent().context("a manifest without folder")?;
         for notice in notices_in(folder)? {
             notices.entry(notice).or_default().push(name.clone());
         }
@@ -75,7 +76,8 @@ fn linked(metadata: &Value, roots: &[String]) -> Result<BTreeSet<String>> {
 /// Whether it runs in the compiler only.
 fn is_macro(package: &Value) -> bool {
     let mut targets = package["targets"].as_array().into_iter().flatten();
-    targets.any(|target| target["kind"].as_array().is_some_and(|kinds| kinds.iter().any(|k| k == "proc-macro")))
+    targets
+        .any(|target| target["kind"].as_array().is_some_and(|kinds| kinds.iter().any(|k| k == "proc-macro")))
 }
 
 fn notices_in(folder: &Path) -> Result<Vec<String>> {
@@ -83,7 +85,8 @@ fn notices_in(folder: &Path) -> Result<Vec<String>> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
         let name = entry.file_name().to_string_lossy().to_uppercase();
-        let is_notice = ["LICENSE", "LICENCE", "COPYING", "NOTICE"].iter().any(|start| name.starts_with(start));
+        let is_notice =
+            ["LICENSE", "LICENCE", "COPYING", "NOTICE"].iter().any(|start| name.starts_with(start));
         if is_notice && entry.path().is_file() {
             texts.push(String::from_utf8_lossy(&fs::read(entry.path())?).replace("\r\n", "\n"));
         }

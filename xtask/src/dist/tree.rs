@@ -47,7 +47,11 @@ pub fn collect(binaries: &[PathBuf]) -> Result<Tree> {
     }
     let hetrace = &binaries[0];
     for (shell, path) in COMPLETIONS {
-        add(path.to_owned(), text_of(Command::new(hetrace).args(["completions", shell]))?.into_bytes(), false);
+        add(
+            path.to_owned(),
+            text_of(Command::new(hetrace).args(["completions", shell]))?.into_bytes(),
+            false,
+        );
     }
     let pages = tempfile::tempdir()?;
     checked(Command::new(hetrace).args(["man", "--write"]).arg(pages.path()))?;

@@ -35,7 +35,11 @@ pub fn write(package: &Package, out: &Path, native: bool) -> Result<PathBuf> {
         wheel.add(&place, &entry.bytes, entry.program)?;
     }
     for licence in ["LICENSE-MIT", "LICENSE-APACHE"] {
-        wheel.add(&format!("{info}/licenses/{licence}"), &std::fs::read(repo::root().join(licence))?, false)?;
+        wheel.add(
+            &format!("{info}/licenses/{licence}"),
+            &std::fs::read(repo::root().join(licence))?,
+            false,
+        )?;
     }
     let metadata = format!(
         "Metadata-Version: 2.4\nName: hetrace\nVersion: {version}\nSummary: {SUMMARY}\n\

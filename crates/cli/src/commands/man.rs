@@ -37,7 +37,10 @@ const STATUSES: [(&str, &str); 8] = [
     ),
     ("125", "hetrace itself failed. Of run: the program was not started."),
     ("126", "Of run: the program was found, but could not be executed."),
-    ("127", "Of run: there is no such program. Also where the first word is neither a command nor a program."),
+    (
+        "127",
+        "Of run: there is no such program. Also where the first word is neither a command nor a program.",
+    ),
     ("128+n", "What shells make of the end by signal n: run ends by the signal that ended the program."),
     ("any other", "Of run: the program's own. Whatever becomes of the report or the trace, it is passed on."),
 ];
@@ -102,9 +105,10 @@ fn page(command: &Command, name: &str) -> std::io::Result<Vec<u8>> {
     let is_whole = name == "hetrace";
     // Pages are found by their name with a dash, commands are typed with a space.
     let renamed: &'static str = name.to_owned().leak();
-    let page = Page::new(command.clone().name(renamed).bin_name(name.replace('-', " ")).display_name(renamed))
-        .manual("hetrace")
-        .source(format!("hetrace {}", env!("CARGO_PKG_VERSION")));
+    let page =
+        Page::new(command.clone().name(renamed).bin_name(name.replace('-', " ")).display_name(renamed))
+            .manual("hetrace")
+            .source(format!("hetrace {}", env!("CARGO_PKG_VERSION")));
     let mut out = Vec::new();
     page.render_title(&mut out)?;
     page.render_name_section(&mut out)?;
@@ -142,7 +146,8 @@ fn statuses(out: &mut Vec<u8>) -> std::io::Result<()> {
 /// The variables of all options, each with its option.
 fn environment(command: &Command, is_whole: bool, out: &mut Vec<u8>) -> std::io::Result<()> {
     let mut roff = Roff::new();
-    let options: Vec<_> = command.get_arguments().filter_map(|arg| Some((arg.get_env()?, option(arg)?))).collect();
+    let options: Vec<_> =
+        command.get_arguments().filter_map(|arg| Some((arg.get_env()?, option(arg)?))).collect();
     if options.is_empty() && !is_whole {
         return Ok(());
     }

@@ -89,7 +89,10 @@ fn places() -> Vec<PathBuf> {
     let is_set = |name: &str| std::env::var_os(name).filter(|value: &OsString| !value.is_empty());
     let own = is_set("XDG_CONFIG_HOME").map(PathBuf::from);
     let own = own.or_else(|| is_set("HOME").map(|home| Path::new(&home).join(".config")));
-    [Some(PathBuf::from(NAME)), own.map(|folder| folder.join("hetrace").join(NAME))].into_iter().flatten().collect()
+    [Some(PathBuf::from(NAME)), own.map(|folder| folder.join("hetrace").join(NAME))]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 /// A file in a folder that others can write to may have options that its finder would never give: a library to
@@ -104,7 +107,9 @@ fn trusted(path: &Path) -> Result<(), Problem> {
         _ => "all users can write it",
     };
     let path = path.display();
-    Err(Problem::Distrusted(format!("{path}: not used, because {why}; {VARIABLE}={path} uses it all the same")))
+    Err(Problem::Distrusted(format!(
+        "{path}: not used, because {why}; {VARIABLE}={path} uses it all the same"
+    )))
 }
 
 fn read(path: &Path, command: &Command) -> Result<File, Problem> {
@@ -142,14 +147,19 @@ fn section(table: &DeTable, command: &Command, path: &[String], out: &mut Vec<Se
             continue;
         }
         if path.is_empty() {
-            return Err((at, format!("`{key}` stands above all tables; a table is that of a command, such as [run]")));
+            return Err((
+                at,
+                format!("`{key}` stands above all tables; a table is that of a command, such as [run]"),
+            ));
         }
         let Some(arg) = command.get_arguments().find(|arg| option(arg) == Some(key)) else {
             let what = format!("option of `{}`", path.join(" "));
             return Err((at, unknown(&what, key, command.get_arguments().filter_map(option))));
         };
         let at = value.span().start;
-        if let Some(values) = values(value.get_ref(), arg, command).map_err(|what| (at, format!("{key}: {what}")))? {
+        if let Some(values) =
+            values(value.get_ref(), arg, command).map_err(|what| (at, format!("{key}: {what}")))?
+        {
             out.push(Setting { command: path.to_vec(), id: arg.get_id().to_string(), values });
         }
     }
@@ -171,7 +181,9 @@ fn values(value: &DeValue, arg: &Arg, command: &Command) -> Result<Option<Vec<St
         DeValue::Boolean(true) if is_flag => return Ok(Some(vec!["true".to_owned()])),
         DeValue::Boolean(true) => return optional(arg, command).map(Some),
         _ if is_flag => return Err("expected true or false".to_owned()),
-        DeValue::Array(values) => values.iter().map(|v| scalar(v.get_ref())).collect::<Result<Vec<_>, _>>()?,
+        DeValue::Array(values) => {
+            values.iter().map(|v| scalar(v.get_ref())).collect::<Result<Vec<_>, _>>()?
+        }
         other => vec![scalar(other)?],
     };
     if list.len() > 1 && !matches!(arg.get_action(), ArgAction::Append) {
@@ -214,7 +226,8 @@ fn acceptable(value: &str, arg: &Arg, command: &Command) -> Result<(), String> {
             // Of clap's words only those about the value: the usage that follows is that of a command line.
             let text = error.to_string();
             let text = text.trim_start_matches("error: ");
-            let about: Vec<&str> = text.lines().take_while(|l| !l.starts_with("For more")).map(str::trim).collect();
+            let about: Vec<&str> =
+                text.lines().take_while(|l| !l.starts_with("For more")).map(str::trim).collect();
             Err(about.into_iter().filter(|l| !l.is_empty()).collect::<Vec<_>>().join(" "))
         }
         _ => Ok(()),

@@ -27,7 +27,10 @@ fn sample(arg: &Arg, command: &Command) -> String {
         return first.get_name().to_owned();
     }
     let long = option(arg).unwrap();
-    let candidates = ["7", "5s", "50ms", "2%", "16M", "auto", "time", "name", "json", "kernel", "a=b", "host", "USR2", "1..2", "a@1..2"];
+    let candidates = [
+        "7", "5s", "50ms", "2%", "16M", "auto", "time", "name", "json", "kernel", "a=b", "host", "USR2",
+        "1..2", "a@1..2",
+    ];
     let rules = hetrace_report::lint::RULES.iter().map(|rule| rule.id);
     let takes = |value: &&str| {
         let line = ["x".to_owned(), format!("--{long}={value}")];
@@ -54,7 +57,8 @@ fn each_option_has_a_variable_of_its_own() {
         }
     }
     // These are others'.
-    for taken in ["HETRACE_CONFIG", "HETRACE_LIBRARIES", "HETRACE_SESSION", "HETRACE_MARKS", "HETRACE_CUPTI"] {
+    for taken in ["HETRACE_CONFIG", "HETRACE_LIBRARIES", "HETRACE_SESSION", "HETRACE_MARKS", "HETRACE_CUPTI"]
+    {
         assert!(!names.contains(taken), "{taken}");
     }
     assert!(names.contains("HETRACE_MODE") && names.contains("HETRACE_TALLY_BY"), "{names:?}");
@@ -80,7 +84,8 @@ fn each_option_has_a_place_in_the_file() {
             let folder = tempfile::tempdir().unwrap();
             let file = folder.path().join(NAME);
             std::fs::write(&file, &text).unwrap();
-            let settings = file::parse_for_tests(&text, &whole).unwrap_or_else(|why| panic!("{text}: {why:?}"));
+            let settings =
+                file::parse_for_tests(&text, &whole).unwrap_or_else(|why| panic!("{text}: {why:?}"));
             assert_eq!(settings.len(), 1, "{text}");
             let set = with(whole.clone(), &File { path: PathBuf::new(), settings });
             let set = path.iter().fold(set, |c, name| c.find_subcommand(name).unwrap().clone());
