@@ -10,6 +10,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use hetrace_ctf::account::Account;
+use hetrace_ctf::read::Part;
 use hetrace_format::files::MANIFEST;
 use hetrace_ring::abi;
 use hetrace_ring::{clock, survive};
@@ -23,7 +24,7 @@ use crate::contents::Contents;
 use crate::control::Control;
 use crate::declare::Declarations;
 use crate::drain::{Drainer, Pass, plausible};
-use crate::flight::{self, Recorder, Store};
+use crate::flight::{self, Recorder, Rotate, Rotating, Series, Sink, Store};
 use crate::folder::Folder;
 use crate::inject::{self, Way};
 use crate::job;
@@ -67,6 +68,10 @@ pub struct RunOptions {
     pub window_shown: String,
     /// Only what was recorded last is kept, and written when that is asked for.
     pub flight: Option<flight::Asked>,
+    /// The run is divided into several traces.
+    pub rotate: Option<Rotate>,
+    /// Bytes of streams on disk at most; none: as many as it takes.
+    pub max_disk: Option<u64>,
     /// How the API is reached.
     pub way: Way,
     /// A full ring makes the program wait.
@@ -181,7 +186,8 @@ pub fn run(options: &RunOptions, libraries: Vec<Found>, early: Early) -> Result<
     let store = options.flight.as_ref().map(|asked| asked.store(options.compress, folder.path()));
     let trace = TraceFolder::new(folder_of_trace, uuid, options.compress)
         .accessible(options.access)
-        .keeping(store.clone());
+        .limited(options.max_disk)
+        .giving(sink(options, store.as_ref(), &fresh.path));
     let mut manifest = first_manifest(options, started, folder.path());
     let program = find_program(&options.command);
     let injection = inject::plan(&present, folder.path(), options.way, program.as_deref());
@@ -190,6 +196,7 @@ pub fn run(options: &RunOptions, libraries: Vec<Found>, early: Early) -> Result<
     let mut recorders = Recorders::open(options, opening, &trace, kernel, &mut manifest);
     let declarations = prepare(&trace, started, &manifest, &present).map_err(output)?;
     let trace = trace.declaring(declarations);
+    trace.series().map_or(Ok(()), |series| series.first()).map_err(output)?;
     let looked = Ticket::try_leave(&trace, &present, started, folder.path());
     let mut lifetime = Lifetime::default();
     let ending = ending(&lifetime, &control);
@@ -207,7 +214,8 @@ pub fn run(options: &RunOptions, libraries: Vec<Found>, early: Early) -> Result<
     let drainer = Drainer::new(folder.path(), trace.clone(), names).dividing(settings::overhead_ppm(options));
     let recording = Recording::new(drainer, &trace, looked, windows, started);
     let flight = recorder(options, store.zip(first), &trace, folder.path(), started);
-    let mut running = Running { child, recording, flight, base: Manifest::default() };
+    let rotating = Rotating::new(&trace, folder.path(), &present, started);
+    let mut running = Running { child, recording, flight, rotating, base: Manifest::default() };
     running.recording.begin(&control, &trace, &mut manifest);
     running.base = manifest.clone();
     running.base.notes.clone_from(&injection.notes);
@@ -216,13 +224,26 @@ pub fn run(options: &RunOptions, libraries: Vec<Found>, early: Early) -> Result<
     manifest.lifetime_ns = manifest.exit.and_then(|_| lifetime.ns());
     let recorded = recorders.finish();
     let living = running.recording.finish();
+    let trace = running.rotating.as_ref().map_or(&trace, Rotating::trace).clone();
     running.recording.complete(&mut manifest, &control, &trace, injection.notes);
     recorded.complete(&mut manifest);
     let flight = running.flight.map(|flight| flight.finish(&manifest, &control));
-    if flight.is_none() {
-        remarks.extend(finish_manifest(&trace, &fresh, &manifest));
+    match running.rotating {
+        Some(rotating) => {
+            let (last, of_last) = rotating.finish(&mut manifest);
+            remarks.extend(finish_manifest(&last, &fresh, &of_last));
+        }
+        None if flight.is_none() => remarks.extend(finish_manifest(&trace, &fresh, &manifest)),
+        None => {}
     }
     Ok(Outcome { trace: fresh.path.clone(), flight, manifest, remarks, recovered, living })
+}
+
+/// Returns where packets go, if it is not into one file for each stream.
+fn sink(options: &RunOptions, store: Option<&Arc<Store>>, folder: &Path) -> Option<Sink> {
+    let (access, compress, most) = (options.access, options.compress, options.max_disk);
+    let series = |rotate| Sink::Series(Arc::new(Series::new(folder, rotate, access, compress, most)));
+    store.map(|store| Sink::Store(Arc::clone(store))).or_else(|| options.rotate.map(series))
 }
 
 /// Returns what notes when the program ends, and wakes this launcher.
@@ -276,6 +297,11 @@ impl Folders {
 /// Returns the folder of the trace and, if there is one, that of the operating system's: with these events
 /// the user's folder has both in it.
 fn folders(options: &RunOptions, fresh: &Fresh) -> io::Result<(PathBuf, Option<PathBuf>)> {
+    if options.rotate.is_some() {
+        let first = fresh.path.join(Part::name(1));
+        options.access.make_folder(&first)?;
+        return Ok((first, None));
+    }
     if options.os.is_none() {
         return Ok((fresh.path.clone(), None));
     }
@@ -433,6 +459,7 @@ struct Running {
     child: Child,
     recording: Recording,
     flight: Option<Recorder>,
+    rotating: Option<Rotating>,
     /// What was known of the run when the program began.
     base: Manifest,
 }
@@ -453,11 +480,17 @@ impl Running {
             match &mut self.flight {
                 Some(flight) => {
                     if let Some(request) = flight.wanted(control) {
-                        let manifest = self.recording.press(control, &self.base);
+                        let manifest = self.recording.so_far(control, &self.base, true);
                         flight.begin(request, manifest, control);
                     }
                 }
                 None => self.recording.answer(control, &mut answered),
+            }
+            if let Some(rotating) = self.rotating.as_mut().filter(|rotating| rotating.is_due()) {
+                let manifest = self.recording.so_far(control, &self.base, false);
+                if let Some(part) = rotating.go_over(manifest, &self.base) {
+                    self.recording.contents.go_on(&part);
+                }
             }
             match self.child.look() {
                 Ok(Event::None) => {}
@@ -551,13 +584,17 @@ impl Recording {
         page.snapshot_done.store(asked, Ordering::Release);
     }
 
-    /// Takes and seals all that there is by now. Returns what is known of the run, whose `base` was known at its begin.
-    fn press(&mut self, control: &Control, base: &Manifest) -> Manifest {
+    /// Takes and seals all that there is by now; `pressed`: also commands that others may have to be put before. Returns
+    /// what is known of the run, whose `base` was known at its begin.
+    fn so_far(&mut self, control: &Control, base: &Manifest, pressed: bool) -> Manifest {
         let now = reference();
         self.host.add(now);
         self.drainer.discover();
         self.drainer.pass(&self.host);
-        self.drainer.press(now.monotonic_ns, &self.host);
+        match pressed {
+            true => self.drainer.press(now.monotonic_ns, &self.host),
+            false => self.drainer.flush(now.monotonic_ns, &self.host),
+        }
         self.contents.move_some(&self.drainer);
         let mut manifest = base.clone();
         manifest.cost = self.measuring.least();

@@ -112,6 +112,7 @@ fn record(args: &Run) -> Result<Outcome> {
     let (window, window_shown) =
         window.map_or((None, String::new()), |(window, shown)| (Some(window), shown));
     let flight = args.flight.asked(args.os)?;
+    let rotate = args.long.asked(args.os)?;
     let os = os(args)?;
     let early = Early::begin(os.as_ref());
     let libraries = chosen(&args.trace)?;
@@ -127,6 +128,8 @@ fn record(args: &Run) -> Result<Outcome> {
         window,
         window_shown,
         flight,
+        rotate,
+        max_disk: args.long.max_disk,
         command: args.command.clone(),
         output,
         access: access(args.share),

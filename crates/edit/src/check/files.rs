@@ -34,7 +34,7 @@ impl Manifest {
             Self { is_ours, ..Self::default() }
         };
         let unknown = "so other missing files cannot be detected";
-        let read = files.read(MANIFEST).map(|bytes| bytes.map(|b| hetrace_format::Manifest::parse(&b)));
+        let read = hetrace_format::manifest::read(files).map(|bytes| bytes.map(|b| hetrace_format::Manifest::parse(&b)));
         let manifest = match read {
             Ok(None) if !is_ours => {
                 done.notes.push("there is no account of what was written: only the content of the trace itself was verified".into());

@@ -71,7 +71,7 @@ impl Input {
             layouts.push(stream.events.iter().map(of).collect::<Result<Vec<_>, _>>()?);
         }
         let mut problems = files.problems().to_vec();
-        let bytes = files.read(MANIFEST).map_err(Error::io(&files.path().join(MANIFEST)))?;
+        let bytes = hetrace_format::manifest::read(&files).map_err(Error::io(&files.path().join(MANIFEST)))?;
         let (manifest, unknown) = match bytes.map(|bytes| Manifest::parse_strictly(&bytes)) {
             Some(Ok((manifest, unknown))) => (Some(manifest), unknown),
             Some(Err(_)) => {

@@ -40,6 +40,8 @@ const STREAM_ID: usize = 20;
 const INSTANCE: usize = 24;
 const TIME_BEGIN: usize = 32;
 const TIME_END: usize = 40;
+const SEQ_NUM: usize = 64;
+const DISCARDED: usize = 72;
 const VPID: usize = 80;
 const VTID: usize = 84;
 
@@ -158,7 +160,7 @@ fn others(
     let mut from: BTreeMap<String, &Input> = BTreeMap::new();
     for input in inputs {
         for name in input.others()? {
-            if name == MANIFEST || name == hetrace_ctf::archive::List::NAME {
+            if [MANIFEST, files::PART, hetrace_ctf::archive::List::NAME].contains(&&*name) {
                 continue;
             }
             let read = |input: &Input| {

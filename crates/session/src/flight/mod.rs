@@ -12,6 +12,8 @@
 //! [decision 0052]: https://github.com/hetrace/hetrace/blob/main/docs/decisions/0052-flight-recorder.md
 
 mod noting;
+mod rotating;
+mod series;
 mod store;
 mod write;
 
@@ -37,6 +39,8 @@ use crate::declare::Declarations;
 use crate::manifest::{Exit, Manifest};
 use crate::output::TraceFolder;
 use noting::Noting;
+pub use rotating::Rotating;
+pub use series::{Rotate, Series};
 pub use store::Store;
 use store::{Sealed, View};
 use write::Material;
@@ -69,18 +73,27 @@ impl Asked {
     }
 }
 
-/// What is kept of a stream.
+/// Where packets go instead of into one file for each stream.
+#[derive(Debug, Clone)]
+pub enum Sink {
+    /// They are kept in memory.
+    Store(Arc<Store>),
+    /// They are written into the part of the run that is written at that moment.
+    Series(Arc<Series>),
+}
+
+/// What becomes of a stream's packets.
 #[derive(Debug)]
 pub struct Kept {
-    store: Arc<Store>,
+    sink: Sink,
     noting: Noting,
     line: Option<u64>,
 }
 
 impl Kept {
     /// Of a stream of this class.
-    pub fn new(store: &Arc<Store>, class: u32) -> Self {
-        Kept { store: Arc::clone(store), noting: Noting::new(class), line: None }
+    pub fn new(sink: &Sink, class: u32) -> Self {
+        Kept { sink: sink.clone(), noting: Noting::new(class), line: None }
     }
 
     /// A record begins at a byte of its packet.
@@ -88,28 +101,37 @@ impl Kept {
         self.noting.record(id, time, at);
     }
 
-    /// Keeps a packet. Returns the bytes that it takes.
+    /// Takes a packet. Returns the bytes that it takes.
     ///
     /// # Errors
-    /// When it can't be compressed.
+    /// When it can't be compressed or written.
     pub fn keep(
         &mut self,
         name: &str,
         preamble: PacketPreamble,
-        bytes: &[u8],
+        bytes: &mut [u8],
         events: u64,
     ) -> io::Result<u64> {
-        let line = *self.line.get_or_insert_with(|| self.store.begin(name));
+        let line = *self.line.get_or_insert_with(|| match &self.sink {
+            Sink::Store(store) => store.begin(name),
+            Sink::Series(series) => series.begin(name),
+        });
         let notes = self.noting.take(bytes.len());
         let now = clock::nanoseconds(libc::CLOCK_MONOTONIC);
-        self.store.keep(line, Sealed { preamble, bytes, events, notes }, now)
+        match &self.sink {
+            Sink::Store(store) => store.keep(line, Sealed { preamble, bytes, events, notes }, now),
+            Sink::Series(series) => series.keep(line, (preamble, events, notes), bytes, now),
+        }
     }
 }
 
 impl Drop for Kept {
     fn drop(&mut self) {
-        if let Some(line) = self.line {
-            self.store.end(line, clock::nanoseconds(libc::CLOCK_MONOTONIC));
+        let now = clock::nanoseconds(libc::CLOCK_MONOTONIC);
+        match (self.line, &self.sink) {
+            (Some(line), Sink::Store(store)) => store.end(line, now),
+            (Some(line), Sink::Series(series)) => series.end(line, now),
+            (None, _) => {}
         }
     }
 }

@@ -80,7 +80,7 @@ impl Material {
 
     fn stream(&self, folder: &Path, stream: &StreamView) -> io::Result<Option<StreamAccount>> {
         let mut out = Out::make(folder, &stream.name, self.access, self.compress)?;
-        before(&mut out, &stream.earlier)?;
+        before(|preamble, body, events| out.packet(preamble, body, events), &stream.earlier)?;
         for packet in &stream.packets {
             let mut preamble = packet.preamble;
             preamble.events_discarded = preamble.events_discarded.saturating_sub(stream.discarded_before);
@@ -90,38 +90,41 @@ impl Material {
     }
 }
 
-fn copy(from: &Path, to: &Path, access: Access) -> io::Result<()> {
+/// Copies a file.
+pub fn copy(from: &Path, to: &Path, access: Access) -> io::Result<()> {
     let mut source = File::open(from)?;
     io::copy(&mut source, &mut access.make_file(to)?).map(drop)
 }
 
-/// Writes records whose packets are gone, in packets of their own.
-fn before(out: &mut Out, earlier: &[Earlier]) -> io::Result<()> {
+/// Gives records whose packets are gone to `put`, in packets of their own.
+pub fn before(
+    mut put: impl FnMut(PacketPreamble, &[u8], u64) -> io::Result<()>,
+    earlier: &[Earlier],
+) -> io::Result<()> {
     let fits = |a: &Earlier, b: &Earlier| {
         (a.of.vpid, a.of.vtid, a.of.procname) == (b.of.vpid, b.of.vtid, b.of.procname)
             && b.time - a.time < REACH
+    };
+    let mut put_before = |records: &[Earlier], body: &[u8]| {
+        let Some((first, last)) = records.first().zip(records.last()) else { return Ok(()) };
+        let (timestamp_begin, timestamp_end) = (first.time, last.time);
+        let preamble = PacketPreamble { timestamp_begin, timestamp_end, events_discarded: 0, ..first.of };
+        put(preamble, body, records.len() as u64)
     };
     for run in earlier.chunk_by(fits) {
         let (mut body, mut part) = (Vec::new(), 0..0);
         for record in run {
             if !body.is_empty() && body.len() + record.bytes.len() > PACKET {
-                put_before(out, run.get(part.clone()).unwrap_or_default(), &body)?;
+                put_before(run.get(part.clone()).unwrap_or_default(), &body)?;
                 body.clear();
                 part.start = part.end;
             }
             body.extend_from_slice(&record.bytes);
             part.end += 1;
         }
-        put_before(out, run.get(part).unwrap_or_default(), &body)?;
+        put_before(run.get(part).unwrap_or_default(), &body)?;
     }
     Ok(())
-}
-
-fn put_before(out: &mut Out, records: &[Earlier], body: &[u8]) -> io::Result<()> {
-    let Some((first, last)) = records.first().zip(records.last()) else { return Ok(()) };
-    let (timestamp_begin, timestamp_end) = (first.time, last.time);
-    let preamble = PacketPreamble { timestamp_begin, timestamp_end, events_discarded: 0, ..first.of };
-    out.packet(preamble, body, records.len() as u64)
 }
 
 /// A stream file in the making.
