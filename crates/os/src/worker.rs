@@ -9,6 +9,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
 use crate::form::{self, Environment};
+use crate::keep::Keep;
 use crate::order::{Order, PATIENCE, Piece};
 use crate::perf::bpf::Own;
 use crate::perf::record::Records;
@@ -97,7 +98,7 @@ impl Worker {
     ) -> io::Result<Self> {
         let cpus = source.sources().map_or_else(|| vec![0], |s| s.cpus.clone());
         let class = class(&place, source.way(), options.scope);
-        let trace = Trace::begin(place.folder, place.make, &class, &cpus, opened)?;
+        let trace = Trace::begin(place.to, &class, &cpus, opened)?;
         let writer = Writer::new(trace, options, pid, source.way());
         Ok(Self {
             source,
@@ -123,25 +124,30 @@ impl Worker {
                 sources.disable();
             }
             let at = now();
+            let pressed = self.writer.trace.keep().is_some_and(Keep::is_pressed);
             // What others do after the program's end is nobody's concern, and may go on for ever.
             if ended {
                 self.pass(at, at, None);
             } else {
                 let share = at.saturating_sub(passed) / SHARE;
                 passed = at;
-                self.pass(at.saturating_sub(PATIENCE), at, Some(share));
+                self.pass(at.saturating_sub(PATIENCE), at, Some(share).filter(|_| !pressed));
             }
             if ended {
                 break;
             }
-            if at.saturating_sub(flushed) >= FLUSH {
+            if pressed || at.saturating_sub(flushed) >= FLUSH {
                 flushed = at;
                 self.writer.trace.flush_all();
+            }
+            if pressed && let Some(keep) = self.writer.trace.keep() {
+                keep.seal(at.saturating_sub(PATIENCE));
             }
         }
         // Perhaps nothing came after it.
         self.writer.dump_before(u64::MAX);
         self.writer.trace.finish(now());
+        self.writer.trace.keep().into_iter().for_each(|keep| keep.seal(u64::MAX));
         self.report()
     }
 
@@ -212,6 +218,7 @@ impl Worker {
             unseen: self.writer.unseen,
             damaged: self.order.damaged() + self.writer.damaged,
             cpu_ns: nanoseconds(ClockId::ThreadCPUTime),
+            account: self.writer.trace.account(),
             missing: self.source.sources().map(missing).unwrap_or_default(),
         }
     }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use hetrace_format::files;
 use hetrace_model::glob_matches;
-use hetrace_os::{Recorder, Scope};
+use hetrace_os::{Keep, MakeFile, Recorder, Scope, Target};
 
 use crate::access::Access;
 use crate::beside;
@@ -95,11 +95,11 @@ impl Opening {
 
 impl Os {
     /// Begins to read: the program runs in this process.
-    pub fn start(&mut self, pid: libc::pid_t, folder: PathBuf, access: Access, started: ReferencePoint) {
-        let begun = access.make_folder(&folder).and_then(|()| {
+    pub fn start(&mut self, pid: libc::pid_t, to: Target, access: Access, started: ReferencePoint) {
+        let made = if to.keep.is_some() { Ok(()) } else { access.make_folder(&to.folder) };
+        let begun = made.and_then(|()| {
             let place = hetrace_os::Place {
-                folder,
-                make: Arc::new(move |path: &Path| access.make_file(path)),
+                to,
                 uuid: *uuid::Uuid::new_v4().as_bytes(),
                 clock: beside::clock(started),
                 host: beside::host_name(),
@@ -150,6 +150,7 @@ impl Os {
         os.damaged_bytes = report.damaged;
         os.cpu_ns = report.cpu_ns;
         os.missing = report.missing;
+        os.account = report.account;
         Finished { os, notes }
     }
 }
@@ -167,6 +168,16 @@ impl Finished {
         manifest.os = Some(self.os);
         manifest.notes.extend(self.notes);
     }
+}
+
+/// Returns where a run's events of the operating system go.
+pub fn target(folder: PathBuf, access: Access, compress: bool, keep: Option<Arc<Keep>>) -> Target {
+    Target { folder, make: make(access), compress, keep }
+}
+
+/// Returns what makes its files.
+pub fn make(access: Access) -> MakeFile {
+    Arc::new(move |path: &Path| access.make_file(path))
 }
 
 /// Returns the folders of the program's trace and of the operating system's in that of a session.

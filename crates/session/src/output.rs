@@ -107,6 +107,14 @@ impl TraceFolder {
         self.files().refused()
     }
 
+    /// Counts what is beside the streams for the limit of what it may take.
+    pub fn weigh(&self) {
+        match self.series() {
+            Some(series) => series.weigh(),
+            None => self.files.weigh(&self.path),
+        }
+    }
+
     fn files(&self) -> &Files {
         self.series().map_or(&self.files, |series| series.files())
     }

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use hetrace_ctf::account::Account;
 use hetrace_ctf::read::Part;
 use hetrace_format::files::MANIFEST;
+use hetrace_os::{Keep, Target};
 use hetrace_ring::abi;
 use hetrace_ring::{clock, survive};
 
@@ -182,8 +183,10 @@ pub fn run(options: &RunOptions, libraries: Vec<Found>, early: Early) -> Result<
     let output = |error| RunError::Output { path: options.output.path().to_owned(), error };
     let Folders { fresh, first } = Folders::make(options).map_err(output)?;
     let uuid = *uuid::Uuid::new_v4().as_bytes();
-    let (folder_of_trace, kernel) = folders(options, &fresh).map_err(output)?;
-    let store = options.flight.as_ref().map(|asked| asked.store(options.compress, folder.path()));
+    let keep = options.flight.as_ref().filter(|_| options.os.is_some());
+    let keep = keep.map(|asked| Arc::new(asked.keep(options.compress)));
+    let (folder_of_trace, kernel) = folders(options, &fresh, keep.as_ref()).map_err(output)?;
+    let store = options.flight.as_ref().map(|asked| asked.store(options, folder.path()));
     let trace = TraceFolder::new(folder_of_trace, uuid, options.compress)
         .accessible(options.access)
         .limited(options.max_disk)
@@ -214,6 +217,7 @@ pub fn run(options: &RunOptions, libraries: Vec<Found>, early: Early) -> Result<
     let drainer = Drainer::new(folder.path(), trace.clone(), names).dividing(settings::overhead_ppm(options));
     let recording = Recording::new(drainer, &trace, looked, windows, started);
     let flight = recorder(options, store.zip(first), &trace, folder.path(), started);
+    let flight = flight.map(|flight| flight.with(keep));
     let rotating = Rotating::new(&trace, folder.path(), &present, started);
     let mut running = Running { child, recording, flight, rotating, base: Manifest::default() };
     running.recording.begin(&control, &trace, &mut manifest);
@@ -296,18 +300,23 @@ impl Folders {
 
 /// Returns the folder of the trace and, if there is one, that of the operating system's: with these events
 /// the user's folder has both in it.
-fn folders(options: &RunOptions, fresh: &Fresh) -> io::Result<(PathBuf, Option<PathBuf>)> {
+fn folders(
+    options: &RunOptions,
+    fresh: &Fresh,
+    keep: Option<&Arc<Keep>>,
+) -> io::Result<(PathBuf, Option<Target>)> {
     if options.rotate.is_some() {
         let first = fresh.path.join(Part::name(1));
         options.access.make_folder(&first)?;
         return Ok((first, None));
     }
-    if options.os.is_none() {
-        return Ok((fresh.path.clone(), None));
+    let target = |folder| os::target(folder, options.access, options.compress, keep.cloned());
+    if options.os.is_none() || keep.is_some() {
+        return Ok((fresh.path.clone(), keep.map(|_| target(PathBuf::new()))));
     }
     let (program, kernel) = os::folders(&fresh.path);
     options.access.make_folder(&program)?;
-    Ok((program, Some(kernel)))
+    Ok((program, Some(target(kernel))))
 }
 
 /// Recovers what killed launchers left in shared memory into their traces.
@@ -611,6 +620,7 @@ impl Recording {
         self.host.add(now);
         // Long runs: nothing older than this is converted any more.
         self.host.forget_before(now.tsc.saturating_sub(MEMORY));
+        self.drainer.folder().weigh();
         self.drainer.flush(now.monotonic_ns, &self.host);
         self.drainer.discover();
         control.renew_budget(self.drainer.session(), || self.drainer.memory());

@@ -64,7 +64,9 @@ impl Long {
         let retention = self.keep.is_some() || keep_for.is_some();
         if self.rotate_size.is_none() && every.is_none() {
             if retention {
-                bail!("--keep and --keep-for are of runs in several parts: add --rotate-size or --rotate-every");
+                bail!(
+                    "--keep and --keep-for are of runs in several parts: add --rotate-size or --rotate-every"
+                );
             }
             return Ok(None);
         }

@@ -65,9 +65,22 @@ mod tests {
         ] {
             assert_eq!(time(text), Ok(ns), "{text}");
         }
-        for wrong in
-            ["", "s", ".", "-1s", "+1s", "1d", "h", "1 s", "1e3s", "inf", "nan", "18446744074s", "1.2.3s", "٣s"]
-        {
+        for wrong in [
+            "",
+            "s",
+            ".",
+            "-1s",
+            "+1s",
+            "1d",
+            "h",
+            "1 s",
+            "1e3s",
+            "inf",
+            "nan",
+            "18446744074s",
+            "1.2.3s",
+            "٣s",
+        ] {
             assert!(time(wrong).is_err(), "{wrong}");
         }
     }

@@ -40,7 +40,10 @@ fn inner(path: &Path) -> PathBuf {
     }
     match path.join(Part::FILE).is_file() || path.join("metadata").is_file() {
         true => path.to_owned(),
-        false => Files::open(path).ok().and_then(|files| files.parts().last().map(Path::to_owned)).unwrap_or_else(|| path.to_owned()),
+        false => Files::open(path)
+            .ok()
+            .and_then(|files| files.parts().last().map(Path::to_owned))
+            .unwrap_or_else(|| path.to_owned()),
     }
 }
 

@@ -111,7 +111,7 @@ fn record(args: &Run) -> Result<Outcome> {
     let window = args.window.asked()?;
     let (window, window_shown) =
         window.map_or((None, String::new()), |(window, shown)| (Some(window), shown));
-    let flight = args.flight.asked(args.os)?;
+    let flight = args.flight.asked()?;
     let rotate = args.long.asked(args.os)?;
     let os = os(args)?;
     let early = Early::begin(os.as_ref());

@@ -234,7 +234,9 @@ impl Files {
         let beside = self.beside.as_ref().and_then(|beside| beside.canonicalize().ok());
         let mut parts = self.parts().filter_map(|part| part.canonicalize().ok());
         let is_inside = |path: PathBuf| {
-            path.starts_with(&own) || parts.any(|part| path.starts_with(part)) || beside.as_ref().is_some_and(|beside| path.starts_with(beside))
+            path.starts_with(&own)
+                || parts.any(|part| path.starts_with(part))
+                || beside.as_ref().is_some_and(|beside| path.starts_with(beside))
         };
         landing(path).is_some_and(is_inside)
     }

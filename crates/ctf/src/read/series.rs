@@ -101,7 +101,9 @@ mod tests {
         let earlier = BTreeMap::from([("toy-1-0".to_owned(), 7), ("with a space".to_owned(), u64::MAX)]);
         let part = Part { number: 12, earlier };
         assert_eq!(Part::parse(part.to_text().as_bytes()), Some(part));
-        for wrong in ["", "hetrace part", "hetrace part x", "hetrace part 1\n7", "hetrace part 1\nx toy", "\u{0}"] {
+        for wrong in
+            ["", "hetrace part", "hetrace part x", "hetrace part 1\n7", "hetrace part 1\nx toy", "\u{0}"]
+        {
             assert_eq!(Part::parse(wrong.as_bytes()), None, "{wrong}");
         }
     }

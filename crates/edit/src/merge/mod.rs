@@ -71,6 +71,7 @@ pub struct Merged {
 pub fn merge(paths: &[PathBuf], folder: &Path, form: Form, watch: Watch<'_>) -> Result<Merged, Error> {
     let output = Output::new(folder)?;
     let mut inputs = paths.iter().map(|path| Input::open(path)).collect::<Result<Vec<_>, _>>()?;
+    input::check_parts(&inputs)?;
     metadata::check_models(&inputs)?;
     manifest::check_schemas(&inputs)?;
     for input in &mut inputs {

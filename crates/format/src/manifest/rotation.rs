@@ -73,10 +73,12 @@ fn join(before: &[Manifest], last: Manifest) -> Manifest {
     }
     (all.losses, all.notes) = (losses, notes);
     let written = |part: &Manifest| (part.written.records, part.written.bytes);
-    let (records, bytes) = before.iter().map(written).fold(
-        (all.written.records, all.written.bytes),
-        |(records, bytes), (more, size)| (records.zip(more).map(|(a, b)| a + b), bytes.saturating_add(size)),
-    );
+    let (records, bytes) = before
+        .iter()
+        .map(written)
+        .fold((all.written.records, all.written.bytes), |(records, bytes), (more, size)| {
+            (records.zip(more).map(|(a, b)| a + b), bytes.saturating_add(size))
+        });
     all.written = Written { records, bytes, account: None };
     all
 }
@@ -95,7 +97,11 @@ mod tests {
             stopped: number < 3,
             exit: (number == 3).then_some(Exit::Code(0)),
             losses: Losses { records, ..Losses::default() },
-            written: Written { records: Some(records * 2), bytes: records, account: Some(Default::default()) },
+            written: Written {
+                records: Some(records * 2),
+                bytes: records,
+                account: Some(Default::default()),
+            },
             notes: vec!["all".to_owned(), format!("{number}")],
             trimmed: vec![Part { from_ns: Some(number.into()), ..Part::default() }],
             ..Manifest::default()

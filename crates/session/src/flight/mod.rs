@@ -29,6 +29,7 @@ use std::time::{Duration, Instant};
 use hetrace_ctf::write::PacketPreamble;
 use hetrace_format::files::METADATA;
 use hetrace_format::manifest::{Flight, Part};
+use hetrace_os::Keep;
 use hetrace_ring::clock;
 use serde::{Deserialize, Serialize};
 
@@ -38,6 +39,7 @@ use crate::control::Control;
 use crate::declare::Declarations;
 use crate::manifest::{Exit, Manifest};
 use crate::output::TraceFolder;
+use crate::run::RunOptions;
 use noting::Noting;
 pub use rotating::Rotating;
 pub use series::{Rotate, Series};
@@ -67,9 +69,15 @@ pub struct Asked {
 
 impl Asked {
     /// Returns the store for it, and notes in the session that its packets are not written.
-    pub(crate) fn store(&self, compress: bool, session: &Path) -> Arc<Store> {
+    pub(crate) fn store(&self, options: &RunOptions, session: &Path) -> Arc<Store> {
         Answer::default().leave(session);
-        Arc::new(Store::new(self.window, self.memory, compress))
+        let memory = if options.os.is_some() { self.memory / 2 } else { self.memory };
+        Arc::new(Store::new(self.window, memory, options.compress))
+    }
+
+    /// Returns the store for events of the operating system, which have half of the memory.
+    pub(crate) fn keep(&self, compress: bool) -> Keep {
+        Keep::new(self.window, self.memory / 2, compress)
     }
 }
 
@@ -228,6 +236,8 @@ struct Writing {
 pub struct Recorder {
     asked: Asked,
     store: Arc<Store>,
+    /// Events of the operating system, if they are recorded.
+    kernel: Option<Arc<Keep>>,
     folder: TraceFolder,
     session: PathBuf,
     /// Folder of the first snapshot, which is there and empty.
@@ -260,6 +270,7 @@ impl Recorder {
         Recorder {
             asked: asked.clone(),
             store,
+            kernel: None,
             folder: folder.clone(),
             session: session.to_owned(),
             first: first.to_owned(),
@@ -270,6 +281,11 @@ impl Recorder {
             signals: 0,
             done: Finished::default(),
         }
+    }
+
+    /// Writes events of the operating system, too.
+    pub fn with(self, kernel: Option<Arc<Keep>>) -> Self {
+        Self { kernel, ..self }
     }
 
     /// Returns what is asked for now, if a snapshot can be begun.
@@ -324,8 +340,10 @@ impl Recorder {
         let now = clock::nanoseconds(libc::CLOCK_MONOTONIC);
         let view = self.store.view(now);
         let flight = self.describe(&view, reason, &mut manifest);
+        self.kernel.iter().for_each(|kernel| kernel.press(now));
         let material = Material {
             view,
+            kernel: self.kernel.clone().map(|kernel| (kernel, now)),
             metadata,
             models: self.folder.declarations().map(Declarations::models).unwrap_or_default(),
             work: self.folder.path().to_owned(),

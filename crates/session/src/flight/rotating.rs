@@ -93,7 +93,8 @@ impl Rotating {
         }
         self.before = losses;
         self.number += 1;
-        self.since = Some((clock::nanoseconds(libc::CLOCK_MONOTONIC), clock::nanoseconds(libc::CLOCK_REALTIME)));
+        self.since =
+            Some((clock::nanoseconds(libc::CLOCK_MONOTONIC), clock::nanoseconds(libc::CLOCK_REALTIME)));
         self.trace = old.elsewhere(self.series.part(self.number));
         // Without a new one a killed launcher's records go into the part before.
         let _ = Ticket::renew(&self.trace, &self.libraries, self.started, &self.session);
@@ -123,7 +124,8 @@ impl Rotating {
         manifest.session = Some(self.session.clone());
         manifest.start_ns = Some(clock::nanoseconds(libc::CLOCK_MONOTONIC));
         manifest.start_realtime_ns = Some(clock::nanoseconds(libc::CLOCK_REALTIME));
-        manifest.rotation = Some(Rotation { part: fresh.number, since_ns: manifest.start_ns, ..Rotation::default() });
+        manifest.rotation =
+            Some(Rotation { part: fresh.number, since_ns: manifest.start_ns, ..Rotation::default() });
         renew_manifest(&hidden, &manifest)?;
         let left = self.series.go_over(fresh)?;
         if let (Some(metadata), Some(all)) = (metadata, self.trace.declarations()) {

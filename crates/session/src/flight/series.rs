@@ -120,7 +120,8 @@ impl Line {
     }
 
     /// Returns what is in its file, which is left.
-    fn leave(&mut self) -> Option<StreamAccount> {
+    fn leave(&mut self, files: &Files) -> Option<StreamAccount> {
+        self.file.iter().for_each(|file| files.close(file));
         let account = self.counter.account(&self.name, self.stored);
         let name = std::mem::take(&mut self.name);
         *self = Line { discarded: (self.discarded.1, self.discarded.1), ..Line::new(name) };
@@ -282,7 +283,7 @@ impl Series {
         let Some(mut line) = state.lines.remove(&line) else { return };
         let number = state.number;
         state.names.insert(line.name.clone(), number);
-        let account = line.leave();
+        let account = line.leave(&self.files);
         state.done.extend(account);
     }
 
@@ -334,7 +335,13 @@ impl Series {
         }
     }
 
-    /// Returns bytes of streams and records of the whole run, also of parts that are gone.
+    /// Counts what is beside the streams for the limit of what all of it may take.
+    pub fn weigh(&self) {
+        let folder = self.part(self.state().number);
+        self.files.weigh(&folder);
+    }
+
+    /// Returns records and bytes of streams of the whole run, also of parts that are gone.
     pub fn so_far(&self) -> (u64, u64) {
         let state = self.state();
         (state.all.0 + state.events, state.all.1 + state.bytes)
@@ -397,20 +404,18 @@ impl Series {
             };
             let written = before(put, &stream.earlier);
             bytes += line.stored;
-            if let Err(error) = written {
-                self.files.give_back(bytes);
-                return Err(error);
-            }
             part.earlier.insert(line.name.clone(), line.stored);
             lines.insert(stream.line, line);
+            if let Err(error) = written {
+                return Err(self.take_back(lines, bytes, error));
+            }
         }
         let named = self
             .access
             .write(&fresh.hidden.join(Part::FILE), part.to_text().as_bytes())
             .and_then(|()| fs::rename(&fresh.hidden, &fresh.folder));
         if let Err(error) = named {
-            self.files.give_back(bytes);
-            return Err(error);
+            return Err(self.take_back(lines, bytes, error));
         }
         let beside = beside(&fresh.folder);
         let left = self.leave(&mut state);
@@ -433,6 +438,13 @@ impl Series {
         Ok(left)
     }
 
+    /// What was begun of a part is removed.
+    fn take_back(&self, lines: BTreeMap<u64, Line>, bytes: u64, error: io::Error) -> io::Error {
+        lines.values().filter_map(|line| line.file.as_ref()).for_each(|file| self.files.close(file));
+        self.files.give_back(bytes);
+        error
+    }
+
     /// Finishes the last part. Nothing is written any more.
     pub fn finish(&self) -> Left {
         let mut state = self.state();
@@ -443,7 +455,7 @@ impl Series {
 
     fn leave(&self, state: &mut State) -> Left {
         let mut streams = std::mem::take(&mut state.done);
-        streams.extend(state.lines.values_mut().filter_map(Line::leave));
+        streams.extend(state.lines.values_mut().filter_map(|line| line.leave(&self.files)));
         Left {
             folder: self.part(state.number),
             account: Account { streams, ..Account::default() },

@@ -3,21 +3,27 @@
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use hetrace_ctf::account::{Account, Counter, FileAccount, PacketFacts, StreamAccount};
 use hetrace_ctf::read::PACKED;
 use hetrace_ctf::write::{PREAMBLE_LEN, PacketPreamble, stream_preamble};
-use hetrace_format::files::{BLOBS, MANIFEST, METADATA, MODELS, OWN};
+use hetrace_format::files::{BLOBS, KERNEL, MANIFEST, METADATA, MODELS, OWN, PROGRAM};
+use hetrace_os::Keep;
 
 use super::store::{Earlier, StreamView, View};
 use crate::access::Access;
 use crate::account::account_of_files;
 use crate::manifest::{Manifest, Written};
+use crate::os;
 
 /// Records of one packet lie less than this apart, so that their 32 bits of time are clear.
 const REACH: u64 = 1 << 31;
 /// A packet of records from before has about this many bytes at most.
 const PACKET: usize = 256 << 10;
+/// How long events of the operating system are waited for: they are read four times a second, and wait for their order.
+const SEALING: Duration = Duration::from_secs(3);
 /// Streams of one name: process ids come again.
 const NAMESAKES: u32 = 10_000;
 
@@ -26,6 +32,8 @@ const NAMESAKES: u32 = 10_000;
 pub struct Material {
     /// The streams.
     pub view: View,
+    /// Events of the operating system until a time, if they are recorded.
+    pub kernel: Option<(Arc<Keep>, u64)>,
     /// The metadata at that moment.
     pub metadata: Vec<u8>,
     /// Models that were complete then.
@@ -47,6 +55,15 @@ impl Material {
     /// When that is not possible; the folder has a part of it then.
     pub fn write(mut self, folder: &Path) -> io::Result<Manifest> {
         let access = self.access;
+        let program = folder.join(PROGRAM);
+        let folder = match self.kernel.take() {
+            Some((keep, until)) => {
+                access.make_folder(&program)?;
+                self.write_kernel(&folder.join(KERNEL), &keep, until)?;
+                &program
+            }
+            None => folder,
+        };
         access.make_folder(&folder.join(OWN))?;
         access.make_folder(&folder.join(MODELS))?;
         access.write(&folder.join(METADATA), &self.metadata)?;
@@ -63,6 +80,27 @@ impl Material {
         let text = self.manifest.to_json().map_err(io::Error::other)?;
         access.write(&folder.join(MANIFEST), &text)?;
         Ok(self.manifest)
+    }
+
+    /// Writes the trace of the operating system. What is read only now is waited for, but not for long.
+    fn write_kernel(&mut self, folder: &Path, keep: &Keep, until: u64) -> io::Result<()> {
+        let asked = Instant::now();
+        while !keep.is_sealed(until) && asked.elapsed() < SEALING {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        self.access.make_folder(folder)?;
+        let kept = keep.write(folder, &os::make(self.access), until)?;
+        if let Some(os) = &mut self.manifest.os {
+            (os.events, os.bytes, os.dropped) = (kept.events, kept.bytes, kept.dropped);
+            (os.since_ns, os.account) = (kept.since, Some(kept.account));
+        }
+        if !keep.is_sealed(until) {
+            self.manifest.notes.push(
+                "events of the operating system were behind when the snapshot was written: its last moments lack some"
+                    .to_owned(),
+            );
+        }
+        Ok(())
     }
 
     fn copy_contents(&self, folder: &Path) -> io::Result<()> {

@@ -12,6 +12,8 @@ use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use hetrace_format::files::{BLOBS, METADATA, MODELS, OWN};
+
 use crate::access::Access;
 
 /// Most files open at a time.
@@ -51,6 +53,8 @@ struct State {
     /// Bytes that may be on disk, and that are.
     budget: Option<u64>,
     used: u64,
+    /// Those of them that are beside the streams, when they were looked at last.
+    beside: u64,
     /// Something did not fit: smaller packets that would are not written, so that it does not depend on their sizes
     /// what is there.
     is_full: bool,
@@ -97,7 +101,9 @@ impl Files {
         let Some(budget) = state.budget else { return Ok(()) };
         if state.is_full || state.used.saturating_add(bytes) > budget {
             state.is_full = true;
-            return Err(io::Error::other(format!("the disk budget of {budget} bytes is used up (--max-disk)")));
+            return Err(io::Error::other(format!(
+                "the disk budget of {budget} bytes is used up (--max-disk)"
+            )));
         }
         state.used += bytes;
         Ok(())
@@ -107,6 +113,22 @@ impl Files {
     pub fn charge(&self, bytes: u64) {
         let mut state = self.state();
         state.used = state.used.saturating_add(bytes);
+    }
+
+    /// Counts what is beside the streams of a trace, if there is a budget.
+    pub fn weigh(&self, folder: &Path) {
+        if self.state().budget.is_none() {
+            return;
+        }
+        let beside = [METADATA, OWN, MODELS, BLOBS].map(|name| size(&folder.join(name))).into_iter().sum();
+        let mut state = self.state();
+        let before = std::mem::replace(&mut state.beside, beside);
+        state.used = state.used.saturating_sub(before).saturating_add(beside);
+    }
+
+    /// Closes the file of a stream, to which nothing is written any more: it may be removed.
+    pub fn close(&self, stream: &StreamFile) {
+        self.state().open.retain(|(number, _)| *number != stream.number);
     }
 
     /// Gives back bytes of the budget: they are on disk no more.
@@ -139,7 +161,13 @@ impl Files {
     }
 
     /// Makes the file of a stream, whose name is free.
-    pub fn create_once(&self, folder: &Path, name: &str, suffix: &str, access: Access) -> io::Result<StreamFile> {
+    pub fn create_once(
+        &self,
+        folder: &Path,
+        name: &str,
+        suffix: &str,
+        access: Access,
+    ) -> io::Result<StreamFile> {
         let path = folder.join(format!("{name}{suffix}"));
         let file = self.retried(|| access.make_file(&path))?;
         self.made(path, name.to_owned(), file)
@@ -189,6 +217,17 @@ impl Files {
     }
 }
 
+/// Returns the bytes of a file, or of those right in a folder.
+fn size(path: &Path) -> u64 {
+    match std::fs::read_dir(path) {
+        Ok(entries) => {
+            let found = entries.flatten().filter_map(|entry| entry.metadata().ok());
+            found.filter(std::fs::Metadata::is_file).map(|found| found.len()).sum()
+        }
+        Err(_) => std::fs::metadata(path).map_or(0, |found| found.len()),
+    }
+}
+
 /// One stream's file.
 #[derive(Debug)]
 pub struct StreamFile {
@@ -218,7 +257,6 @@ impl StreamFile {
         files.take(bytes.len() as u64)?;
         let done = self.put(files, bytes);
         if done.is_err() {
-            // No `give_back`: what else is full stays full.
             let mut state = files.state();
             state.used = state.used.saturating_sub(bytes.len() as u64);
         }

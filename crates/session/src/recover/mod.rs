@@ -97,7 +97,8 @@ fn is_same(trace: &Path, path: &Path) -> bool {
     let whole = |p: &Path| p.canonicalize().ok();
     let Some(path) = whole(path) else { return false };
     let series = || trace.parent().filter(|_| trace.join(files::PART).is_file());
-    whole(trace).is_some_and(|trace| trace == path) || series().and_then(whole).is_some_and(|series| series == path)
+    whole(trace).is_some_and(|trace| trace == path)
+        || series().and_then(whole).is_some_and(|series| series == path)
 }
 
 /// Returns the manifest of a ticket's trace, if that is unfinished and of this session.
