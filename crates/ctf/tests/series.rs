@@ -5,7 +5,7 @@ mod common;
 use std::fs;
 use std::path::Path;
 
-use hetrace_ctf::read::{Files, Losses, Part, StreamReader, Trace};
+use hetrace_ctf::read::{Files, Losses, Part, Repeated, StreamReader, Trace};
 use hetrace_ctf::tsdl;
 
 /// Events of a packet: two of each round.
@@ -52,7 +52,8 @@ fn part(folder: &Path, number: u32, packets: &[Vec<u8>], repeated: usize, compre
     let name = if compressed { "s.zst" } else { "s" };
     fs::write(folder.join(name), all.concat()).unwrap();
     let bytes = all[..repeated].concat().len() as u64;
-    let part = Part { number, earlier: [("s".to_owned(), bytes)].into() };
+    let part =
+        Part { number, earlier: [("s".to_owned(), Repeated { bytes, packets: repeated as u64 })].into() };
     fs::write(folder.join(Part::FILE), part.to_text()).unwrap();
 }
 
@@ -74,7 +75,7 @@ fn parts_follow_each_other() {
         let trace = Trace::from_files(&files).unwrap();
         assert_eq!(trace.stream_count(), 1);
         let whole = drain(vec![trace.stream(0).unwrap()]);
-        assert_eq!((whole.0.len(), whole.1), (10 * EVENTS, 0));
+        assert_eq!((whole.0.len(), whole.1, whole.2.packets), (10 * EVENTS, 0, 0));
         // Offsets go on.
         assert!(whole.0.windows(2).all(|two| two[0].1 < two[1].1));
         let plain: u64 = packets(4).concat().len() as u64
@@ -110,6 +111,21 @@ fn damage_ends_with_its_part() {
         part(scratch.path(), 2, &packets(1), 1, compressed);
         let trace = Trace::open(scratch.path()).unwrap();
         assert_eq!(drain(vec![trace.stream(0).unwrap()]).0.len(), (4 + 4) * EVENTS);
+    }
+}
+
+#[test]
+fn packets_that_are_missing_where_a_part_begins_are_counted() {
+    let scratch = tempfile::tempdir().unwrap();
+    series(scratch.path(), false);
+    let stream = scratch.path().join("0002/s");
+    let all = packets(3);
+    // The first one that is not repeated was not written.
+    fs::write(&stream, [all[0].clone(), all[2].clone()].concat()).unwrap();
+    let trace = Trace::open(scratch.path()).unwrap();
+    for most in [1, 3, 9] {
+        let (events, errors, losses) = drain(trace.parts(0, most));
+        assert_eq!((events.len(), errors, losses.packets), ((4 + 1 + 4) * EVENTS, 0, 1));
     }
 }
 

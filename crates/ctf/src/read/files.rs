@@ -327,7 +327,7 @@ fn of_series(series: &[(PathBuf, Part)]) -> Result<Vec<DataFile>, OpenError> {
     for (index, (folder, part)) in series.iter().enumerate() {
         for file in in_folder(folder)? {
             let name = file.name.strip_suffix(PACKED).unwrap_or(&file.name);
-            let repeated = part.earlier.get(name).copied().filter(|_| index > 0).unwrap_or(0);
+            let repeated = part.earlier.get(name).copied().filter(|_| index > 0).unwrap_or_default();
             let Some(file) = file.without(repeated) else { continue };
             match all.entry(file.name.clone()) {
                 Entry::Vacant(none) => _ = none.insert(file),

@@ -7,7 +7,7 @@
 //!                                        STREAM of the whole
 //! ```
 //! A part can be read by itself. So its streams begin with records of the time before that its own need, and its file
-//! [`Part::FILE`] says how many bytes these are. Who reads the folder of the series reads one trace: the metadata of the
+//! [`Part::FILE`] says how many bytes and packets these are. Who reads the folder of the series reads one trace: the metadata of the
 //! last part, which has all that those before have, and of each stream the parts one after the other, without what is
 //! repeated.
 
@@ -30,8 +30,17 @@ const HEAD: &str = "hetrace part";
 pub struct Part {
     /// Its number, from 1.
     pub number: u32,
-    /// Bytes of what is repeated, as they lie in the file, by the name of the stream without `.zst`.
-    pub earlier: BTreeMap<String, u64>,
+    /// What is repeated, by the name of the stream without `.zst`.
+    pub earlier: BTreeMap<String, Repeated>,
+}
+
+/// What is repeated at the beginning of a stream.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Repeated {
+    /// Bytes, as they lie in the file.
+    pub bytes: u64,
+    /// Packets.
+    pub packets: u64,
 }
 
 impl Part {
@@ -52,9 +61,9 @@ impl Part {
     /// Returns it as text.
     pub fn to_text(&self) -> String {
         let mut text = format!("{HEAD} {}\n", self.number);
-        for (name, bytes) in &self.earlier {
+        for (name, Repeated { bytes, packets }) in &self.earlier {
             // A name comes last: it may have spaces in it.
-            let _ = writeln!(text, "{bytes} {name}");
+            let _ = writeln!(text, "{bytes} {packets} {name}");
         }
         text
     }
@@ -64,8 +73,10 @@ impl Part {
         let mut lines = std::str::from_utf8(text).ok()?.lines();
         let number = lines.next()?.strip_prefix(HEAD)?.trim().parse().ok()?;
         let line = |line: &str| {
-            let (bytes, name) = line.split_once(' ')?;
-            Some((name.to_owned(), bytes.parse().ok()?))
+            let (bytes, rest) = line.split_once(' ')?;
+            let (packets, name) = rest.split_once(' ')?;
+            let repeated = Repeated { bytes: bytes.parse().ok()?, packets: packets.parse().ok()? };
+            Some((name.to_owned(), repeated))
         };
         Some(Self { number, earlier: lines.map(line).collect::<Option<_>>()? })
     }
@@ -98,11 +109,14 @@ mod tests {
 
     #[test]
     fn a_part_is_what_its_text_says() {
-        let earlier = BTreeMap::from([("toy-1-0".to_owned(), 7), ("with a space".to_owned(), u64::MAX)]);
+        let earlier = BTreeMap::from([
+            ("toy-1-0".to_owned(), Repeated { bytes: 7, packets: 1 }),
+            ("with a space".to_owned(), Repeated { bytes: u64::MAX, packets: 0 }),
+        ]);
         let part = Part { number: 12, earlier };
         assert_eq!(Part::parse(part.to_text().as_bytes()), Some(part));
         for wrong in
-            ["", "hetrace part", "hetrace part x", "hetrace part 1\n7", "hetrace part 1\nx toy", "\u{0}"]
+            ["", "hetrace part", "hetrace part x", "hetrace part 1\n7 x", "hetrace part 1\nx 1 toy", "\u{0}"]
         {
             assert_eq!(Part::parse(wrong.as_bytes()), None, "{wrong}");
         }

@@ -44,6 +44,8 @@ pub struct StreamReader<'t> {
     source: Source<'t>,
     /// Number of the file that it is of, in a stream of several.
     segment: usize,
+    /// Number of the next packet, where that is known without the one before.
+    first: Option<u64>,
     /// Where the next packet starts.
     pub(super) next: u64,
     /// Where another reader takes over.
@@ -71,6 +73,7 @@ impl<'t> StreamReader<'t> {
             file,
             source: file.source(),
             segment: 0,
+            first: None,
             next: 0,
             limit: u64::MAX,
             packet: None,
@@ -95,8 +98,9 @@ impl<'t> StreamReader<'t> {
     ) -> Self {
         let (segment, source) = if start > 0 { file.source_at(start) } else { (0, file.source()) };
         // Counters begin anew with each segment.
-        let before = before.filter(|_| file.border(segment) != Some(start));
-        Self { source, segment, next: start, limit, before, ..Self::new(trace, file) }
+        let begins = segment > 0 && file.border(segment) == Some(start);
+        let (before, first) = if begins { (None, Some(file.first(segment))) } else { (before, None) };
+        Self { source, segment, first, next: start, limit, before, ..Self::new(trace, file) }
     }
 
     /// Returns whether the packet that was opened last can be read without those before.
@@ -325,7 +329,7 @@ impl<'t> StreamReader<'t> {
             return None;
         }
         (self.segment, self.source) = self.file.source_at(next);
-        (self.next, self.before) = (next, None);
+        (self.next, self.before, self.first) = (next, None, Some(self.file.first(self.segment)));
         Some(())
     }
 
@@ -429,8 +433,9 @@ impl<'t> StreamReader<'t> {
             info.discarded_before = now.checked_sub(discarded.unwrap_or(0)).unwrap_or(now);
             self.losses.events = self.losses.events.saturating_add(info.discarded_before);
         }
-        if let (Some(now), Some(last)) = (info.seq_num, seq) {
-            info.missing_before = now.saturating_sub(last).saturating_sub(1);
+        let expected = self.first.take().or_else(|| seq.map(|last| last.saturating_add(1)));
+        if let (Some(now), Some(expected)) = (info.seq_num, expected) {
+            info.missing_before = now.saturating_sub(expected);
             self.losses.packets = self.losses.packets.saturating_add(info.missing_before);
         }
         self.before = Some((info.events_discarded, info.seq_num));

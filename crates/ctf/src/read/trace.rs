@@ -12,6 +12,7 @@ use super::map::Bytes;
 use super::plan::Node;
 use super::quick::{QuickBody, QuickHeader};
 use super::scopes::Scopes;
+use super::series::Repeated;
 use super::source::Source;
 use super::stream::StreamReader;
 use crate::class::{FieldClass, Scope, StreamClass, StructClass, TraceClass};
@@ -44,6 +45,8 @@ pub(super) struct DataFile {
 struct Segment {
     data: Bytes,
     frames: OnceLock<Starts>,
+    /// Number of its first packet, if none is missing.
+    first: u64,
 }
 
 /// How long a compressed segment is taken to be whose frames do not say it: longer than any.
@@ -51,17 +54,18 @@ const UNKNOWN: u64 = 1 << 40;
 
 impl DataFile {
     pub fn new(name: String, data: Bytes) -> Self {
-        let segments = vec![Segment { data, frames: OnceLock::new() }];
+        let segments = vec![Segment { data, frames: OnceLock::new(), first: 0 }];
         Self { name, segments, frames: OnceLock::new(), borders: OnceLock::new() }
     }
 
-    /// Returns it without its first bytes as they lie there; none if nothing is left.
-    pub fn without(mut self, bytes: u64) -> Option<Self> {
+    /// Returns it without what is repeated at its beginning; none if nothing is left.
+    pub fn without(mut self, Repeated { bytes, packets }: Repeated) -> Option<Self> {
         let first = self.segments.first_mut()?;
         let (from, len) = (usize::try_from(bytes).unwrap_or(usize::MAX), first.data.len());
         if from >= len {
             return None;
         }
+        first.first = packets;
         if from > 0 {
             let whole = Arc::new(std::mem::replace(&mut first.data, Bytes::Owned(Vec::new())));
             first.data = Bytes::Part { whole, range: from..len };
@@ -102,6 +106,11 @@ impl DataFile {
             return None;
         }
         self.borders().get(segment).copied()
+    }
+
+    /// Returns the number of a segment's first packet, if none is missing.
+    pub fn first(&self, segment: usize) -> u64 {
+        self.segments.get(segment).map_or(0, |segment| segment.first)
     }
 
     fn borders(&self) -> &[u64] {

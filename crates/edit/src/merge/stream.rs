@@ -28,12 +28,14 @@ struct GoingOn {
 
 impl GoingOn {
     /// Returns number and discarded events of a packet as if it were one file.
-    fn count(&mut self, segment: usize, (seq_num, discarded): (u64, u64)) -> (u64, u64) {
+    fn count(&mut self, segment: usize, missing: u64, (seq_num, discarded): (u64, u64)) -> (u64, u64) {
         if segment != self.segment {
             self.segment = segment;
-            self.base = self.last.map_or((0, 0), |(seq_num, discarded)| (seq_num + 1, discarded));
+            // What is repeated in between is left out, and has numbers.
+            let next = |last: u64| last.wrapping_add(1).wrapping_add(missing).wrapping_sub(seq_num);
+            self.base = self.last.map_or((0, 0), |(last, discarded)| (next(last), discarded));
         }
-        let all = (self.base.0.saturating_add(seq_num), self.base.1.saturating_add(discarded));
+        let all = (self.base.0.wrapping_add(seq_num), self.base.1.saturating_add(discarded));
         self.last = Some(all);
         all
     }
@@ -73,7 +75,7 @@ impl Copier<'_> {
             let class = self.change.streams.get(packet.stream).map_or(packet.class.id, |&id| id.into());
             let (seq_num, discarded) = (packet.info.seq_num, packet.info.events_discarded);
             let counters = (seq_num.unwrap_or(0), discarded.unwrap_or(0));
-            let (seq_num, discarded) = going_on.count(reader.segment(), counters);
+            let (seq_num, discarded) = going_on.count(reader.segment(), packet.info.missing_before, counters);
             if reader.segment() > 0 {
                 for (at, number) in [(SEQ_NUM, seq_num), (DISCARDED, discarded)] {
                     bytes.get_mut(at..at + 8).into_iter().for_each(|field| set_word(field, number));

@@ -85,6 +85,9 @@ impl Rotating {
             }
         };
         let old = self.trace.clone();
+        self.trace = old.elsewhere(self.series.part(self.number + 1));
+        // Without a new one a killed launcher's records go into the part before.
+        let _ = Ticket::renew(&self.trace, &self.libraries, self.started, &self.session);
         let losses = manifest.losses.clone();
         let last = self.describe(manifest, left);
         // Its events are there; that it is complete is known to nobody then.
@@ -95,9 +98,6 @@ impl Rotating {
         self.number += 1;
         self.since =
             Some((clock::nanoseconds(libc::CLOCK_MONOTONIC), clock::nanoseconds(libc::CLOCK_REALTIME)));
-        self.trace = old.elsewhere(self.series.part(self.number));
-        // Without a new one a killed launcher's records go into the part before.
-        let _ = Ticket::renew(&self.trace, &self.libraries, self.started, &self.session);
         Some(self.trace.path().to_owned())
     }
 

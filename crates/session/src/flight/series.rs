@@ -20,7 +20,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use hetrace_ctf::account::{Account, Counter, PacketFacts, StreamAccount};
-use hetrace_ctf::read::Part;
+use hetrace_ctf::read::{Part, Repeated};
 use hetrace_ctf::write::{PREAMBLE_LEN, PacketPreamble, stream_preamble};
 use hetrace_format::files::{MANIFEST, METADATA};
 
@@ -151,9 +151,11 @@ impl Line {
                 none.insert(made)
             }
         };
-        let bytes = match out.compress {
-            true => file.append(out.files, &zstd::bulk::compress(packet, 3)?),
-            false => file.append(out.files, packet),
+        let compressed = out.compress.then(|| zstd::bulk::compress(packet, 3)).transpose()?;
+        let bytes = compressed.as_deref().unwrap_or(packet);
+        let bytes = match out.within_budget {
+            true => file.append(out.files, bytes),
+            false => file.append_anyway(out.files, bytes),
         }?;
         self.stored += bytes;
         let facts = PacketFacts {
@@ -172,6 +174,8 @@ struct Out<'s> {
     files: &'s Files,
     access: Access,
     compress: bool,
+    /// Only as long as there is room in the budget.
+    within_budget: bool,
 }
 
 /// A part that is finished but for its manifest.
@@ -236,7 +240,7 @@ impl Series {
     }
 
     fn out(&self) -> Out<'_> {
-        Out { files: &self.files, access: self.access, compress: self.compress }
+        Out { files: &self.files, access: self.access, compress: self.compress, within_budget: true }
     }
 
     /// Returns the folder of a part.
@@ -396,7 +400,8 @@ impl Series {
         for stream in &view.streams {
             let Some(known) = state.lines.get(&stream.line) else { continue };
             let mut line = Line::new(known.name.clone());
-            let out = self.out();
+            // A part that fills the budget must not keep the next from making room.
+            let out = Out { within_budget: false, ..self.out() };
             let put = |preamble: PacketPreamble, body: &[u8], events: u64| {
                 let mut packet = vec![0; PREAMBLE_LEN];
                 packet.extend_from_slice(body);
@@ -404,7 +409,8 @@ impl Series {
             };
             let written = before(put, &stream.earlier);
             bytes += line.stored;
-            part.earlier.insert(line.name.clone(), line.stored);
+            let repeated = Repeated { bytes: line.stored, packets: line.packets };
+            part.earlier.insert(line.name.clone(), repeated);
             lines.insert(stream.line, line);
             if let Err(error) = written {
                 return Err(self.take_back(lines, bytes, error));
@@ -465,13 +471,14 @@ impl Series {
         }
     }
 
-    /// Removes parts that are too many or too old.
+    /// Removes parts that are too many or too old, or for which there is no room.
     fn retain(&self, state: &mut State) {
         loop {
             let many = self.asked.keep.is_some_and(|keep| state.parts.len() as u64 + 1 > u64::from(keep));
             let ended = state.parts.front().map(|(_, _, ended)| ended.elapsed());
             let old = self.asked.keep_for.zip(ended).is_some_and(|(most, ended)| ended > most);
-            if !(many || old) || !self.remove_oldest(state) {
+            let large = self.asked.has_retention() && self.files.is_over();
+            if !(many || old || large) || !self.remove_oldest(state) {
                 return;
             }
         }

@@ -131,6 +131,12 @@ impl Files {
         self.state().open.retain(|(number, _)| *number != stream.number);
     }
 
+    /// Returns whether more is used than there may be.
+    pub fn is_over(&self) -> bool {
+        let state = self.state();
+        state.budget.is_some_and(|budget| state.used > budget)
+    }
+
     /// Gives back bytes of the budget: they are on disk no more.
     pub fn give_back(&self, bytes: u64) {
         let mut state = self.state();
@@ -261,6 +267,13 @@ impl StreamFile {
             state.used = state.used.saturating_sub(bytes.len() as u64);
         }
         done
+    }
+
+    /// The same whatever the budget is, of which these bytes are.
+    pub fn append_anyway(&mut self, files: &Files, bytes: &[u8]) -> io::Result<u64> {
+        let done = self.put(files, bytes)?;
+        files.charge(done);
+        Ok(done)
     }
 
     fn put(&mut self, files: &Files, bytes: &[u8]) -> io::Result<u64> {
