@@ -419,7 +419,7 @@ impl Collector<'_> {
             impossible_orders: clocks.map(|c| c.impossible_order).fold(0, u64::saturating_add),
             queues: self.devices.queues(),
             utilization: if query.is_of_all() {
-                self.usage.rows(labels, summary.duration())
+                self.usage.rows(labels, summary.duration(), summary.lost_commands > 0)
             } else {
                 Vec::new()
             },

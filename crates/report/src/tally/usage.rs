@@ -115,8 +115,8 @@ impl Usage {
         }
     }
 
-    /// A row for each device, those that were busy for longest first.
-    pub fn rows(&self, labels: &Labels<'_>, duration: u64) -> Vec<DeviceUseRow> {
+    /// A row for each device, those that were busy for longest first; `partly`: commands are missing in the trace.
+    pub fn rows(&self, labels: &Labels<'_>, duration: u64, partly: bool) -> Vec<DeviceUseRow> {
         let mut rows: Vec<(String, DeviceUseRow)> = Vec::new();
         let mut keys: Vec<&(i64, u32)> = self.devices.keys().collect();
         keys.sort_unstable();
@@ -146,6 +146,7 @@ impl Usage {
         }
         let mut rows: Vec<DeviceUseRow> = rows.into_iter().map(|(_, row)| row).collect();
         for row in &mut rows {
+            row.partly |= partly;
             let percent = if duration > 0 { row.busy_ns as f64 / duration as f64 * 100.0 } else { 0.0 };
             // As many digits as come back from a file as they are.
             row.percent = (percent * 1e6).round() / 1e6;

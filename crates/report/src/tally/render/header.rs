@@ -63,10 +63,10 @@ impl Renderer<'_> {
         let warnings = self.warnings();
         let lost = match warnings.as_slice() {
             [] => "nothing lost".to_owned(),
-            [one] => one.clone(),
+            [one] => incomplete(one),
             [first, rest @ ..] => {
                 let rest = plural(rest.len() as u64, "more remark");
-                format!("{first} ({rest} below)")
+                format!("{} ({rest} below)", incomplete(first))
             }
         };
         let Some(row) = &self.tally.tracing else { return lost };
@@ -75,6 +75,14 @@ impl Renderer<'_> {
             life => format!(" ({:.1}% of the run)", row.total_ns as f64 / life as f64 * 100.0),
         };
         format!("{lost} | overhead about {}{share}", duration(row.total_ns))
+    }
+}
+
+/// A warning as the header has it: with its own words it stands below the tables.
+fn incomplete(warning: &str) -> String {
+    match warning.split_once(": ") {
+        Some((kind, what)) => format!("incomplete ({}): {what}", kind.to_lowercase()),
+        None => format!("incomplete: {warning}"),
     }
 }
 
