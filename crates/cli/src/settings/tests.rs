@@ -1,3 +1,5 @@
+//! Each option has its variable and its place in the file.
+
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 

@@ -1,3 +1,5 @@
+//! Command lines that are not quite ours.
+
 use super::*;
 use crate::settings;
 
