@@ -29,6 +29,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 static const char *const source = "kernel void addone(global int *p) { p[get_global_id(0)] += 1; }\n";
@@ -126,14 +127,37 @@ static void block(const char *file)
     OK(clReleaseEvent(event));
 }
 
-/* Both live until the program ends. */
+static long hanging;
+
+static void *hangs(void *event)
+{
+    __atomic_store_n(&hanging, syscall(SYS_gettid), __ATOMIC_RELEASE);
+    return waits(event);
+}
+
+static int sleeps(long thread)
+{
+    char path[64], state = 0;
+    snprintf(path, sizeof path, "/proc/self/task/%ld/stat", thread);
+    FILE *file = fopen(path, "r");
+    CHECK(file && fscanf(file, "%*d (%*[^)]) %c", &state) == 1);
+    fclose(file);
+    return state == 'S';
+}
+
+/* Goes on when the other thread has slept for a while: it is in the call then, however busy the machine is. Both live
+ * until the program ends. */
 static void hang(void)
 {
     static cl_event event;
     event = MAKE(clCreateUserEvent(dev.context, &err));
     pthread_t waiting;
-    CHECK(pthread_create(&waiting, NULL, waits, &event) == 0);
-    usleep(50000);
+    CHECK(pthread_create(&waiting, NULL, hangs, &event) == 0);
+    long thread;
+    while ((thread = __atomic_load_n(&hanging, __ATOMIC_ACQUIRE)) == 0)
+        usleep(1000);
+    for (int slept = 0; slept < 50; slept = sleeps(thread) ? slept + 1 : 0)
+        usleep(1000);
 }
 
 static void wrong(struct worker *w, long n)
