@@ -293,7 +293,7 @@ impl Course {
         let Some(flight) = &mut self.flight else {
             return self.recording.answer(control, &mut self.answered);
         };
-        if let Some(request) = flight.wanted(control) {
+        if let Some(request) = flight.wanted(control, None) {
             let manifest = self.recording.press(control, &self.manifest);
             flight.begin(request, manifest, control);
         }
@@ -383,7 +383,7 @@ impl Course {
         let mut notes = Vec::new();
         let trace = flight.as_ref().map_or(&*fresh.path, Recorder::first).to_owned();
         let snapshots = flight.map(|flight| {
-            let finished = flight.finish(&manifest, control);
+            let finished = flight.finish(&manifest, control, None);
             notes.extend(finished.failed);
             finished.snapshots.iter().map(ToString::to_string).collect()
         });
