@@ -6,7 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-use super::{checked, elf};
+use super::{checked, elf, tree};
 use crate::repo;
 
 /// Linkers and compilers of known versions, from PyPI: the linker knows the symbols of each glibc.
@@ -36,12 +36,9 @@ pub fn portable(glibc: elf::Version) -> Result<Vec<PathBuf>> {
         .or_else(|_| std::env::var("HOME").map(|home| format!("{home}/.cargo")))
         .context("neither CARGO_HOME nor HOME is set")?;
     let root = repo::root().to_str().context("the path of the repository is not text")?;
-    // The same source makes the same packages wherever it lies, and debuggers find symbols by the id.
-    let flags = [
-        format!("--remap-path-prefix={root}=/hetrace"),
-        format!("--remap-path-prefix={cargo}=/cargo"),
-        "-Clink-arg=-Wl,--build-id=sha1".to_owned(),
-    ];
+    // The same source makes the same packages wherever it lies.
+    let flags =
+        [format!("--remap-path-prefix={root}=/hetrace"), format!("--remap-path-prefix={cargo}=/cargo")];
     let mut build = Command::new("cargo");
     build.args(&arguments).args(["--target", &format!("{target}.{glibc}")]).current_dir(root);
     build.env("PATH", format!("{}:{path}", tools.display()));
@@ -93,7 +90,8 @@ pub fn strip(built: &[PathBuf], work: &Path) -> Result<Stripped> {
         checked(Command::new("objcopy").current_dir(work).arg(link).arg(name))?;
         let place = match elf::build_id(&to)? {
             Some(id) if id.len() > 2 => format!("lib/debug/.build-id/{}/{}.debug", &id[..2], &id[2..]),
-            _ => format!("lib/debug/{name}.debug"),
+            // Not all linkers write ids: then by the path of what distributions' packages install, and the link.
+            _ => format!("lib/debug/usr/{}.debug", tree::place(name)),
         };
         stripped.symbols.push((place, symbols));
         stripped.files.push(to);

@@ -259,14 +259,12 @@ pub fn debian(suite: &str, deb: &Path, package: &Package) -> Result<()> {
     let root = place.path().join("root");
     checked(Command::new("debootstrap").args(["--variant=minbase", suite]).arg(&root))?;
     fs::copy(deb, root.join("hetrace.deb"))?;
-    compile(
-        PROGRAM,
-        &root.join("program"),
-        &["-static", &format!("-I{}", repo::root().join("include").display())],
-    )?;
     let script = "set -e; mount --rbind /proc \"$1/proc\"; mount -t tmpfs tmpfs \"$1/dev/shm\"
         exec chroot \"$1\" sh -c 'dpkg -i /hetrace.deb && hetrace --version && hetrace run -o /trace -- sh -c true &&
-            hetrace check /trace && getconf GNU_LIBC_VERSION && dpkg -r hetrace && ! test -e /usr/lib/hetrace'";
+            hetrace check /trace && getconf GNU_LIBC_VERSION &&
+            for l in /usr/lib/hetrace/*.so; do
+                LD_BIND_NOW=1 LD_PRELOAD=$l true 2>/said && test ! -s /said || { cat /said >&2; exit 1; }
+            done && dpkg -r hetrace && ! test -e /usr/lib/hetrace'";
     let text = text_of(clean(Command::new("unshare").args(["-m", "sh", "-c", script, "sh"]).arg(&root)))?;
     ensure!(text.contains(package.version), "{text}");
     println!("deb: installed in a Debian {suite}, and runs there:\n{text}");

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail, ensure};
 
 use super::text_of;
 
@@ -34,6 +34,14 @@ pub fn needs(files: &[PathBuf]) -> Result<Needs> {
     for file in files {
         let text = readelf(file, "-VW")?;
         let newest = newest(&text);
+        let symbols = readelf(file, "--dyn-syms -W")?;
+        if let Some(symbol) = unversioned(&symbols) {
+            bail!(
+                "{}: needs `{symbol}` of no known version: glibc {} may have no such function",
+                file.display(),
+                newest
+            );
+        }
         ensure!(newest > Version(0, 0), "{}: no version of glibc in it: is it a program?", file.display());
         if newest > all.glibc {
             all.glibc = newest;
@@ -62,8 +70,18 @@ fn newest(text: &str) -> Version {
     versions.max().unwrap_or(Version(0, 0))
 }
 
+/// A symbol that must be found and has no version, in what `readelf --dyn-syms` prints: all of glibc's have one, but
+/// linkers let pass in a library what their glibc does not have.
+fn unversioned(text: &str) -> Option<&str> {
+    text.lines().find_map(|line| {
+        let mut columns = line.split_whitespace().skip(4);
+        let (bind, _, index, name) = (columns.next()?, columns.next()?, columns.next()?, columns.next()?);
+        (bind == "GLOBAL" && index == "UND" && !name.contains('@')).then_some(name)
+    })
+}
+
 fn readelf(file: &Path, how: &str) -> Result<String> {
-    text_of(Command::new("readelf").arg(how).arg(file).env("LC_ALL", "C"))
+    text_of(Command::new("readelf").args(how.split(' ')).arg(file).env("LC_ALL", "C"))
 }
 
 #[cfg(test)]
@@ -78,5 +96,16 @@ mod tests {
         assert_eq!(newest(text), Version(2, 28));
         assert_eq!(newest(""), Version(0, 0));
         assert!(Version(2, 9) < Version(2, 28));
+    }
+
+    #[test]
+    fn what_has_no_version_may_not_be_there() {
+        let head = "   Num:    Value          Size Type    Bind   Vis      Ndx Name\n     0: 0000000000000000     0 NOTYPE  LOCAL  DEFAULT  UND \n";
+        let weak = "     1: 0000000000000000     0 NOTYPE  WEAK   DEFAULT  UND gettid\n";
+        let known = "     2: 0000000000000000     0 FUNC    GLOBAL DEFAULT  UND free@GLIBC_2.2.5 (3)\n";
+        let own = "     3: 0000000000001000     0 FUNC    GLOBAL DEFAULT   12 ours\n";
+        let wrong = "     4: 0000000000000000     0 NOTYPE  GLOBAL DEFAULT  UND gettid\n";
+        assert_eq!(unversioned(&[head, weak, known, own].concat()), None);
+        assert_eq!(unversioned(&[head, known, wrong].concat()), Some("gettid"));
     }
 }

@@ -33,6 +33,12 @@ pub const COMPLETIONS: [(&str, &str); 3] = [
 /// The unit of the service, for systemd's managers of users.
 pub const UNIT: &str = "lib/systemd/user/hetrace.service";
 
+/// Where a binary lies below the prefix.
+pub fn place(name: &str) -> String {
+    let folder = if name.ends_with(".so") { "lib/hetrace" } else { "bin" };
+    format!("{folder}/{name}")
+}
+
 /// Collects all files of an installation; `binaries` are the command and the libraries.
 pub fn collect(binaries: &[PathBuf]) -> Result<Tree> {
     let mut tree = Tree::new();
@@ -41,9 +47,7 @@ pub fn collect(binaries: &[PathBuf]) -> Result<Tree> {
     };
     for file in binaries {
         let name = file.file_name().and_then(|n| n.to_str()).context("a file without name")?;
-        let is_library = name.ends_with(".so");
-        let folder = if is_library { "lib/hetrace" } else { "bin" };
-        add(format!("{folder}/{name}"), fs::read(file)?, !is_library);
+        add(place(name), fs::read(file)?, !name.ends_with(".so"));
     }
     let hetrace = &binaries[0];
     for (shell, path) in COMPLETIONS {
