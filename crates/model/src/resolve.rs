@@ -208,7 +208,9 @@ fn function(
         folds: known.folds,
         collective: known.collective.clone(),
         communicator: known.communicator.clone(),
-        memory: semantics.in_table(&semantics.memory, &f.name).map(|memory| with_numbers(extracted, semantics, memory)),
+        memory: semantics
+            .in_table(&semantics.memory, &f.name)
+            .map(|memory| with_numbers(extracted, semantics, memory)),
         transfer: semantics.in_table(&semantics.transfer, &f.name).cloned(),
         flags: semantics.in_table(&semantics.flags, &f.name).cloned(),
         replaced: semantics.in_table(&semantics.replaced, &f.name).cloned(),
