@@ -9,11 +9,13 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 
 mod flight;
+mod long;
 mod read;
 mod time;
 mod window;
 
 pub use flight::Flight;
+pub use long::Long;
 pub use read::{Print, Tally};
 pub use time::time;
 pub use window::Window;
@@ -240,8 +242,10 @@ pub(crate) fn percent(text: &str) -> Result<f64, String> {
     percent.ok_or_else(|| "expected a percentage from 0.01% to 100%, such as 2%".to_owned())
 }
 
-/// Returns a number of bytes, as `4096`, `64K`, `16M` or `1G`.
+/// Returns a number of bytes, as `4096`, `64K`, `16M` or `1GiB`.
 pub(crate) fn size(text: &str) -> Result<u64, String> {
+    let binary = text.strip_suffix("iB").filter(|text| text.ends_with(['K', 'M', 'G']));
+    let text = binary.unwrap_or(text);
     let (digits, shift) = match text.as_bytes().last().map(u8::to_ascii_uppercase) {
         Some(b'K') => (&text[..text.len() - 1], 10),
         Some(b'M') => (&text[..text.len() - 1], 20),
@@ -326,6 +330,9 @@ pub struct Run {
     /// What of it is kept.
     #[command(flatten)]
     pub flight: Flight,
+    /// Into how many traces it goes.
+    #[command(flatten)]
+    pub long: Long,
     /// Same as --device-times off
     #[arg(long, env = "HETRACE_NO_DEVICE")]
     pub no_device: bool,
@@ -518,6 +525,7 @@ mod tests {
         assert_eq!(size("4096"), Ok(4096));
         assert_eq!(size("64k"), Ok(65536));
         assert_eq!(size("1G"), Ok(1 << 30));
+        assert_eq!(size("2MiB"), Ok(2 << 20));
         for wrong in ["", "K", "0", "-1", "1T", "99999999999G"] {
             assert!(size(wrong).is_err(), "{wrong}");
         }

@@ -11,6 +11,7 @@ use rustix::time::{ClockId, Timespec, clock_gettime};
 use crate::attached;
 use crate::form::{self, Environment};
 use crate::hash::NumberSet;
+use crate::keep::Keep;
 use crate::order::{Order, PATIENCE, Piece};
 use crate::perf::bpf::Own;
 use crate::perf::record::Records;
@@ -123,7 +124,7 @@ impl Worker {
     ) -> io::Result<Self> {
         let cpus = source.sources().map_or_else(|| vec![0], |s| s.cpus.clone());
         let class = class(&place, source.way(), options.scope);
-        let trace = Trace::begin(place.folder, place.make, &class, &cpus, opened)?;
+        let trace = Trace::begin(place.to, &class, &cpus, opened)?;
         let way = source.way();
         let writer = Writer::new(trace, options, pid, way);
         Ok(Self {
@@ -159,6 +160,7 @@ impl Worker {
         // Perhaps nothing came after it.
         self.writer.dump_before(u64::MAX);
         self.writer.trace.finish(now());
+        self.writer.trace.keep().into_iter().for_each(|keep| keep.seal(u64::MAX));
         self.report()
     }
 
@@ -169,15 +171,19 @@ impl Worker {
         }
     }
 
-    /// Reads and writes while it is recorded.
+    /// Reads and writes while it is recorded. What is kept for a snapshot is all read, and sealed, when one is asked for.
     pub fn step(&mut self, pace: &mut Pace) {
         let at = now();
+        let pressed = self.writer.trace.keep().is_some_and(Keep::is_pressed);
         let share = at.saturating_sub(pace.passed) / SHARE;
         pace.passed = at;
-        self.pass(at.saturating_sub(PATIENCE), at, Some(share));
-        if at.saturating_sub(pace.flushed) >= FLUSH {
+        self.pass(at.saturating_sub(PATIENCE), at, Some(share).filter(|_| !pressed));
+        if pressed || at.saturating_sub(pace.flushed) >= FLUSH {
             pace.flushed = at;
             self.writer.trace.flush_all();
+        }
+        if pressed && let Some(keep) = self.writer.trace.keep() {
+            keep.seal(at.saturating_sub(PATIENCE));
         }
     }
 
@@ -274,6 +280,7 @@ impl Worker {
             unseen: self.writer.unseen,
             damaged: self.order.damaged() + self.writer.damaged,
             cpu_ns: nanoseconds(ClockId::ThreadCPUTime),
+            account: self.writer.trace.account(),
             missing: self.missing(),
         }
     }

@@ -152,6 +152,10 @@ impl Writer {
     /// Writes the state dump, if it is due.
     pub fn dump_before(&mut self, time: u64) {
         let Some(dump) = self.dump.take_if(|dump| dump.time <= time) else { return };
+        if self.trace.keep().is_some() {
+            // In a packet of its own, which stays.
+            self.trace.flush_all();
+        }
         self.who = Who::default();
         let none = Default::default();
         let start = self.trace.declare(dump::START, &none);
@@ -174,6 +178,9 @@ impl Writer {
         }
         let end = self.trace.declare(dump::END, &none);
         self.event(0, end, dump.time, |_| true);
+        if self.trace.keep().is_some() {
+            self.trace.lasting(0);
+        }
     }
 
     /// Counts events of a CPU that the kernel dropped. Switches may be among them.

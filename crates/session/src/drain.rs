@@ -220,6 +220,11 @@ impl Drainer {
         &self.session
     }
 
+    /// Returns where the streams go.
+    pub fn folder(&self) -> &TraceFolder {
+        &self.folder
+    }
+
     /// Looks for new arenas, and for new rings in all of them.
     pub fn discover(&mut self) {
         if let Ok(entries) = fs::read_dir(&self.session) {

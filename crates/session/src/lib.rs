@@ -55,7 +55,7 @@ mod window;
 pub use access::Access;
 pub use apis::{Found, Library, LibraryError};
 pub use child::{end_by, ended, guard};
-pub use flight::{Answer, Asked as FlightAsked, Finished as FlightFinished, Snapshot};
+pub use flight::{Answer, Asked as FlightAsked, Finished as FlightFinished, Rotate, Snapshot};
 pub use hetrace_format::manifest;
 pub use hetrace_os::probe as os_probe;
 pub use inject::{Injection, Way, dormant, loader};

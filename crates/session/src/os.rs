@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use hetrace_format::files;
 use hetrace_model::glob_matches;
-use hetrace_os::{Probe, Recorder, Report, Scope};
+use hetrace_os::{Keep, MakeFile, Probe, Recorder, Report, Scope, Target};
 use serde::{Deserialize, Serialize};
 
 use crate::access::Access;
@@ -101,11 +101,10 @@ fn wanted(options: &Options) -> hetrace_os::Options {
     hetrace_os::Options { scope, syscalls, ring_bytes: options.ring_bytes }
 }
 
-/// Returns where a trace of the operating system's events goes: a folder that is there.
-fn place(folder: PathBuf, access: Access, started: ReferencePoint) -> hetrace_os::Place {
+/// Returns where and as what a trace of the operating system's events is written.
+fn place(to: Target, started: ReferencePoint) -> hetrace_os::Place {
     hetrace_os::Place {
-        folder,
-        make: Arc::new(move |path: &Path| access.make_file(path)),
+        to,
         uuid: *uuid::Uuid::new_v4().as_bytes(),
         clock: beside::clock(started),
         host: beside::host_name(),
@@ -133,10 +132,9 @@ fn less(asked: Asked, probe: &Probe) -> Option<String> {
 
 impl Os {
     /// Begins to read: the program runs in this process.
-    pub fn start(&mut self, pid: libc::pid_t, folder: PathBuf, access: Access, started: ReferencePoint) {
-        let begun = access
-            .make_folder(&folder)
-            .and_then(|()| self.recorder.start(pid.cast_unsigned(), place(folder, access, started)));
+    pub fn start(&mut self, pid: libc::pid_t, to: Target, access: Access, started: ReferencePoint) {
+        let made = if to.keep.is_some() { Ok(()) } else { access.make_folder(&to.folder) };
+        let begun = made.and_then(|()| self.recorder.start(pid.cast_unsigned(), place(to, started)));
         if let Err(error) = begun {
             self.notes.push(format!("no events of the operating system: {error}"));
         }
@@ -174,6 +172,7 @@ impl Finished {
         os.damaged_bytes = report.damaged;
         os.cpu_ns = report.cpu_ns;
         os.missing = report.missing;
+        os.account = report.account;
         Finished { os, notes }
     }
 }
@@ -191,6 +190,16 @@ impl Finished {
         manifest.os = Some(self.os);
         manifest.notes.extend(self.notes);
     }
+}
+
+/// Returns where a run's events of the operating system go.
+pub fn target(folder: PathBuf, access: Access, compress: bool, keep: Option<Arc<Keep>>) -> Target {
+    Target { folder, make: make(access), compress, keep }
+}
+
+/// Returns what makes its files.
+pub fn make(access: Access) -> MakeFile {
+    Arc::new(move |path: &Path| access.make_file(path))
 }
 
 /// Returns the folders of the program's trace and of the operating system's in that of a session.

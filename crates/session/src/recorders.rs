@@ -1,6 +1,6 @@
 //! What records beside the program's own calls: telemetry of devices, and events of the operating system.
 
-use std::path::PathBuf;
+use hetrace_os::Target;
 
 use crate::access::Access;
 use crate::manifest::Manifest;
@@ -17,8 +17,8 @@ pub struct Recorders {
     telemetry: Option<Telemetry>,
     opening: Option<os::Opening>,
     os: Option<Os>,
-    /// The folder of events of the operating system.
-    kernel: Option<PathBuf>,
+    /// Where events of the operating system go.
+    kernel: Option<Target>,
 }
 
 /// What was recorded.
@@ -35,7 +35,7 @@ impl Recorders {
         options: &RunOptions,
         opening: Option<os::Opening>,
         trace: &TraceFolder,
-        kernel: Option<PathBuf>,
+        kernel: Option<Target>,
         manifest: &mut Manifest,
     ) -> Self {
         let telemetry = options.sample.as_ref().map(|o| Telemetry::open(o, trace));
@@ -72,8 +72,8 @@ impl Recorders {
     /// Begins: the program runs in this process.
     pub fn start(&mut self, pid: libc::pid_t, access: Access, started: ReferencePoint) {
         self.telemetry.iter_mut().for_each(|telemetry| telemetry.start([pid.unsigned_abs()]));
-        if let (Some(os), Some(folder)) = (&mut self.os, self.kernel.take()) {
-            os.start(pid, folder, access, started);
+        if let (Some(os), Some(to)) = (&mut self.os, self.kernel.take()) {
+            os.start(pid, to, access, started);
         }
     }
 

@@ -112,7 +112,8 @@ fn record(args: &Run) -> Result<Outcome> {
     let window = args.window.asked()?;
     let (window, window_shown) =
         window.map_or((None, String::new()), |(window, shown)| (Some(window), shown));
-    let flight = args.flight.asked(args.os)?;
+    let flight = args.flight.asked()?;
+    let rotate = args.long.asked(args.os)?;
     let os = os(args.os, &args.os_syscalls, args.os_buffer)?;
     let early = Early::begin(os.as_ref());
     let libraries = chosen(&args.trace)?;
@@ -130,6 +131,8 @@ fn record(args: &Run) -> Result<Outcome> {
         window_shown,
         flight,
         triggers,
+        rotate,
+        max_disk: args.long.max_disk,
         command: args.command.clone(),
         output,
         access: access(args.share),

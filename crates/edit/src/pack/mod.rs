@@ -65,6 +65,9 @@ pub fn pack(trace: &Path, file: &Path, options: &PackOptions, watch: Watch<'_>) 
     if files.is_packed() {
         return Err(Error::IsPacked { path: trace.into() });
     }
+    if files.parts().next().is_some() {
+        return Err(Error::IsSeries { path: trace.into() });
+    }
     let folder = files.path();
     let (names, left_out) = files.all().map_err(Error::io(folder))?;
     let mut contents = Vec::new();

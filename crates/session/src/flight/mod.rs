@@ -12,6 +12,8 @@
 //! [decision 0052]: https://github.com/hetrace/hetrace/blob/main/docs/decisions/0052-flight-recorder.md
 
 mod noting;
+mod rotating;
+mod series;
 mod store;
 mod write;
 
@@ -27,6 +29,7 @@ use std::time::{Duration, Instant};
 use hetrace_ctf::write::PacketPreamble;
 use hetrace_format::files::METADATA;
 use hetrace_format::manifest::{Capture, Fired, Flight, Part, Window};
+use hetrace_os::Keep;
 use hetrace_ring::clock;
 use serde::{Deserialize, Serialize};
 
@@ -36,8 +39,11 @@ use crate::control::Control;
 use crate::declare::Declarations;
 use crate::manifest::{Exit, Manifest};
 use crate::output::TraceFolder;
+use crate::run::RunOptions;
 use crate::trigger::{Account, Watch};
 use noting::Noting;
+pub use rotating::Rotating;
+pub use series::{Rotate, Series};
 pub use store::Store;
 use store::{Sealed, View};
 use write::Material;
@@ -64,24 +70,39 @@ pub struct Asked {
 
 impl Asked {
     /// Returns the store for it, and notes in the session that its packets are not written.
-    pub(crate) fn store(&self, compress: bool, session: &Path) -> Arc<Store> {
+    pub(crate) fn store(&self, options: &RunOptions, session: &Path) -> Arc<Store> {
         Answer::default().leave(session);
-        Arc::new(Store::new(self.window, self.memory, compress))
+        let memory = if options.os.is_some() { self.memory / 2 } else { self.memory };
+        Arc::new(Store::new(self.window, memory, options.compress))
+    }
+
+    /// Returns the store for events of the operating system, which have half of the memory.
+    pub(crate) fn keep(&self, compress: bool) -> Keep {
+        Keep::new(self.window, self.memory / 2, compress)
     }
 }
 
-/// What is kept of a stream.
+/// Where packets go instead of into one file for each stream.
+#[derive(Debug, Clone)]
+pub enum Sink {
+    /// They are kept in memory.
+    Store(Arc<Store>),
+    /// They are written into the part of the run that is written at that moment.
+    Series(Arc<Series>),
+}
+
+/// What becomes of a stream's packets.
 #[derive(Debug)]
 pub struct Kept {
-    store: Arc<Store>,
+    sink: Sink,
     noting: Noting,
     line: Option<u64>,
 }
 
 impl Kept {
     /// Of a stream of this class.
-    pub fn new(store: &Arc<Store>, class: u32) -> Self {
-        Kept { store: Arc::clone(store), noting: Noting::new(class), line: None }
+    pub fn new(sink: &Sink, class: u32) -> Self {
+        Kept { sink: sink.clone(), noting: Noting::new(class), line: None }
     }
 
     /// A record begins at a byte of its packet.
@@ -89,28 +110,37 @@ impl Kept {
         self.noting.record(id, time, at);
     }
 
-    /// Keeps a packet. Returns the bytes that it takes.
+    /// Takes a packet. Returns the bytes that it takes.
     ///
     /// # Errors
-    /// When it can't be compressed.
+    /// When it can't be compressed or written.
     pub fn keep(
         &mut self,
         name: &str,
         preamble: PacketPreamble,
-        bytes: &[u8],
+        bytes: &mut [u8],
         events: u64,
     ) -> io::Result<u64> {
-        let line = *self.line.get_or_insert_with(|| self.store.begin(name));
+        let line = *self.line.get_or_insert_with(|| match &self.sink {
+            Sink::Store(store) => store.begin(name),
+            Sink::Series(series) => series.begin(name),
+        });
         let notes = self.noting.take(bytes.len());
         let now = clock::nanoseconds(libc::CLOCK_MONOTONIC);
-        self.store.keep(line, Sealed { preamble, bytes, events, notes }, now)
+        match &self.sink {
+            Sink::Store(store) => store.keep(line, Sealed { preamble, bytes, events, notes }, now),
+            Sink::Series(series) => series.keep(line, (preamble, events, notes), bytes, now),
+        }
     }
 }
 
 impl Drop for Kept {
     fn drop(&mut self) {
-        if let Some(line) = self.line {
-            self.store.end(line, clock::nanoseconds(libc::CLOCK_MONOTONIC));
+        let now = clock::nanoseconds(libc::CLOCK_MONOTONIC);
+        match (self.line, &self.sink) {
+            (Some(line), Sink::Store(store)) => store.end(line, now),
+            (Some(line), Sink::Series(series)) => series.end(line, now),
+            (None, _) => {}
         }
     }
 }
@@ -214,6 +244,8 @@ struct Writing {
 pub struct Recorder {
     asked: Asked,
     store: Arc<Store>,
+    /// Events of the operating system, if they are recorded.
+    kernel: Option<Arc<Keep>>,
     folder: TraceFolder,
     session: PathBuf,
     /// Folder of the first snapshot, which is there and empty.
@@ -248,6 +280,7 @@ impl Recorder {
         Recorder {
             asked: asked.clone(),
             store,
+            kernel: None,
             folder: folder.clone(),
             session: session.to_owned(),
             first: first.to_owned(),
@@ -263,6 +296,11 @@ impl Recorder {
     /// Folder of the first snapshot.
     pub fn first(&self) -> &Path {
         &self.first
+    }
+
+    /// Writes events of the operating system, too.
+    pub fn with(self, kernel: Option<Arc<Keep>>) -> Self {
+        Self { kernel, ..self }
     }
 
     /// Returns what is asked for now, also by triggers, if a snapshot can be begun.
@@ -329,8 +367,10 @@ impl Recorder {
         let now = clock::nanoseconds(libc::CLOCK_MONOTONIC);
         let view = self.store.view(now);
         let flight = self.describe(&view, reason, fired, &mut manifest);
+        self.kernel.iter().for_each(|kernel| kernel.press(now));
         let material = Material {
             view,
+            kernel: self.kernel.clone().map(|kernel| (kernel, now)),
             metadata,
             models: self.folder.declarations().map(Declarations::models).unwrap_or_default(),
             work: self.folder.path().to_owned(),

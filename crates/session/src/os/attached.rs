@@ -1,9 +1,8 @@
 //! Events of the operating system in a session of processes that run already.
 
 use std::io;
-use std::path::PathBuf;
 
-use hetrace_os::{Scope, Way};
+use hetrace_os::{Scope, Target, Way};
 
 use super::{Asked, Finished, Options, first_report, less, place, wanted};
 use crate::access::Access;
@@ -23,12 +22,7 @@ impl Attached {
     ///
     /// # Errors
     /// When the trace cannot be begun, or if events of the whole machine were asked for, which are not permitted.
-    pub fn begin(
-        options: &Options,
-        folder: PathBuf,
-        access: Access,
-        started: ReferencePoint,
-    ) -> io::Result<Self> {
+    pub fn begin(options: &Options, to: Target, access: Access, started: ReferencePoint) -> io::Result<Self> {
         if options.asked == Asked::System {
             let probe = hetrace_os::probe();
             if let Some(why) = probe.why.filter(|_| probe.way != Way::Tracepoints) {
@@ -40,8 +34,8 @@ impl Attached {
         }
         let wanted = wanted(options);
         let scope = wanted.scope;
-        access.make_folder(&folder)?;
-        let recorder = hetrace_os::Attached::begin(wanted, place(folder, access, started))?;
+        access.make_folder(&to.folder)?;
+        let recorder = hetrace_os::Attached::begin(wanted, place(to, started))?;
         Ok(Self { asked: options.asked, scope, recorder })
     }
 

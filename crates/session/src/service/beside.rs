@@ -7,8 +7,9 @@ use std::collections::HashSet;
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use hetrace_os::Target;
 use hetrace_ring::abi::CONTROL_FILE;
 
 use crate::access::Access;
@@ -32,14 +33,14 @@ pub struct Beside {
 }
 
 impl Beside {
-    /// Begins; `kernel` is the folder for events of the operating system, which is not there yet. What is recorded
+    /// Begins; `kernel` is where events of the operating system go: its folder is not there yet. What is recorded
     /// stands in the manifest.
     ///
     /// # Errors
     /// When what was asked for is not permitted, or cannot be written.
     pub fn begin(
         options: &RunOptions,
-        (trace, kernel): (&TraceFolder, Option<PathBuf>),
+        (trace, kernel): (&TraceFolder, Option<Target>),
         started: ReferencePoint,
         manifest: &mut Manifest,
     ) -> io::Result<Self> {

@@ -25,7 +25,7 @@ use crate::recover::belonging;
 use crate::recover::ticket::{Looked, Ticket};
 use crate::run::{
     Folders, Fresh, NAP, Recording, RunOptions, TICK, finish_manifest, first_manifest, folders, recorder,
-    reference,
+    reference, sink,
 };
 use crate::select::{Mode, Selection};
 use crate::settings;
@@ -141,11 +141,11 @@ impl Course {
         let wrong = |error: io::Error| format!("{}: {error}", options.output.path().display());
         let Folders { fresh, first } = Folders::make(&options).map_err(wrong)?;
         let uuid = *uuid::Uuid::new_v4().as_bytes();
-        let (program, kernel) = folders(&options, &fresh).map_err(wrong)?;
-        let store = options.flight.as_ref().map(|asked| asked.store(options.compress, session));
+        let (program, kernel) = folders(&options, &fresh, None).map_err(wrong)?;
+        let store = options.flight.as_ref().map(|asked| asked.store(&options, session));
         let folder = TraceFolder::new(program, uuid, options.compress)
             .accessible(options.access)
-            .keeping(store.clone());
+            .giving(sink(&options, store.as_ref(), &fresh.path));
         let mut manifest = first_manifest(&options, started, session);
         let way = |l: &Found| Interposition { api: l.api.clone(), way: "standby".to_owned() };
         manifest.interposition = libraries.iter().filter(|l| wanted(l)).map(way).collect();
@@ -294,7 +294,7 @@ impl Course {
             return self.recording.answer(control, &mut self.answered);
         };
         if let Some(request) = flight.wanted(control, None) {
-            let manifest = self.recording.press(control, &self.manifest);
+            let manifest = self.recording.so_far(control, &self.manifest, true);
             flight.begin(request, manifest, control);
         }
     }
