@@ -231,7 +231,8 @@ mod tests {
             let (preamble, bytes) = packet(0, 0);
             keep.put(preamble, &bytes, 1, false, now);
         }
-        assert_eq!((keep.state().packets.len(), keep.state().since), (3, Some(7)));
+        let state = keep.state();
+        assert_eq!((state.packets.len(), state.since), (3, Some(7)));
     }
 
     #[test]
