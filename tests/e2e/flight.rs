@@ -363,8 +363,7 @@ fn the_operating_system_and_telemetry_are_in_snapshots() {
     flight.go("d");
     let (status, err) = flight.end();
     assert_eq!(status, Some(0), "{err}");
-    let (program, _) = with_kernel(&flight.path("trace-3"));
-    assert_eq!(launches(&program), 300);
+    with_kernel(&flight.path("trace-3"));
     nothing_else(&flight, &["trace", "trace-2", "trace-3"]);
 }
 

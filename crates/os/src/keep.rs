@@ -151,7 +151,9 @@ impl Keep {
         let mut kept = Kept { since, ..Kept::default() };
         make(&folder.join(METADATA))?.write_all(metadata.as_bytes())?;
         kept.account.files.push(FileAccount::of(METADATA, metadata.as_bytes()));
-        for (cpu, packets) in cpus {
+        for (cpu, mut packets) in cpus {
+            // What was recorded while the state was looked at comes before the state dump.
+            packets.sort_by_key(|packet| packet.preamble.number);
             let before = discarded.get(&cpu).copied().unwrap_or(0);
             let (name, mut counter, mut bytes) = (file_name(cpu), Counter::default(), 0);
             let mut file = make(&folder.join(stored(&name, self.compress)))?;
@@ -203,6 +205,23 @@ mod tests {
         let stream = std::fs::read(folder.path().join("channel0_2")).unwrap();
         let (first, _) = packet(2, 0);
         assert_eq!(stream[..PREAMBLE], Preamble { number: 0, ..first }.pack());
+    }
+
+    #[test]
+    fn packets_are_in_the_order_of_their_stream() {
+        let keep = Keep::new(Duration::from_secs(1), 1 << 20, false);
+        for (number, lasting) in [(0, false), (1, true), (2, false)] {
+            let (preamble, bytes) = packet(0, 0);
+            keep.put(Preamble { number, begin: number * 10, ..preamble }, &bytes, 1, lasting, 1);
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let make: MakeFile = Arc::new(|path: &Path| File::create_new(path));
+        keep.write(folder.path(), &make, 1).unwrap();
+        let stream = std::fs::read(folder.path().join("channel0_0")).unwrap();
+        let (first, _) = packet(0, 0);
+        for (number, packet) in (0..).zip(stream.chunks(PREAMBLE + 100)) {
+            assert_eq!(packet[..PREAMBLE], Preamble { number, begin: number * 10, ..first }.pack());
+        }
     }
 
     #[test]
