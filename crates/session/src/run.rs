@@ -181,11 +181,7 @@ pub fn run(options: &RunOptions, libraries: Vec<Found>, early: Early) -> Result<
         libraries.into_iter().partition(|l| options.way == Way::Auto && inject::is_absent(l));
     let recovered = recover_others();
     let folder = Folder::make().map_err(RunError::Session)?;
-    let apis = present.iter().map(|l| (l.api.clone(), settings::flags(options, &l.index))).collect();
-    let control =
-        Control::make(folder.path(), &settings::settings(options, apis)).map_err(RunError::Session)?;
-    options.capture.choose(control.page());
-
+    let control = shared(options, folder.path(), &present).map_err(RunError::Session)?;
     let output = |error| RunError::Output { path: options.output.path().to_owned(), error };
     let Places { fresh, first, trace, kernel, store, keep } =
         Places::make(options, folder.path()).map_err(output)?;
@@ -239,6 +235,14 @@ pub fn run(options: &RunOptions, libraries: Vec<Found>, early: Early) -> Result<
         remarks.extend(finish_manifest(&trace, &fresh, &manifest));
     }
     Ok(Outcome { trace: fresh.path.clone(), flight, manifest, remarks, recovered, living })
+}
+
+/// Makes what the program's processes share with the launcher.
+fn shared(options: &RunOptions, session: &Path, libraries: &[Found]) -> io::Result<Control> {
+    let apis = libraries.iter().map(|l| (l.api.clone(), settings::flags(options, &l.index))).collect();
+    let control = Control::make(session, &settings::settings(options, apis))?;
+    options.capture.choose(control.page());
+    Ok(control)
 }
 
 /// Where a run is written.

@@ -88,7 +88,12 @@ impl Start {
     /// Returns the window and the memory of a flight recording, if it is to be one.
     fn flight(&self) -> Result<Option<(Duration, u64)>> {
         let (flight, flight_memory) = (self.flight, self.flight_memory);
-        let asked = Flight { flight, flight_memory, ..Flight::default() }.asked(self.os)?;
+        let asked = Flight { flight, flight_memory, ..Flight::default() }.asked()?;
+        if asked.is_some() && self.os != Os::Off {
+            bail!(
+                "--flight of a session keeps no events of the operating system: leave out --os, or --flight"
+            );
+        }
         Ok(asked.map(|asked| (asked.window, asked.memory)))
     }
 }
