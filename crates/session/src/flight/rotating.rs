@@ -203,7 +203,7 @@ fn again(from: &Path, to: &Path, access: Access) -> io::Result<()> {
         let entry = entry?;
         let (from, to) = (entry.path(), to.join(entry.file_name()));
         // What is not complete has another name then.
-        let is_whole = entry.file_type()?.is_file() && !from.extension().is_some_and(|end| end == "part");
+        let is_whole = entry.file_type()?.is_file() && from.extension().is_none_or(|end| end != "part");
         if is_whole && fs::hard_link(&from, &to).is_err() {
             copy(&from, &to, access)?;
         }
