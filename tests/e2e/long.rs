@@ -96,8 +96,11 @@ fn tally(trace: &Path) -> serde_json::Value {
     serde_json::from_str(&done.out).expect("JSON")
 }
 
+/// How many there are of each name.
+type Counts = Vec<(String, u64)>;
+
 /// Calls by function, and commands on devices by name.
-fn sums(trace: &Path) -> (Vec<(String, u64)>, Vec<(String, u64)>) {
+fn sums(trace: &Path) -> (Counts, Counts) {
     let tally = tally(trace);
     let rows = |what: &str| {
         let rows = tally[what].as_array().unwrap_or_else(|| panic!("{what} in {tally:#}"));
@@ -111,7 +114,7 @@ fn sums(trace: &Path) -> (Vec<(String, u64)>, Vec<(String, u64)>) {
     (rows("host"), rows("device"))
 }
 
-fn add(all: &mut Vec<(String, u64)>, more: Vec<(String, u64)>) {
+fn add(all: &mut Counts, more: Counts) {
     for (name, calls) in more {
         match all.iter_mut().find(|(known, _)| *known == name) {
             Some((_, sum)) => *sum += calls,
@@ -146,7 +149,7 @@ fn is_sound(trace: &Path) {
 }
 
 /// What a run of `script` records that is not divided.
-fn undivided(script: &[&str]) -> (Vec<(String, u64)>, Vec<(String, u64)>) {
+fn undivided(script: &[&str]) -> (Counts, Counts) {
     let mut run = Long::start(&[], script);
     let (status, err) = run.end();
     assert_eq!(status, Some(0), "{err}");
@@ -154,9 +157,7 @@ fn undivided(script: &[&str]) -> (Vec<(String, u64)>, Vec<(String, u64)>) {
 }
 
 /// Polls are as many as it takes.
-fn without_polls(
-    (mut calls, commands): (Vec<(String, u64)>, Vec<(String, u64)>),
-) -> (Vec<(String, u64)>, Vec<(String, u64)>) {
+fn without_polls((mut calls, commands): (Counts, Counts)) -> (Counts, Counts) {
     calls.retain(|(name, _)| name != "clGetEventInfo");
     (calls, commands)
 }
