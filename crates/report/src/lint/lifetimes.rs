@@ -208,6 +208,7 @@ impl Lifetimes {
             count: 1,
             made: passed.call,
             dead: None,
+            refused: false,
             context: if own { key.2 } else { context },
             bytes: passed.size,
             content: passed.hash,
@@ -223,6 +224,7 @@ impl Lifetimes {
             let Some(kind) = kind else { continue };
             if let Some(object) = self.objects.get_mut(&(passed.call.pid, *kind, *handle)) {
                 object.count = object.count.saturating_add(1);
+                object.refused = true;
                 if object.dead == Some(passed.call) {
                     object.dead = None;
                 }
@@ -343,7 +345,8 @@ impl Lifetimes {
             let (Some(object), Some(kind)) = (self.objects.get(&key), knowledge.kind(key.1)) else {
                 continue;
             };
-            if kind.leaks {
+            // A release that failed is shown as such.
+            if kind.leaks && !object.refused {
                 let place = (key.0, object.made.function, kind.name.clone());
                 let leak = leaks.entry(place).or_insert((0, 0, object.made));
                 leak.0 += 1;

@@ -19,6 +19,8 @@ pub(super) struct Object {
     pub made: Ref,
     /// Where the last one was released.
     pub dead: Option<Ref>,
+    /// The program released it and was refused, as runtimes are that clean up when the driver has ended.
+    pub refused: bool,
     /// Handle of its context; 0 if it is not known.
     pub context: u64,
     pub bytes: Option<u64>,
