@@ -316,7 +316,7 @@ fn commands_without_an_end_are_shown_by_queue() {
 #[test]
 fn the_end_of_what_ended_well_is_shown_as_well() {
     let (flight, err) = traced(&["launch:70"]);
-    assert!(err.contains("next: hetrace timeline trace"), "{err}");
+    assert!(err.contains("next: hetrace ") && !err.contains("next: hetrace postmortem"), "{err}");
     let post = command(&["postmortem"], &flight.path("trace"));
     assert!(post.out.contains("launch:70: ended with status 0"), "{}", post.out);
     assert!(!post.out.contains("  in   "), "{}", post.out);
