@@ -1,5 +1,5 @@
 /* Calls of the runtime that call the driver: what they take without a tracer, which is what
- * `hetrace tally` should tell of them. `bench/own_cost.py` compares the two.
+ * `hetrace tally` should report of them. `bench/own_cost.py` compares the two.
  *
  *   own_cost CALLS-OF-THE-DRIVER STEPS [calls in a loop=5000] [rounds=20]
  *

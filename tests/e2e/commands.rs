@@ -211,3 +211,81 @@ fn a_closed_pipe_is_no_error() {
     assert_eq!((done.status, done.err.as_str()), (0, ""));
     assert_eq!(done.out.lines().count(), 1);
 }
+
+#[test]
+fn images_count_with_the_bytes_of_their_pixels() {
+    let traced = trace(Platform::Pocl, &["images"]);
+    let tables = tally(&traced.folder, &[]);
+    let rows = tables["memory"].as_array().expect("rows");
+    let images: Vec<&Value> = rows.iter().filter(|row| row["kind"] == "image").collect();
+    let sum = |name: &str| images.iter().filter_map(|row| row[name].as_u64()).sum::<u64>();
+    // Two of 32 x 16 pixels and two of 32 x 16 x 4, of 4 bytes, on each device.
+    let devices = sum("allocations") / 4;
+    assert!(devices > 0, "{tables}");
+    assert_eq!(sum("allocated_bytes"), devices * 2 * (32 * 16 * 4 + 32 * 16 * 4 * 4), "{images:?}");
+    assert_eq!((sum("unsized_allocations"), sum("left_bytes")), (0, 0), "{images:?}");
+}
+
+#[test]
+fn print_is_in_the_order_of_time_and_commands_name_their_call() {
+    let traced = trace(Platform::Pocl, &["linked", "30"]);
+    let text = command(&["print"], &traced.folder).out;
+    let time = |line: &str| line.split(' ').next().and_then(|time| time.parse::<f64>().ok());
+    let times: Vec<f64> = text.lines().filter_map(time).collect();
+    assert!(times.len() > 100 && times.is_sorted(), "{text}");
+    let number =
+        |line: &str| line.split_once("  #").and_then(|(_, rest)| rest.split(' ').next()).map(str::to_owned);
+    let who = |line: &str| line.split(' ').nth(1).expect("a thread").to_owned();
+    let calls: Vec<(String, String)> = text
+        .lines()
+        .filter(|line| line.contains(" clEnqueue"))
+        .filter_map(|line| Some((number(line)?, who(line))))
+        .collect();
+    let commands: Vec<&str> =
+        text.lines().filter(|line| line.contains(" queue 0x") && !line.contains("made on")).collect();
+    assert_eq!((calls.len(), commands.len()), (60, 60), "{text}");
+    for line in commands {
+        let of_call = (number(line).unwrap_or_else(|| panic!("no number: {line}")), who(line));
+        assert!(calls.contains(&of_call), "{line}");
+    }
+    // In a tree they stand below it.
+    let tree = command(&["print", "-c"], &traced.folder).out;
+    let lines: Vec<&str> = tree.lines().collect();
+    let launches = lines.windows(2).filter(|pair| pair[0].contains(" clEnqueueNDRangeKernel("));
+    let nested = launches.filter(|pair| pair[1].contains("   queue 0x") && pair[1].contains(": kernel "));
+    assert_eq!(nested.count(), 30, "{tree}");
+}
+
+#[test]
+fn the_first_screen_says_what_was_traced_and_fits() {
+    let traced = trace(Platform::Pocl, &["linked", "30"]);
+    let with = |name: &str, value: &str, options: &[&str]| {
+        run(Command::new(hetrace()).env(name, value).args(options).arg(&traced.folder)).out
+    };
+    let text = with("COLUMNS", "80", &["tally"]);
+    let mut lines = text.lines();
+    for label in ["Command:   ", "Time:      ", "Devices:   "] {
+        let line = lines.next().expect("a line");
+        assert!(line.starts_with(label), "{label}: {text}");
+    }
+    assert!(
+        text.contains("% busy | 60 commands") && text.contains("Recording: nothing lost | overhead"),
+        "{text}"
+    );
+    // The command is a path, which has no place to break.
+    let long = text.lines().skip(2).filter(|line| line.chars().count() > 80 && !line.starts_with("Next: "));
+    assert_eq!(long.collect::<Vec<_>>(), Vec::<&str>::new(), "{text}");
+    let last = text.lines().last().expect("a line");
+    assert!(last.starts_with("Next: hetrace ") && last.contains("trace"), "{last}");
+    let narrow = with("COLUMNS", "50", &["tally"]);
+    assert!(narrow.contains("(not shown in 50 columns: "), "{narrow}");
+    assert!(with("LC_ALL", "C", &["tally"]).is_ascii() && with("LC_ALL", "C", &["print"]).is_ascii());
+    assert!(!with("LC_ALL", "C.UTF-8", &["tally"]).is_ascii());
+    assert!(serde_json::from_str::<Value>(&with("COLUMNS", "20", &["tally", "--json"])).is_ok());
+    // Of a part of the calls there is no memory, and no column that all of them do not have.
+    let part = with("COLUMNS", "200", &["tally", "--filter", "clSetKernelArg"]);
+    assert!(
+        part.contains("clSetKernelArg") && !part.contains("Memory |") && !part.contains("Tracing |"),
+        "{part}"
+    );
+}

@@ -75,6 +75,67 @@ fn lint_finds_each_planted_fault_and_nothing_else() {
     }
 }
 
+/// What `misuse` does wrong: mode, rule, the severities that the platform may make it.
+const MISUSE: [(&str, &str, &[&str]); 17] = [
+    ("twice", "double-release", &["error"]),
+    ("argument", "use-after-release", &["error"]),
+    ("race", "race", &["warning"]),
+    ("host", "race", &["error"]),
+    ("unwaited", "unwaited-read", &["warning"]),
+    ("nothing", "uninitialized-read", &["warning"]),
+    ("map", "map-leak", &["warning"]),
+    ("mapped", "mapped-in-use", &["error"]),
+    ("build", "ignored-error", &["warning"]),
+    ("size", "ignored-error", &["warning"]),
+    ("single", "local-size-one", &["hint"]),
+    ("small", "small-launch", &["hint"]),
+    ("finish", "redundant-sync", &["hint"]),
+    ("wait", "double-wait", &["hint"]),
+    ("back", "ping-pong", &["hint"]),
+    ("unused", "unused-read", &["hint"]),
+    ("again", "same-bytes", &["hint"]),
+];
+
+/// The rules and severities of what is found, but for what a machine may add by being slow or small.
+fn found(traced: &Traced) -> Vec<(String, String)> {
+    let report = json(&hetrace_on(traced, &["lint", "--json", "--fail-on", "never"]));
+    lint_json(&report);
+    let findings = rows(&report, "findings").iter();
+    let found = findings.map(|f| (text(f, "rule").to_owned(), text(f, "severity").to_owned()));
+    // Each launch may be waited for, and calls may not return in a program that is killed.
+    let beside = ["sync-after-launch", "unfinished-call"];
+    found.filter(|(rule, _)| !beside.contains(&rule.as_str())).collect()
+}
+
+#[test]
+fn lint_finds_each_misuse_and_nothing_where_it_is_done_right() {
+    for (mode, rule, severities) in MISUSE {
+        let right = trace(Platform::Pocl, &["misuse", mode, "right"]);
+        assert_eq!(right.done.status, 0, "{mode}: {}", right.done.err);
+        let all = found(&right);
+        assert!(all.is_empty(), "{mode} done right: {all:?}");
+        let wrong = trace(Platform::Pocl, &["misuse", mode]);
+        let all = found(&wrong);
+        let [(known, severity)] = all.as_slice() else { panic!("{mode}: {all:?}") };
+        assert!(known == rule && severities.contains(&severity.as_str()), "{mode}: {all:?}");
+    }
+}
+
+#[test]
+fn lint_names_the_object_that_a_killed_program_released_twice() {
+    let traced = trace(Platform::Pocl, &["misuse", "twice"]);
+    let shown = hetrace_on(&traced, &["lint"]);
+    assert_eq!(shown.status, 1, "{}", shown.out);
+    assert!(shown.out.contains("error[double-release]: clReleaseMemObject"), "{}", shown.out);
+    for part in ["again ", "first ", "made "] {
+        assert!(shown.out.contains(part), "{part}: {}", shown.out);
+    }
+    // PoCL ends in it; a platform that reports an error has said so.
+    if traced.done.status != 0 {
+        assert!(shown.out.contains("ends the program in it"), "{}", shown.out);
+    }
+}
+
 #[test]
 fn lint_finds_nothing_where_nothing_is_wrong() {
     let traced = faults("clean");

@@ -159,6 +159,13 @@ fn snapshots_have_the_last_seconds_and_what_they_need_of_the_time_before() {
     assert!(queues.contains("queue 0x") && queues.contains("made on"), "{queues}");
     let why = command("why", &second);
     assert!(why.out.contains("addone"), "{}", why.out);
+    for report in [&why, &command("tally", &second)] {
+        assert!(
+            report.out.contains("Snapshot of a flight recording (--flight 2s): the last "),
+            "{}",
+            report.out
+        );
+    }
 
     // A call that began before the window, and still waits, is in it.
     std::thread::sleep(Duration::from_secs(4));
@@ -303,6 +310,63 @@ fn the_program_asks_by_a_call_of_its_own() {
     is_sound(&scratch.path().join("trace"));
 }
 
+/// The parts of a snapshot with events of the operating system: that of the program is sound, and so are both together.
+fn with_kernel(snapshot: &Path) -> (PathBuf, String) {
+    let checked = command("check", snapshot);
+    assert!(
+        checked.status == 0 && checked.out.contains("complete and unchanged"),
+        "{}{}",
+        checked.out,
+        checked.err
+    );
+    let print = command("print", snapshot);
+    assert_eq!(print.status, 0, "{}", print.err);
+    for name in ["tally", "why"] {
+        let done = command(name, snapshot);
+        assert_eq!(done.status, 0, "{name}: {}", done.err);
+    }
+    let both = run(Command::new("babeltrace2").arg(snapshot));
+    assert!(both.status == 0 && both.err.is_empty(), "babeltrace2: {}", both.err);
+    (snapshot.join("hetrace"), print.out)
+}
+
+#[test]
+fn the_operating_system_and_telemetry_are_in_snapshots() {
+    let script = ["launch:200", "touch:a", "wait:b", "launch:300", "touch:c", "wait:d"];
+    let options = ["--flight", "2s", "--os", "auto", "--sample=10ms", "--flight-at-end"];
+    let mut flight = Flight::start(&options, &script);
+    flight.until("a");
+    assert_eq!(flight.snapshot().status, 0);
+    let (program, print) = with_kernel(&flight.path("trace"));
+    assert_eq!(launches(&program), 200);
+    let os = manifest(&program)["os"].clone();
+    assert!(os["events"].as_u64().expect("a number") > 0, "{os:#}");
+    assert!(print.contains("kernel "), "{print}");
+    assert!(print.contains("telemetry:"), "{print}");
+    // What is out of the window goes, the state dump stays.
+    std::thread::sleep(Duration::from_millis(4500));
+    flight.go("b");
+    flight.until("c");
+    assert_eq!(flight.snapshot().status, 0);
+    let (program, print) = with_kernel(&flight.path("trace-2"));
+    assert_eq!(launches(&program), 300);
+    assert!(print.contains("telemetry:"), "{print}");
+    let manifest = manifest(&program);
+    let os = &manifest["os"];
+    assert!(os["since_ns"].as_u64().is_some(), "{os:#}");
+    if os["way"] == "tracepoints" {
+        assert!(print.contains("sched_switch"), "{print}");
+        assert!(print.contains("lttng_statedump_process_state"), "{print}");
+        // The last thing that is asked for is there: the program waits for a file.
+        assert!(print.contains("sched_waking") || print.contains("syscall"), "{print}");
+    }
+    flight.go("d");
+    let (status, err) = flight.end();
+    assert_eq!(status, Some(0), "{err}");
+    with_kernel(&flight.path("trace-3"));
+    nothing_else(&flight, &["trace", "trace-2", "trace-3"]);
+}
+
 /// A small file system in memory.
 struct Small(tempfile::TempDir);
 
@@ -354,8 +418,7 @@ fn a_full_disk_costs_the_snapshot_and_nothing_else() {
 #[test]
 fn what_does_not_go_together_is_refused() {
     for (options, words) in [
-        (&["--flight", "30s", "--os", "tree"][..], "leave out --os"),
-        (&["--flight", "1ms"], "at least 1s"),
+        (&["--flight", "1ms"][..], "at least 1s"),
         (&["--flight", "30s", "--live"], "cannot be used with"),
         (&["--snapshot-on", "USR1"], "--flight"),
     ] {

@@ -385,7 +385,45 @@ fn calls_and_the_kernels_events_are_on_one_time_line() {
     assert!(tally.status == 0 && tally.out.contains("clFinish"), "{}", tally.err);
     let check = run(Command::new(hetrace()).arg("check").arg(&trace));
     assert_eq!(check.status, 0, "{}", check.out);
-    assert!(check.err.contains("kernel: left out"), "{}", check.err);
+    assert!(check.out.contains("complete and unchanged"), "{}", check.out);
+}
+
+#[test]
+fn what_is_missing_of_the_kernels_trace_is_found() {
+    if !has_tracepoints() {
+        return;
+    }
+    let scratch = TempDir::new().expect("a folder");
+    for (name, options) in [("plain", &[][..]), ("packed", &["--compress"])] {
+        let trace = scratch.path().join(name);
+        let mut line = Command::new(hetrace());
+        line.args(["run", "-q", "--os", "tree", "-o"]).arg(&trace).args(options);
+        let done = run(line.args(["--", "sh", "-c", "ls / > /dev/null; ls / > /dev/null"]));
+        assert_eq!(done.status, 0, "{}", done.err);
+        let check = || run(Command::new(hetrace()).arg("check").arg(&trace));
+        let sound = check();
+        assert!(sound.status == 0 && sound.out.contains("complete and unchanged"), "{}", sound.out);
+        let print = run(Command::new(hetrace()).arg("print").arg(&trace));
+        assert!(print.status == 0 && print.out.contains("sched_switch"), "{}", print.err);
+        let streams =
+            fs::read_dir(trace.join("kernel")).expect("a folder").flatten().map(|entry| entry.path());
+        let is_stream =
+            |path: &PathBuf| path.file_name().is_some_and(|n| n.to_string_lossy().starts_with("channel"));
+        let stream = streams.filter(is_stream).max_by_key(|path| fs::metadata(path).map_or(0, |m| m.len()));
+        let stream = stream.expect("a stream");
+        assert_eq!(stream.extension().is_some_and(|end| end == "zst"), !options.is_empty());
+        let whole = fs::read(&stream).expect("a stream");
+        let mut changed = whole.clone();
+        *changed.last_mut().expect("a byte") ^= 1;
+        fs::write(&stream, changed).expect("to write");
+        let damaged = check();
+        assert!(damaged.status == 1 && damaged.out.contains("kernel: channel"), "{}", damaged.out);
+        fs::write(&stream, &whole[..whole.len() - 1]).expect("to write");
+        assert_eq!(check().status, 1);
+        fs::remove_file(&stream).expect("to remove");
+        let missing = check();
+        assert!(missing.status == 1 && missing.out.contains("missing"), "{}", missing.out);
+    }
 }
 
 /// A folder that everybody may read, with hetrace and its libraries in it.

@@ -21,6 +21,7 @@ const READERS: &[&[&str]] = &[
     &["print"],
     &["print", "--events"],
     &["print", "-c"],
+    &["postmortem"],
     &["why"],
     &["why", "--json"],
     &["lint"],

@@ -14,6 +14,13 @@ use hetrace_tests::{Done, Platform, Seen, fake, hetrace};
 use serde_json::Value;
 use tempfile::TempDir;
 
+#[path = "service/beside.rs"]
+mod beside;
+#[path = "service/faults.rs"]
+mod faults;
+#[path = "service/users.rs"]
+mod users;
+
 const LAUNCH: &str = "clEnqueueNDRangeKernel";
 /// A user who has nothing else to do here.
 const SOMEBODY: u32 = 54_321;
@@ -356,8 +363,8 @@ fn processes_are_selected_by_id_name_and_control_group() {
     bench.ended();
     let said = bench.well(&["stop"]);
     assert!(said.contains("no process recorded anything"), "{said}");
-    let refused = bench.hetrace(&["start", "--user", "nobody"]);
-    assert!(refused.status == 125 && refused.err.contains("apart"), "{}", refused.err);
+    let refused = bench.hetrace(&["start", "--user", "no such user"]);
+    assert!(refused.status == 125 && refused.err.contains("no user"), "{}", refused.err);
 }
 
 #[test]
@@ -516,10 +523,11 @@ fn users_are_kept_apart() {
             assert_eq!(mode(&file.path()), (SOMEBODY, 0o600), "{file:?}");
         }
     }
-    // Root has no service, and sees nobody else's.
+    // Root has no service, and asks each user what the user's own does.
     let status = run(Command::new(hetrace()).args(["status", "--json"]));
     let status: Value = serde_json::from_str(&status.out).expect("JSON");
     assert!(status["service"].is_null(), "{status}");
+    assert!(status["users"][SOMEBODY.to_string()]["service"]["session"].is_object(), "{status}");
     bench.well(&["stop"]);
     assert_eq!(calls(&bench.seen("trace"), LAUNCH), 6);
     is_whole(&bench, "trace");
@@ -622,6 +630,17 @@ fn what_is_installed_is_removed_and_nothing_else() {
         "{text}"
     );
     assert_eq!(shell.metadata().expect("a file").permissions().mode() & 0o777, 0o644);
+    // What a user's manager asks for its environment.
+    let generator = root.path().join("etc/systemd/user-environment-generators/60-hetrace");
+    let said = run(&mut Command::new(&generator));
+    assert!(said.status == 0 && said.err.is_empty(), "{said:?}");
+    let is_line = |line: &str| {
+        line.split_once("=\"").is_some_and(|(name, value)| {
+            name.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_')
+                && value.ends_with('"')
+        })
+    };
+    assert!(said.out.lines().all(is_line) && said.out.contains("HETRACE_SESSION=\"/"), "{}", said.out);
     // It does what it says: a shell that reads it has the variables.
     let line = format!(". {}; echo \"$HETRACE_SESSION\"", shell.display());
     let said = run(Command::new("sh").args(["-c", &line]));
@@ -629,7 +648,7 @@ fn what_is_installed_is_removed_and_nothing_else() {
     fs::write(&shell, "changed").expect("a change");
     let done = system("remove");
     assert!(done.status == 125 && done.err.contains("changed"), "{}", done.err);
-    assert!(shell.exists() && !unit.exists());
+    assert!(shell.exists() && !unit.exists() && !generator.exists());
     let done = system("install");
     assert!(done.status == 125 && !unit.exists(), "all or nothing: {}", done.err);
     assert_eq!(fs::read_to_string(&shell).expect("a file"), "changed");

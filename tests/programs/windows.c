@@ -13,6 +13,9 @@
  *   fork           a child that pops a range and ends one by hand, and a wait for it
  *   held:N         N launches while another thread waits for an event, which is set behind them
  *   block:FILE     another thread waits for an event until there is such a file
+ *   hang           another thread waits for an event that never comes
+ *   wrong:N        N launches that fail
+ *   enqueue:N      N launches behind an event that never comes
  *   spin:FILE      launches until there is such a file
  *   kill           the end by SIGKILL
  *   crash          the end by SIGSEGV
@@ -26,6 +29,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 static const char *const source = "kernel void addone(global int *p) { p[get_global_id(0)] += 1; }\n";
@@ -123,6 +127,55 @@ static void block(const char *file)
     OK(clReleaseEvent(event));
 }
 
+static long hanging;
+
+static void *hangs(void *event)
+{
+    __atomic_store_n(&hanging, syscall(SYS_gettid), __ATOMIC_RELEASE);
+    return waits(event);
+}
+
+static int sleeps(long thread)
+{
+    char path[64], state = 0;
+    snprintf(path, sizeof path, "/proc/self/task/%ld/stat", thread);
+    FILE *file = fopen(path, "r");
+    CHECK(file && fscanf(file, "%*d (%*[^)]) %c", &state) == 1);
+    fclose(file);
+    return state == 'S';
+}
+
+/* Goes on when the other thread has slept for a while: it is in the call then, however busy the machine is. Both live
+ * until the program ends. */
+static void hang(void)
+{
+    static cl_event event;
+    event = MAKE(clCreateUserEvent(dev.context, &err));
+    pthread_t waiting;
+    CHECK(pthread_create(&waiting, NULL, hangs, &event) == 0);
+    long thread;
+    while ((thread = __atomic_load_n(&hanging, __ATOMIC_ACQUIRE)) == 0)
+        usleep(1000);
+    for (int slept = 0; slept < 50; slept = sleeps(thread) ? slept + 1 : 0)
+        usleep(1000);
+}
+
+static void wrong(struct worker *w, long n)
+{
+    const size_t items = 16;
+    for (long i = 0; i < n; i++)
+        CHECK(clEnqueueNDRangeKernel(w->queue, w->kernel, 0, NULL, &items, NULL, 0, NULL, NULL) == CL_INVALID_WORK_DIMENSION);
+}
+
+static void enqueue(struct worker *w, long n)
+{
+    const size_t items = 16;
+    cl_event event = MAKE(clCreateUserEvent(dev.context, &err));
+    for (long i = 0; i < n; i++)
+        OK(clEnqueueNDRangeKernel(w->queue, w->kernel, 1, NULL, &items, NULL, 1, &event, NULL));
+    OK(clFlush(w->queue));
+}
+
 static void do_all(struct worker *w, char **script);
 
 static void *on_thread(void *at)
@@ -209,6 +262,12 @@ static void do_all(struct worker *w, char **script)
             do_fork();
         else if (!strncmp(word, "block:", 6))
             block(of);
+        else if (!strcmp(word, "hang"))
+            hang();
+        else if (!strncmp(word, "enqueue:", 8))
+            enqueue(w, atol(of));
+        else if (!strncmp(word, "wrong:", 6))
+            wrong(w, atol(of));
         else if (!strncmp(word, "spin:", 5))
             while (access(of, F_OK) != 0) {
                 launch(w, 8);

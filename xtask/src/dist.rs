@@ -1,62 +1,152 @@
-//! `cargo xtask dist`: an archive that runs where it is unpacked.
+//! `cargo xtask dist`: an archive that runs where it is unpacked, a Debian package, an RPM and a Python
+//! wheel, all of one build; and a check that each installs and runs ([decision 0063]).
+//!
+//! [decision 0063]: ../../docs/decisions/0063-packages.md
+
+mod archive;
+mod build;
+mod check;
+mod elf;
+mod licences;
+mod rpm;
+mod tree;
+mod wheel;
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use clap::Parser;
 
 use crate::repo;
+use tree::Tree;
+
+/// The oldest C library that packages run with: that of RHEL 8, Debian 10 and Ubuntu 18.10.
+const GLIBC: elf::Version = elf::Version(2, 28);
 
 /// Arguments of `dist`.
 #[derive(Parser)]
-pub struct Args {}
+pub struct Args {
+    /// Pack the build for this machine's C library in target/release, as a quick check; such packages run
+    /// with no older one
+    #[arg(long)]
+    native: bool,
+    /// Do not install the packages and run what they install
+    #[arg(long)]
+    no_check: bool,
+    /// Install the Debian package in a whole Debian of this name, too (debootstrap, network and root are
+    /// needed), such as bullseye
+    #[arg(long, value_name = "SUITE", conflicts_with = "no_check")]
+    debian: Option<String>,
+}
 
-/// Builds, strips and packs: the binary, the API libraries, the header for programs, the manual page,
-/// the licences.
-///
-/// ```text
-///   hetrace-VERSION-ARCH/bin/hetrace
-///                       /lib/hetrace/libhetrace_*.so
-///                       /include/hetrace.h
-///                       /share/man/man1/hetrace.1
-/// ```
-pub fn run(_: &Args) -> Result<ExitCode> {
-    let mut build = Command::new("cargo");
-    build.args(repo::build_arguments()?);
-    checked(build.current_dir(repo::root()))?;
-    let name = format!("hetrace-{}-{}", env!("CARGO_PKG_VERSION"), std::env::consts::ARCH);
+/// What is packed, and as what.
+pub struct Package {
+    /// Files below the prefix.
+    tree: Tree,
+    /// Version of hetrace.
+    version: &'static str,
+    /// The processors, as Rust names them.
+    arch: &'static str,
+    /// The least C library that it runs with.
+    glibc: elf::Version,
+    /// Whether a file needs the compiler's run-time library.
+    needs_libgcc: bool,
+    /// The time that all files bear, in seconds since 1970.
+    date: u32,
+}
+
+impl Package {
+    /// `hetrace-VERSION-ARCH`.
+    fn name(&self) -> String {
+        format!("hetrace-{}-{}", self.version, self.arch)
+    }
+}
+
+/// One sentence about hetrace for packages.
+const SUMMARY: &str = "Tracer for OpenCL and CUDA programs";
+
+/// What it is, for packages.
+const DESCRIPTION: &str = "hetrace records every call of a program into OpenCL, CUDA, NCCL and NVTX with its \
+                           arguments, and every command on the devices with its true times, on one time line.";
+
+/// Where the project's users write to, for forms that want an address.
+const MAINTAINER: &str = "The hetrace developers <hetrace@hetrace.invalid>";
+
+/// Builds, makes all packages, and checks them.
+pub fn run(args: &Args) -> Result<ExitCode> {
+    let built = if args.native { build::native()? } else { build::portable(GLIBC)? };
     let out = repo::root().join("target/dist");
-    let folder = out.join(&name);
-    if folder.exists() {
-        fs::remove_dir_all(&folder)?;
+    let work = tempfile::tempdir()?;
+    let stripped = build::strip(&built, work.path())?;
+    let needs = elf::needs(&stripped.files)?;
+    if !args.native {
+        ensure!(
+            needs.glibc <= GLIBC,
+            "{}: needs glibc {}, but packages are to run with {GLIBC}",
+            needs.by.display(),
+            needs.glibc
+        );
     }
-    let release = repo::root().join("target/release");
-    for place in ["bin", "lib/hetrace", "include", "share/man/man1", "share/doc/hetrace"] {
-        fs::create_dir_all(folder.join(place))?;
+    let package = Package {
+        tree: tree::collect(&stripped.files)?,
+        version: env!("CARGO_PKG_VERSION"),
+        arch: std::env::consts::ARCH,
+        glibc: needs.glibc,
+        needs_libgcc: needs.libgcc,
+        date: date()?,
+    };
+    fs::create_dir_all(&out)?;
+    let made = Made {
+        tarball: archive::tarball(&package, &out)?,
+        deb: archive::deb(&package, &out)?,
+        rpm: rpm::write(&package, &out)?,
+        wheel: wheel::write(&package, &out, args.native)?,
+    };
+    let symbols = archive::symbols(&package, &stripped.symbols, &out)?;
+    println!(
+        "needs glibc {} ({}){}",
+        needs.glibc,
+        needs.by.display(),
+        if needs.libgcc { ", libgcc_s" } else { "" }
+    );
+    for path in made.all().into_iter().chain([&*symbols]) {
+        println!("{:>9} bytes  {}", fs::metadata(path)?.len(), path.display());
     }
-    strip(&release.join("hetrace"), &folder.join("bin/hetrace"))?;
-    for api in repo::apis()? {
-        let file = format!("libhetrace_{api}.so");
-        strip(&release.join(&file), &folder.join("lib/hetrace").join(&file))?;
+    if !args.no_check {
+        check::all(&package, &made)?;
     }
-    fs::copy(repo::root().join("include/hetrace.h"), folder.join("include/hetrace.h"))?;
-    let page = Command::new(release.join("hetrace")).arg("man").output()?;
-    fs::write(folder.join("share/man/man1/hetrace.1"), page.stdout)?;
-    for text in ["README.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE"] {
-        fs::copy(repo::root().join(text), folder.join("share/doc/hetrace").join(text))
-            .with_context(|| text)?;
+    if let Some(suite) = &args.debian {
+        check::debian(suite, &made.deb, &package)?;
     }
-    let archive = out.join(format!("{name}.tar.gz"));
-    checked(Command::new("tar").arg("-C").arg(&out).arg("-czf").arg(&archive).arg(&name))?;
-    println!("{}", archive.display());
     Ok(ExitCode::SUCCESS)
 }
 
-/// Copies a file without what only a debugger wants.
-fn strip(from: &Path, to: &Path) -> Result<()> {
-    checked(Command::new("strip").arg("--strip-debug").arg("-o").arg(to).arg(from))
+/// The packages that were made.
+pub struct Made {
+    tarball: PathBuf,
+    deb: PathBuf,
+    rpm: PathBuf,
+    wheel: PathBuf,
+}
+
+impl Made {
+    fn all(&self) -> [&Path; 4] {
+        [&self.tarball, &self.deb, &self.rpm, &self.wheel]
+    }
+}
+
+/// The time that all files bear, so that the same source makes the same packages: SOURCE_DATE_EPOCH, or that of
+/// the last commit.
+fn date() -> Result<u32> {
+    if let Ok(asked) = std::env::var("SOURCE_DATE_EPOCH") {
+        return asked.parse().context("SOURCE_DATE_EPOCH");
+    }
+    let log = Command::new("git").args(["log", "-1", "--format=%ct"]).current_dir(repo::root()).output();
+    let commit = log.ok().and_then(|log| String::from_utf8_lossy(&log.stdout).trim().parse().ok());
+    // 1980 is where the times of zip files begin.
+    Ok(commit.unwrap_or(315_532_800))
 }
 
 fn checked(command: &mut Command) -> Result<()> {
@@ -65,4 +155,16 @@ fn checked(command: &mut Command) -> Result<()> {
         bail!("{command:?} failed");
     }
     Ok(())
+}
+
+/// What a command wrote to stdout.
+fn text_of(command: &mut Command) -> Result<String> {
+    let output = command.output().with_context(|| format!("{command:?}"))?;
+    ensure!(
+        output.status.success(),
+        "{command:?}: {}: {}",
+        output.status,
+        String::from_utf8_lossy(&output.stderr).trim_end()
+    );
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }

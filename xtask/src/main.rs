@@ -41,7 +41,7 @@ enum Command {
     Codegen(codegen::Args),
     /// Install what is missing, build, and trace a real OpenCL program
     Demo(demo::Args),
-    /// Pack an archive that runs where it is unpacked
+    /// Make an archive, a Debian package, an RPM and a Python wheel, and check that each installs and runs
     Dist(dist::Args),
     /// Check apis/<API>/semantics.toml against api.json and print the coverage
     #[command(alias = "check-model")]

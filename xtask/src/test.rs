@@ -77,6 +77,7 @@ fn ordinary<'s>() -> Result<Vec<Step<'s>>> {
     let end_to_end = ["test", "--release", "-p", "hetrace-tests", "--no-fail-fast"];
     let run = move || cargo(&end_to_end, &[("HETRACE_XTASK", own.as_str())]);
     steps.push(Step::new("end-to-end tests", run).after("build"));
+    steps.push(Step::cargo("packages install and run", &["xtask", "dist", "--native"]).after("build"));
     Ok(steps)
 }
 
@@ -97,6 +98,8 @@ fn slow<'s>() -> Vec<Step<'s>> {
             ],
         )
         .after("build"),
+        // Brings a linker from PyPI.
+        Step::cargo("packages for old machines install and run", &["xtask", "dist"]),
     ];
     steps.extend(sanitize::slow_tests());
     steps

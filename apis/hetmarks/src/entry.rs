@@ -1,6 +1,6 @@
 //! What the header asks for: the functions that stand behind those in the program.
 
-use hetrace_interpose::{ErrnoGuard, session};
+use hetrace_interpose::{ErrnoGuard, session, task};
 
 use crate::generated::wrappers;
 
@@ -46,7 +46,7 @@ unsafe extern "C" fn pop() {
 
 unsafe extern "C" fn name_thread(name: *const i8) {
     // SAFETY: the text is the program's; the other call has no preconditions.
-    unsafe { wrappers::hetrace_name_thread(libc::gettid().cast_unsigned(), name) };
+    unsafe { wrappers::hetrace_name_thread(task(), name) };
 }
 
 /// Returns the functions; NULL if this process is not traced.

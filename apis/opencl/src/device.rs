@@ -11,7 +11,7 @@ use hetrace_interpose::commands::sample::{self, Choice, Counted};
 use hetrace_interpose::commands::{
     Backend, Depth, Enqueued, Place, Progress, Put, Store, Thread, Times, text,
 };
-use hetrace_interpose::ring::abi::{ClockRecord, QueueRecord, option, special};
+use hetrace_interpose::ring::abi::{ClockRecord, DeviceRecord, QueueRecord, option, special};
 use hetrace_interpose::ring::clock::ticks;
 use hetrace_interpose::table::Table;
 use hetrace_interpose::window::session_number;
@@ -27,6 +27,9 @@ const CL_EVENT_COMMAND_EXECUTION_STATUS: u32 = 0x11D3;
 const CL_PROFILING_COMMAND_QUEUED: u32 = 0x1280;
 const CL_DEVICE_PROFILING_TIMER_RESOLUTION: u32 = 0x1025;
 const CL_DEVICE_NAME: u32 = 0x102B;
+const CL_DEVICE_MAX_COMPUTE_UNITS: u32 = 0x1002;
+const CL_DEVICE_MAX_CLOCK_FREQUENCY: u32 = 0x100C;
+const CL_DEVICE_GLOBAL_MEM_SIZE: u32 = 0x101F;
 
 /// Work offset, global and local size.
 pub type Geometry = (u8, [[u64; 3]; 3]);
@@ -72,7 +75,8 @@ struct Event {
 
 // SAFETY: OpenCL's functions may be called with a handle from any thread.
 unsafe impl Send for Event {}
-// SAFETY: as for `Send`.
+// SAFETY: a shared reference gives the handle only, and OpenCL 1.1 and later have all functions but
+// `clSetKernelArg` safe from several threads at once; events have none of these.
 unsafe impl Sync for Event {}
 
 /// Whether commands are timed.
@@ -347,6 +351,7 @@ pub fn queue_made(queue: P, context: P, device: P, properties: u64) {
     let mut name = [0u8; 256];
     // SAFETY: room for one byte less than there is, so a NUL remains.
     unsafe { real::clGetDeviceInfo(device, CL_DEVICE_NAME, 255, name.as_mut_ptr().cast(), null_mut()) };
+    device_seen(device, &name);
     let mut resolution = 0u64;
     // SAFETY: room for a size_t.
     unsafe {
@@ -365,6 +370,37 @@ pub fn queue_made(queue: P, context: P, device: P, properties: u64) {
     record_with_text(special::QUEUE, &record, unsafe { text(name.as_ptr()) });
     correlate(device);
     COMMANDS.at_exit(at_exit);
+}
+
+/// Device → the session in which it was described last.
+static DESCRIBED: Table<256> = Table::new();
+
+/// Says what a device is like, once in each session.
+fn device_seen(device: P, name: &[u8; 256]) {
+    let number = u64::from(session_number()) + 1;
+    if DESCRIBED.get(device as u64) == Some(number) {
+        return;
+    }
+    DESCRIBED.set(device as u64, number);
+    let (mut units, mut clock_mhz, mut memory) = (0u32, 0u32, 0u64);
+    let places: [(u32, u64, *mut u8); 3] = [
+        (CL_DEVICE_MAX_COMPUTE_UNITS, 4, (&raw mut units).cast()),
+        (CL_DEVICE_MAX_CLOCK_FREQUENCY, 4, (&raw mut clock_mhz).cast()),
+        (CL_DEVICE_GLOBAL_MEM_SIZE, 8, (&raw mut memory).cast()),
+    ];
+    for (what, size, place) in places {
+        // SAFETY: room for so many bytes; what fails leaves the 0 there.
+        unsafe { real::clGetDeviceInfo(device, what, size, place.cast(), null_mut()) };
+    }
+    let record = DeviceRecord {
+        device: device as u64,
+        compute_units: units,
+        clock_khz: clock_mhz.saturating_mul(1000),
+        memory_bytes: memory,
+        ..DeviceRecord::default()
+    };
+    // SAFETY: it ends with a NUL, which was left there.
+    record_with_text(special::DEVICE, &record, unsafe { text(name.as_ptr()) });
 }
 
 /// What is complete when the program ends is collected; nothing is waited for.

@@ -6,14 +6,16 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 
 mod flight;
+mod long;
 mod read;
 mod time;
 mod window;
 
 pub use flight::Flight;
+pub use long::Long;
 pub use read::{Print, Tally};
 pub use time::time;
 pub use window::Window;
@@ -21,7 +23,9 @@ pub use window::Window;
 /// Shows what a program and its accelerators really did, on one timeline.
 #[derive(Debug, Parser)]
 #[command(name = "hetrace", version, about, long_about = None, max_term_width = 100)]
-#[command(after_help = "`hetrace ./app args` is short for `hetrace run -- ./app args`.")]
+#[command(after_help = "\
+`hetrace ./app args` is short for `hetrace run -- ./app args`. Each option has an environment variable and a place \
+in hetrace.toml; `hetrace man` has them, and the exit statuses.")]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]
@@ -37,6 +41,8 @@ pub enum Command {
     Tally(Tally),
     /// Print every event, decoded
     Print(Print),
+    /// Show what each thread was in at the end, its last calls, and commands that did not end: after a crash or a hang
+    Postmortem(super::commands::postmortem::Postmortem),
     /// Write a timeline for Perfetto (ui.perfetto.dev)
     Timeline(super::commands::timeline::Timeline),
     /// Convert a trace to the format of another tool
@@ -68,11 +74,11 @@ pub enum Command {
     /// Record programs that run already and were started dormant (see `hetrace env`)
     Start(super::commands::service::Start),
     /// Pause the recording that `start` began
-    Pause,
+    Pause(super::commands::service::Whose),
     /// Resume it
-    Resume,
+    Resume(super::commands::service::Whose),
     /// End it, and finish the trace
-    Stop,
+    Stop(super::commands::service::Whose),
     /// List what is being recorded for this user
     Status(super::commands::service::Status),
     /// Run the service that records for `start`, in the foreground
@@ -85,9 +91,10 @@ pub enum Command {
     Model(Model),
     /// Show what works on this machine, what does not and why, and how to fix it
     Doctor(Doctor),
-    /// Print the manual page
-    #[command(hide = true)]
-    Man,
+    /// Show the manual page of a command
+    Man(super::commands::man::Man),
+    /// Print what bash, zsh or fish complete
+    Completions(super::commands::completions::Completions),
 }
 
 /// How much is recorded.
@@ -235,8 +242,10 @@ pub(crate) fn percent(text: &str) -> Result<f64, String> {
     percent.ok_or_else(|| "expected a percentage from 0.01% to 100%, such as 2%".to_owned())
 }
 
-/// Returns a number of bytes, as `4096`, `64K`, `16M` or `1G`.
+/// Returns a number of bytes, as `4096`, `64K`, `16M` or `1GiB`.
 pub(crate) fn size(text: &str) -> Result<u64, String> {
+    let binary = text.strip_suffix("iB").filter(|text| text.ends_with(['K', 'M', 'G']));
+    let text = binary.unwrap_or(text);
     let (digits, shift) = match text.as_bytes().last().map(u8::to_ascii_uppercase) {
         Some(b'K') => (&text[..text.len() - 1], 10),
         Some(b'M') => (&text[..text.len() - 1], 20),
@@ -321,6 +330,9 @@ pub struct Run {
     /// What of it is kept.
     #[command(flatten)]
     pub flight: Flight,
+    /// Into how many traces it goes.
+    #[command(flatten)]
+    pub long: Long,
     /// Same as --device-times off
     #[arg(long, env = "HETRACE_NO_DEVICE")]
     pub no_device: bool,
@@ -395,7 +407,7 @@ pub struct Run {
     #[arg(short, long, env = "HETRACE_QUIET")]
     pub quiet: bool,
     /// The program and its arguments
-    #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM")]
+    #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM", value_hint = ValueHint::CommandWithArguments)]
     pub command: Vec<OsString>,
 }
 
@@ -473,31 +485,9 @@ pub struct Doctor {
     pub json: bool,
 }
 
-/// Puts `run --` before a command line that begins with a program.
-pub fn with_implied_run(args: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
-    let mut args: Vec<OsString> = args.into_iter().collect();
-    let Some(first) = args.get(1).map(|a| a.to_string_lossy().into_owned()) else { return args };
-    let command = <Cli as clap::CommandFactory>::command();
-    let known =
-        first == "help" || first.starts_with('-') || command.get_subcommands().any(|c| c.get_name() == first);
-    if !known {
-        args.splice(1..1, ["run".into(), "--".into()]);
-    }
-    args
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_program_needs_no_run() {
-        let line = |l: &[&str]| with_implied_run(l.iter().map(OsString::from));
-        assert_eq!(line(&["hetrace", "./app", "-x"]), ["hetrace", "run", "--", "./app", "-x"]);
-        assert_eq!(line(&["hetrace", "tally"]), ["hetrace", "tally"]);
-        assert_eq!(line(&["hetrace", "--version"]), ["hetrace", "--version"]);
-        assert_eq!(line(&["hetrace"]), ["hetrace"]);
-    }
 
     #[test]
     fn launches_are_a_name_and_numbers() {
@@ -535,6 +525,7 @@ mod tests {
         assert_eq!(size("4096"), Ok(4096));
         assert_eq!(size("64k"), Ok(65536));
         assert_eq!(size("1G"), Ok(1 << 30));
+        assert_eq!(size("2MiB"), Ok(2 << 20));
         for wrong in ["", "K", "0", "-1", "1T", "99999999999G"] {
             assert!(size(wrong).is_err(), "{wrong}");
         }

@@ -2,15 +2,32 @@
 
 mod args;
 mod commands;
+mod settings;
+mod usage;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::FromArgMatches;
 
+use args::Cli;
 use commands::say;
+use settings::Problem;
+
+/// Exit status when what was typed, a variable or the configuration file is wrong.
+const WRONG_USAGE: u8 = 2;
+
+/// Exit status when there is no such program.
+const NO_PROGRAM: u8 = 127;
+
+/// Commands that work whatever is wrong with the configuration file: they help to correct it.
+const WITHOUT_FILE: [&str; 4] = ["doctor", "man", "completions", "help"];
 
 fn main() -> ExitCode {
-    let cli = args::Cli::parse_from(args::with_implied_run(std::env::args_os()));
+    let cli = match parse(std::env::args_os().collect()) {
+        Ok(cli) => cli,
+        Err(code) => return code,
+    };
     match commands::dispatch(cli.command) {
         Ok(code) => code,
         Err(error) => {
@@ -25,4 +42,42 @@ fn main() -> ExitCode {
             ExitCode::from(commands::OWN_FAILURE)
         }
     }
+}
+
+/// Returns what is to be done, or the exit status after what is wrong was said.
+fn parse(typed: Vec<OsString>) -> Result<Cli, ExitCode> {
+    let command = settings::command();
+    if let Some(what) = usage::no_command(&typed, &command, std::env::var_os("PATH").as_deref()) {
+        say(format_args!("{what}"));
+        return Err(ExitCode::from(NO_PROGRAM));
+    }
+    let is_general = typed.get(1).is_none_or(|first| {
+        WITHOUT_FILE.iter().any(|name| first == name) || first.as_encoded_bytes().starts_with(b"-")
+    });
+    let file = match settings::find(&command) {
+        _ if is_general => None,
+        Ok(file) => file,
+        Err(Problem::Distrusted(why)) => {
+            say(format_args!("{why}"));
+            None
+        }
+        Err(Problem::Wrong(why)) => {
+            say(format_args!("{why}"));
+            return Err(ExitCode::from(WRONG_USAGE));
+        }
+    };
+    let typed = usage::with_implied_run(typed, &command);
+    let set = match &file {
+        Some(file) => settings::with(command.clone(), file),
+        None => command.clone(),
+    };
+    let parsed = set.try_get_matches_from(&typed).and_then(|matches| Cli::from_arg_matches(&matches));
+    parsed.map_err(|error| {
+        // A closed stdout or stderr is no reason to end otherwise.
+        let _ = error.print();
+        if let Some(what) = usage::misplaced(&error, &typed, &command) {
+            what.lines().for_each(|line| say(format_args!("{line}")));
+        }
+        ExitCode::from(error.exit_code() as u8)
+    })
 }

@@ -66,7 +66,7 @@ pub(crate) fn on() -> Option<Functions> {
 fn find() -> *const Table {
     // SAFETY: the C library's address of this thread's `errno`, which is always valid.
     let errno = unsafe { __errno_location() };
-    // SAFETY: as above.
+    // SAFETY: it stays valid for as long as this thread lives, and no other thread uses it.
     let saved = unsafe { *errno };
     let table = load();
     // SAFETY: `ask` returns NULL or a table that lives as long as the library, which is never unloaded; its
@@ -74,7 +74,7 @@ fn find() -> *const Table {
     let fits = !table.is_null() && unsafe { (*table).size } >= size_of::<Table>();
     let found = if fits { table } else { off() };
     KNOWN.store(found.cast_mut(), Ordering::Release);
-    // SAFETY: as above.
+    // SAFETY: the same thread as where `saved` was read, so still its own `errno`.
     unsafe { *errno = saved };
     found
 }

@@ -31,7 +31,7 @@ pub fn parse(metadata: &[u8]) -> Result<TraceClass, MetadataError> {
 
 /// Returns how many bytes behind the last packet of metadata are left unread, as they are no packet.
 pub fn unread(metadata: &[u8]) -> usize {
-    packetized::rest(metadata)
+    packetized::trailing(metadata)
 }
 
 /// Returns the text inside metadata, in packets or not.

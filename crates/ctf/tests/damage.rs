@@ -113,6 +113,32 @@ fn discarded_events_and_missing_packets_are_counted() {
     assert_eq!(reader.losses().packets, 1);
 }
 
+/// Packets whose counters of discarded events are these, and whose numbers are those.
+fn counted(counters: &[(u64, u64)]) -> Vec<u8> {
+    let mut bytes = common::stream(0, counters.len() as u64, 2);
+    let mut at = 0;
+    for (number, discarded) in counters {
+        bytes[at + 64..at + 72].copy_from_slice(&number.to_le_bytes());
+        bytes[at + 72..at + 80].copy_from_slice(&discarded.to_le_bytes());
+        at += packet_size(&bytes[at..]);
+    }
+    bytes
+}
+
+#[test]
+fn a_counter_that_goes_back_and_forth_counts_its_most() {
+    let events = |counters: &[(u64, u64)]| {
+        let trace = trace(counted(counters));
+        let mut reader = trace.stream(0).unwrap();
+        drain(&mut reader);
+        (reader.losses().events, reader.losses().packets)
+    };
+    assert_eq!(events(&[(0, 10), (1, 8), (2, 10), (3, 7), (4, 12)]), (12, 0));
+    // Where the numbers of packets begin anew, so does the counter.
+    assert_eq!(events(&[(0, 10), (1, 10), (0, 3), (1, 4)]), (14, 0));
+    assert_eq!(events(&[(5, 10), (6, 0)]), (10, 0));
+}
+
 fn one_event(fields: StructClass, bytes: &[u8]) -> Vec<StreamError> {
     let mut class = TraceClass::new(ByteOrder::Little);
     let event = EventClass { name: "e".into(), fields, ..EventClass::default() };

@@ -67,6 +67,15 @@ pub enum Error {
         /// What it is.
         path: PathBuf,
     },
+    /// What is to be packed is several traces.
+    #[error(
+        "{0}: a run in several parts: pack each of them, or first make one trace of them: hetrace merge {0} -o WHOLE",
+        path.display()
+    )]
+    IsSeries {
+        /// What it is.
+        path: PathBuf,
+    },
     /// What is to be unpacked is a folder.
     #[error("{}: not a packed trace", path.display())]
     NotPacked {

@@ -48,6 +48,15 @@ fn plain(aggregate: &Aggregate) -> Tally {
     // They stand in the order in which they appear.
     tally.apis.sort_by(|a, b| a.api.cmp(&b.api));
     tally.duration_ns = 0;
+    // How busy a device was is a share of each trace's own time, in which it has a row of its own.
+    let rows = &mut tally.utilization;
+    rows.iter_mut().for_each(|row| (row.busy_ns, row.percent, row.processes) = (0, 0.0, 0));
+    rows.sort_by(|a, b| a.device.cmp(&b.device));
+    rows.dedup_by(|row, first| {
+        let same = row.device == first.device;
+        first.commands += if same { row.commands } else { 0 };
+        same
+    });
     tally
 }
 

@@ -12,6 +12,7 @@ use common::{babeltrace, events, files, go_on};
 use hetrace_ctf::class::Scope;
 use hetrace_ctf::read::{Merge, Trace};
 use hetrace_edit::{Error, Form, PackOptions, Window, pack, trim};
+use hetrace_trace::spans::{Visitor, walk};
 use proptest::prelude::*;
 
 /// What the rules say is in a window, with all that an event says.
@@ -88,6 +89,50 @@ fn set(path: &Path) -> BTreeSet<String> {
 
 fn a_few() -> Vec<Step> {
     (0..200).map(|n| Step { thread: n % 4, wait: 1000 + u64::from(n) * 37, deeper: n % 3 != 2 }).collect()
+}
+
+#[test]
+fn whether_anything_was_chosen_is_known() {
+    let dir = tempfile::tempdir().unwrap();
+    let from = dir.path().join("from");
+    calls::write(&from, &a_few(), 7);
+    for (at, (window, matched)) in [
+        (Window::default(), true),
+        (Window { pids: vec![999_999], ..Window::default() }, false),
+        (Window { apis: vec!["nosuch".to_owned()], ..Window::default() }, false),
+        (window(None, Some(0)), false),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let done = trim(&from, &dir.path().join(format!("to-{at}")), &window, Form::Plain, &go_on).unwrap();
+        assert_eq!(done.matched, matched, "{window:?}");
+    }
+}
+
+/// A report of a part is of the part's time, though it has calls and definitions from before.
+#[test]
+fn a_part_is_as_long_as_its_window() {
+    struct Nothing;
+    impl Visitor for Nothing {
+        type Break = ();
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let trace = dir.path().join("trace");
+    calls::write(&trace, &a_few(), 7);
+    let duration = |path: &Path| {
+        let trace = hetrace_trace::trace::Trace::open(path).unwrap();
+        let ControlFlow::Continue(summary) = walk(&trace, &mut Nothing) else { panic!("nothing stops it") };
+        summary.duration()
+    };
+    let whole = duration(&trace);
+    let (part, inner) = (dir.path().join("part"), dir.path().join("inner"));
+    trim(&trace, &part, &window(Some(100_000), None), Form::Plain, &go_on).unwrap();
+    assert_eq!(duration(&part), whole - 100_000);
+    // Of a part of a part, what begins last counts; its times are since the part's first event. Commands may end
+    // behind it.
+    trim(&part, &inner, &window(Some(200_000), Some(300_000)), Form::Plain, &go_on).unwrap();
+    assert!((1..=whole - 200_000).contains(&duration(&inner)), "{}", duration(&inner));
 }
 
 #[test]

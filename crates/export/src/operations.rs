@@ -133,8 +133,8 @@ impl<'t, T> Operations<'t, T> {
         }
     }
 
-    /// Those that nothing has launched.
-    pub fn rest(&mut self) -> Vec<T> {
+    /// Returns those that nothing has launched, when the walk has ended.
+    pub fn take_unlaunched(&mut self) -> Vec<T> {
         let mut threads: Vec<(ThreadId, Thread<T>)> = self.threads.drain().collect();
         threads.sort_by_key(|(thread, _)| thread.index());
         let all = threads.into_iter().flat_map(|(_, thread)| {

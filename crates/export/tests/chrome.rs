@@ -101,11 +101,36 @@ fn events_are_as_the_format_has_them() {
         r#"{"ph":"X","pid":1,"tid":8388608,"ts":1.000,"cat":"write","name":"write","dur":1.000,"args":{"bytes":4096}}"#,
         r#"{"ph":"s","pid":1,"tid":1,"ts":0.100,"cat":"enqueue","name":"enqueue","id":1}"#,
         r#"{"ph":"f","pid":1,"tid":8388608,"ts":1.000,"cat":"enqueue","name":"enqueue","id":1,"bp":"e"}"#,
-        r#"{"ph":"C","pid":1,"tid":0,"ts":0.100,"name":"Toy GPU: queue 0x10: commands in flight","args":{"commands":1}}"#,
+        r#"{"ph":"C","pid":1,"tid":0,"ts":0.100,"name":"Toy GPU: queue 1 of context 1 (0x10): commands in flight","args":{"commands":1}}"#,
         r#"],"otherData":{"tool":"hetrace"}}"#,
     ] {
         assert!(text.contains(line), "{line}\n{text}");
     }
+}
+
+/// From the command that a wait ended on to the call that waited, by the rule of all reports.
+#[test]
+fn waits_have_arrows() {
+    let script = "
+1000 1.1 * device device=1 handle=0xd name=\"Toy GPU\"
+1000 1.1 * queue queue=1 handle=0x10 context=0x1 device=1 api=\"toy\"
+1100 1.1 > toyLaunch queue=0x10 kernel=0x3 dims=1 global=[64]
+1150 1.1 < toyLaunch result=0
+1200 1.1 > toyFinish queue=0x10
+1300 1.1 * kernel queue=1 cause_tid=1 cause_before=200 duration=100
+1500 1.1 * kernel queue=1 cause_tid=1 cause_before=400 duration=1000
+3000 1.1 < toyFinish result=0
+3100 1.1 > toyFinish queue=0x10
+3200 1.1 < toyFinish result=0
+";
+    let (_, events) = written(&common::build(script));
+    let ends: Vec<&Value> = events.iter().filter(|e| e["cat"] == "wait").collect();
+    let [from, to] = ends[..] else { panic!("{ends:?}") };
+    assert!(from["ph"] == "s" && from["tid"] == hetrace_export::chrome::QUEUES, "{ends:?}");
+    assert!(to["ph"] == "f" && to["tid"] == 1, "{ends:?}");
+    let time = |e: &Value| (e["ts"].as_f64().expect("a time") * 1e3).round() as u64;
+    // Within the second kernel, which ends at 2500, and within the first wait.
+    assert_eq!((time(from), time(to)), (1499, 1500), "{ends:?}");
 }
 
 #[test]

@@ -60,6 +60,20 @@ app [1];app [1];toy:toyLaunch;base:baseSubmit;[device] vecadd 100
     assert_eq!(folded(Weight::Bytes), "app [1];[device] copy 64\n");
 }
 
+/// A call that fails after long is no less in the way than one that succeeds.
+#[test]
+fn time_of_failed_calls_stands_below_them() {
+    let script = "
+0    1.1 > toyWrite queue=0x10 buffer=0xb size=64 data=0x7fff
+10   1.1 < toyWrite result=0
+20   1.1 > toyWrite queue=0x10 buffer=0xb size=64 data=0x7fff
+1020 1.1 < toyWrite result=-5
+";
+    let (text, found) = written(&common::build(script), Options::default());
+    assert_eq!(text, "app [1];app [1];toy:toyWrite 10\napp [1];app [1];toy:toyWrite;[failed] 1000\n");
+    assert_eq!(found.total, 1010);
+}
+
 #[test]
 fn threads_can_be_put_together() {
     let options = Options { merge_threads: true, ..Options::default() };
@@ -94,7 +108,7 @@ fn sums_are_those_of_tally() {
             lines
         };
         let host = |f: fn(&tally::HostRow) -> u64| tables.host.iter().map(|r| u128::from(f(r))).sum::<u128>();
-        assert_eq!(sum(Weight::Time), host(|r| r.self_ns), "{}: time", path.display());
+        assert_eq!(sum(Weight::Time), host(|r| r.self_ns + r.error_self_ns), "{}: time", path.display());
         let unfinished: u64 = tables.unfinished.iter().map(|r| r.calls).sum();
         assert_eq!(
             sum(Weight::Calls),
@@ -118,17 +132,23 @@ fn a_flame_graph_has_a_box_for_each_path() {
     let (svg, _) = written(&common::build(SCRIPT), options);
     assert!(svg.starts_with("<svg xmlns=") && svg.ends_with("</svg>\n"), "{svg}");
     for title in [
-        "<title>app [1] (1560 ns, 100.00 %)</title>",
-        "<title>app [2] (1500 ns, 96.15 %)</title>",
+        "<title>app [1] (1.56 µs, 100.00 %)</title>",
+        "<title>app [2] (1.50 µs, 96.15 %)</title>",
         "<title>toy:toyLaunch (60 ns, 3.85 %)</title>",
         "<title>base:baseSubmit (40 ns, 2.56 %)</title>",
     ] {
         assert!(svg.contains(title), "{title}\n{svg}");
     }
+    assert!(
+        svg.contains("app [1]: 1.56 µs") || svg.contains(": 1.56 µs</text>"),
+        "the sum has a unit: {svg}"
+    );
+    assert!(svg.contains("id=\"search\"") && svg.contains("function zoom("), "{svg}");
+    assert!(!svg.contains("src=") && !svg.contains("href="), "nothing comes from elsewhere");
     assert_eq!(svg.matches("<g>").count(), 6);
     assert_eq!(svg.matches("<g>").count(), svg.matches("</g>").count());
     // Children lie within what is around them: 40 of 1200 pixels are 1560 / 39 ns.
-    assert!(svg.contains("width=\"1200.00\"") && svg.contains("width=\"46.15\""), "{svg}");
+    assert!(svg.contains("width=\"1200.0000\"") && svg.contains("width=\"46.1538\""), "{svg}");
     let empty = written(&common::build("0 1.1 * device device=1 handle=0xd name=\"a\""), options).0;
     assert!(empty.ends_with("</svg>\n"));
 }

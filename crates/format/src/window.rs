@@ -81,6 +81,9 @@ pub struct Window {
 }
 
 impl Capture {
+    /// The option whose window is the end of a run: how [`Capture::asked`] of a flight recording's snapshot begins.
+    pub const FLIGHT: &str = "--flight";
+
     /// Returns whether a moment was in a window. Moments are ns on the trace's clock.
     pub fn covers(&self, time: u64) -> bool {
         self.windows.iter().any(|w| w.begin_ns <= time && w.end_ns.is_none_or(|end| time < end))

@@ -389,7 +389,7 @@ pub(crate) fn unmake(session: &Session, process: &Process, making: &Making) {
     let arena_base = base(process).filter(|_| offset != 0);
     let made = arena_base.and_then(|base| ring(base, (number as usize).checked_sub(1)?));
     if let (Some(base), Some(ring)) = (arena_base, made) {
-        // It was made, and nobody has got it: it is there for others.
+        // It was made and never handed out: it is there for others.
         making.settle();
         // SAFETY: a ring of this arena, whose header stays.
         unsafe { &*ring.cast::<RingHeader>() }.state.free();

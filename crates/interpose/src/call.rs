@@ -236,7 +236,7 @@ unsafe fn put_late(
     }
     // SAFETY: contract of this function, which is that of `Put::put`.
     if unsafe { put_at(writer, id, entry, before) } {
-        // SAFETY: as above.
+        // SAFETY: contract of this function for `exit`, which is that of `Put::put`, too.
         unsafe { put_at(writer, id + 1, exit, now) };
     }
 }

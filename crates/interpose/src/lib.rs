@@ -63,7 +63,7 @@ pub use errors::{error_text, error_texts, set_error_reporter};
 pub use extra::Extra;
 pub use flags::{FLAGS, Flags, flags};
 pub use hetrace_ring as ring;
-pub use own::pid;
+pub use own::{pid, task};
 pub use process::{Session, note, session, start, store_blob};
 pub use real::{Address, Real, is_ours, look_up_next};
 pub use room::await_room;

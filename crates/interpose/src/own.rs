@@ -208,7 +208,8 @@ pub(crate) fn tid() -> u32 {
     kernel_tid()
 }
 
-/// This task's id, as the kernel has it.
-pub(crate) fn task() -> u32 {
+/// This task's id, as the kernel has it. By the system call: glibc has `gettid` from 2.30 on only, and a library that
+/// asks an older one for it ends the program.
+pub fn task() -> u32 {
     kernel_tid()
 }

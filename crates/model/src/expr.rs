@@ -8,8 +8,11 @@
 //! ```
 //! `*name` is what a pointer parameter points at, `name[i]` its i-th element,
 //! and `name.member` a member of the struct that it points at.
-//! `min` and `max` are built in; any other call names a hand-written function
-//! of the API's own folder.
+//! `min`, `max` and, in sizes of memory, `choose` are built in; any other call names a hand-written function
+//! of the API's own folder, or in sizes of memory a table of numbers, of which a model has a `choose`.
+//!
+//! `choose(x, k, v, …)` is the `v` of the `k` that equals `x`, else what stands alone at the end; without
+//! that, it is not known.
 
 use std::fmt;
 
@@ -70,6 +73,62 @@ impl Expr {
         }
     }
 }
+
+impl Expr {
+    /// Returns the value, if `leaf` has one for each name, `*name` and `name[i]` that it takes.
+    pub fn value(&self, leaf: &dyn Fn(&Expr) -> Option<u64>) -> Option<u64> {
+        match self {
+            Expr::Number(n) => Some(*n),
+            Expr::Name(_) | Expr::Deref(_) | Expr::Index(..) => leaf(self),
+            Expr::Binary(a, op, b) => {
+                let (a, b) = (a.value(leaf)?, b.value(leaf)?);
+                match op {
+                    '+' => a.checked_add(b),
+                    '-' => a.checked_sub(b),
+                    '*' => a.checked_mul(b),
+                    '/' => a.checked_div(b),
+                    _ => None,
+                }
+            }
+            Expr::Call(name, args) => match (name.as_str(), args.as_slice()) {
+                ("min", [a, b]) => Some(a.value(leaf)?.min(b.value(leaf)?)),
+                ("max", [a, b]) => Some(a.value(leaf)?.max(b.value(leaf)?)),
+                (CHOOSE, [chosen, rest @ ..]) => {
+                    let chosen = chosen.value(leaf)?;
+                    let (pairs, otherwise) = rest.as_chunks::<2>();
+                    let found = pairs.iter().find(|[key, _]| key.value(leaf) == Some(chosen));
+                    found.map(|[_, value]| value).or(otherwise.first())?.value(leaf)
+                }
+                _ => None,
+            },
+        }
+    }
+
+    /// Returns it with calls of tables as `choose`: `table(x)` is what the table has for the value of `x`, and
+    /// `table(x, y)` is `y` where it has nothing. Tables are looked up by name.
+    pub(crate) fn with_tables(&self, table: &dyn Fn(&str) -> Option<Numbers>) -> Expr {
+        match self {
+            Expr::Binary(a, op, b) => {
+                Expr::Binary(Box::new(a.with_tables(table)), *op, Box::new(b.with_tables(table)))
+            }
+            Expr::Call(name, args) => {
+                let mut args: Vec<Expr> = args.iter().map(|arg| arg.with_tables(table)).collect();
+                let Some(pairs) = table(name) else { return Expr::Call(name.clone(), args) };
+                let otherwise = args.split_off(1);
+                args.extend(pairs.into_iter().flat_map(|(k, v)| [Expr::Number(k), Expr::Number(v)]));
+                args.extend(otherwise);
+                Expr::Call(CHOOSE.to_owned(), args)
+            }
+            other => other.clone(),
+        }
+    }
+}
+
+/// Values, each with the number that a table has for it.
+pub(crate) type Numbers = Vec<(u64, u64)>;
+
+/// The built-in function that chooses by a value.
+pub(crate) const CHOOSE: &str = "choose";
 
 impl fmt::Display for Expr {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -235,6 +294,27 @@ mod tests {
             assert_eq!(expr.to_string(), shown);
             assert_eq!(Expr::parse(shown).unwrap(), expr, "printing and reading is the identity");
         }
+    }
+
+    #[test]
+    fn values_are_chosen_and_tables_are_lists_of_choices() {
+        let leaf = |expr: &Expr| match expr {
+            Expr::Name(name) if name == "desc.levels" => Some(1),
+            Expr::Name(name) if name == "format" => Some(7),
+            Expr::Index(name, at) if name == "region" => Some(10 + at),
+            _ => None,
+        };
+        let value = |text: &str| Expr::parse(text).unwrap().value(&leaf);
+        assert_eq!(value("choose(desc.levels, 0, 1, 1, 1) * region[1]"), Some(11));
+        assert_eq!(value("choose(format, 0, 1, 1, 1)"), None, "nothing is said of 7");
+        assert_eq!(value("choose(format, 0, 1, max(3, 2))"), Some(3));
+        assert_eq!(value("min(format, unknown)"), None);
+        assert_eq!(value("1 - format"), None, "sizes are not negative");
+        let table = |name: &str| (name == "bytes").then(|| vec![(7, 2), (8, 4)]);
+        let resolved = Expr::parse("bytes(format) * bytes(desc.levels, 5)").unwrap().with_tables(&table);
+        assert_eq!(resolved.to_string(), "choose(format, 7, 2, 8, 4) * choose(desc.levels, 7, 2, 8, 4, 5)");
+        assert_eq!(Expr::parse(&resolved.to_string()).unwrap(), resolved);
+        assert_eq!(resolved.value(&leaf), Some(10));
     }
 
     #[test]

@@ -81,6 +81,37 @@ pub struct Transfer {
     pub bytes: Expr,
 }
 
+/// What bits of a parameter say of the object that a call makes, or of the mapping.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Flags {
+    /// The parameter with the bits: a number, or a list of names and values.
+    pub param: String,
+    /// The name before the bits, in a list.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key: Option<u64>,
+    /// The object has content from the beginning if one of these is set.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub content: u64,
+    /// Device code only reads it if one of these is set.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub only_read: u64,
+    /// Device code only writes it if one of these is set.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub only_written: u64,
+    /// The host writes through the mapping if one of these is set.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub host_writes: u64,
+    /// Commands of the queue may overtake each other if one of these is set.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub unordered: u64,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // serde passes references
+fn is_zero(bits: &u64) -> bool {
+    *bits == 0
+}
+
 impl Memory {
     /// Names of the parameters that it mentions.
     pub fn names(&self) -> impl Iterator<Item = &str> {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use crate::expr::Expr;
+use crate::expr::{Expr, Numbers};
 use crate::extracted::{self, Extracted, Kind, Type};
 use crate::resolved::{Command, Direction, Follow, Function, Model, Param, Success, Timing};
 use crate::role::is_role;
@@ -45,6 +45,7 @@ pub fn resolve(extracted: &Extracted, semantics: &Semantics) -> Result<Model, Ve
         report("errors", format!("no enumeration `{}`", semantics.errors));
     }
     types(extracted, semantics, &mut report);
+    tables(extracted, semantics, &mut report);
     timing(extracted, semantics, &mut report);
     let members = crate::members::resolve(extracted, semantics, &mut report);
     let empty = FunctionSemantics::default();
@@ -90,7 +91,8 @@ fn names(extracted: &Extracted, semantics: &Semantics, report: &mut impl FnMut(&
     let all: BTreeSet<&str> = extracted.functions.iter().flat_map(|f| semantics.names(&f.name)).collect();
     let unknown = semantics.function.keys().filter(|n| !all.contains(n.as_str()));
     let tables = semantics.memory.keys().chain(semantics.transfer.keys()).chain(&semantics.resets);
-    let tables = tables.chain(semantics.current.keys());
+    let tables = tables.chain(semantics.current.keys()).chain(semantics.flags.keys());
+    let tables = tables.chain(semantics.replaced.keys());
     let in_tables = tables.filter(|n| !all.contains(n.as_str()));
     let hooked = semantics.hook.keys().filter(|n| !names.contains(n.as_str()));
     for name in unknown.chain(hooked).chain(in_tables) {
@@ -107,6 +109,33 @@ fn types(extracted: &Extracted, semantics: &Semantics, report: &mut impl FnMut(&
     for name in semantics.holders.iter().flat_map(|h| [&h.context, &h.device]) {
         if !name.is_empty() && !exists(name) {
             report("holders", format!("no type `{name}`"));
+        }
+    }
+}
+
+/// Memory of a size in which no table of numbers is named any more.
+fn with_numbers(extracted: &Extracted, semantics: &Semantics, memory: &crate::Memory) -> crate::Memory {
+    let bytes = memory.bytes.as_ref();
+    let bytes = bytes.map(|bytes| bytes.with_tables(&|name| numbers(extracted, semantics, name)));
+    crate::Memory { bytes, ..memory.clone() }
+}
+
+/// What a table of numbers has for the values of enumerations.
+fn numbers(extracted: &Extracted, semantics: &Semantics, table: &str) -> Option<Numbers> {
+    let value = |name: &str| {
+        let mut all = extracted.enums.iter().flat_map(|group| &group.values);
+        all.find(|(known, _)| known == name).and_then(|(_, value)| u64::try_from(*value).ok())
+    };
+    let named = semantics.numbers.get(table)?;
+    Some(named.iter().filter_map(|(name, number)| Some((value(name)?, *number))).collect())
+}
+
+/// Values in tables of numbers that no enumeration has.
+fn tables(extracted: &Extracted, semantics: &Semantics, report: &mut impl FnMut(&str, String)) {
+    let known = |name: &str| extracted.enums.iter().flat_map(|g| &g.values).any(|(known, _)| known == name);
+    for (table, values) in &semantics.numbers {
+        for name in values.keys().filter(|name| !known(name)) {
+            report(table, format!("no value `{name}`"));
         }
     }
 }
@@ -142,16 +171,7 @@ fn function(
     if whole {
         named_params(f, known, report);
     }
-    let memory = semantics.in_table(&semantics.memory, &f.name);
-    let transfer = semantics.in_table(&semantics.transfer, &f.name);
-    let current = semantics.in_table(&semantics.current, &f.name);
-    let moved = transfer.iter().flat_map(|t| t.names());
-    let made = current.iter().filter_map(|c| c.is.as_deref());
-    for name in memory.iter().flat_map(|m| m.names()).chain(moved).chain(made) {
-        if !exists(name) {
-            report(&f.name, format!("its memory mentions `{name}`, not a parameter"));
-        }
-    }
+    memory_params(semantics, f, report);
     for role in known.roles.iter().filter(|role| !is_role(role)) {
         report(&f.name, format!("no role `{role}` (see crates/model/src/role.rs)"));
     }
@@ -188,13 +208,35 @@ fn function(
         folds: known.folds,
         collective: known.collective.clone(),
         communicator: known.communicator.clone(),
-        memory: memory.cloned(),
-        transfer: transfer.cloned(),
+        memory: semantics
+            .in_table(&semantics.memory, &f.name)
+            .map(|memory| with_numbers(extracted, semantics, memory)),
+        transfer: semantics.in_table(&semantics.transfer, &f.name).cloned(),
+        flags: semantics.in_table(&semantics.flags, &f.name).cloned(),
+        replaced: semantics.in_table(&semantics.replaced, &f.name).cloned(),
         resets: semantics.names(&f.name).any(|n| semantics.resets.iter().any(|r| r == n)),
-        current: current.cloned(),
+        current: semantics.in_table(&semantics.current, &f.name).cloned(),
         queue: bare_queue,
         own_queue: semantics.has_own_queue(&f.name),
         names: known.names,
+    }
+}
+
+/// What the tables of memory mention that is not a parameter.
+fn memory_params(semantics: &Semantics, f: &extracted::Function, report: &mut impl FnMut(&str, String)) {
+    let memory = semantics.in_table(&semantics.memory, &f.name);
+    let transfer = semantics.in_table(&semantics.transfer, &f.name);
+    let current = semantics.in_table(&semantics.current, &f.name);
+    let flags = semantics.in_table(&semantics.flags, &f.name);
+    let moved = transfer.iter().flat_map(|t| t.names());
+    let made = current.iter().filter_map(|c| c.is.as_deref());
+    let made = made.chain(flags.iter().map(|flags| flags.param.as_str()));
+    for name in memory.iter().flat_map(|m| m.names()).chain(moved).chain(made) {
+        // Of a struct behind a parameter, a member.
+        let param = name.split_once('.').map_or(name, |(param, _)| param);
+        if !f.params.iter().any(|p| p.name == param) {
+            report(&f.name, format!("its memory mentions `{name}`, not a parameter"));
+        }
     }
 }
 
@@ -480,5 +522,19 @@ mod tests {
         assert_eq!(split_ctype("const unsigned char **"), ("unsigned char", 2));
         assert_eq!(split_ctype("toy_uint"), ("toy_uint", 0));
         assert_eq!(split_ctype("void *const *"), ("void", 2));
+    }
+
+    #[test]
+    fn tables_of_numbers_become_choices() {
+        let known = |table: &str| {
+            format!(
+                "params.out = \"out value\"\n[numbers.size]\n{table}\n[memory]\ntoyGet = {{ bytes = \"size(n) * size(n, 3)\" }}"
+            )
+        };
+        assert_eq!(problems("", &known("NOBODY = 1")), "size: no value `NOBODY`");
+        let (extracted, semantics) = inputs("", &known("OK = 4"));
+        let model = resolve(&extracted, &semantics).unwrap();
+        let memory = model.functions[0].memory.as_ref().unwrap();
+        assert_eq!(memory.bytes.as_ref().unwrap().to_string(), "choose(n, 0, 4) * choose(n, 0, 4, 3)");
     }
 }

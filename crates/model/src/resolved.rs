@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::expr::Expr;
 use crate::extracted::{EnumGroup, Kind, Registry, Type};
-use crate::memory::{Current, Holders, Memory, Transfer};
+use crate::memory::{Current, Flags, Holders, Memory, Transfer};
 
 /// One API, ready to use.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -181,6 +181,12 @@ pub struct Function {
     /// The bytes that it moves or sets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transfer: Option<Transfer>,
+    /// What bits of a parameter say of what it makes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flags: Option<Flags>,
+    /// What takes its place, of a deprecated one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replaced: Option<String>,
     /// A success ends objects and memory that it does not name.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub resets: bool,

@@ -77,12 +77,22 @@ pub struct Semantics {
     /// What functions make the place of the thread's later calls, by the function's name.
     #[serde(default)]
     pub current: BTreeMap<String, crate::Current>,
+    /// Numbers for values of enumerations, such as bytes for a format, by the table's and the value's name. Sizes
+    /// of memory look them up as `table(value)`.
+    #[serde(default)]
+    pub numbers: BTreeMap<String, BTreeMap<String, u64>>,
     /// Memory that functions make, by the function's name.
     #[serde(default)]
     pub memory: BTreeMap<String, crate::Memory>,
     /// Bytes that functions move or set, by the function's name.
     #[serde(default)]
     pub transfer: BTreeMap<String, crate::Transfer>,
+    /// What bits of a parameter say of what a function makes, by the function's name.
+    #[serde(default)]
+    pub flags: BTreeMap<String, crate::Flags>,
+    /// What takes the place of a deprecated function, by the function's name.
+    #[serde(default)]
+    pub replaced: BTreeMap<String, String>,
     /// Functions that end objects and memory which they do not name.
     #[serde(default)]
     pub resets: Vec<String>,

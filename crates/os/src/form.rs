@@ -26,7 +26,7 @@ pub const PREAMBLE: usize = 84;
 /// The id in the short header by which the long one is known.
 pub const EXTENDED: u16 = u16::MAX;
 /// The only stream class.
-const STREAM: u64 = 0;
+pub(crate) const STREAM: u64 = 0;
 /// The version of LTTng's tracer whose events these are like: readers look at it for names of events.
 const LIKE: [i64; 3] = [2, 13, 0];
 

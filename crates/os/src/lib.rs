@@ -8,7 +8,7 @@
 //! [`Opening::begin`] opens what the privileges allow, in a thread of its own, for a program that the calling
 //! thread starts after [`Opening::ready`];
 //! [`Recorder::start`] begins to read when its process id is known, in a thread of its own; and
-//! [`Recorder::finish`] takes what is left when it has ended.
+//! [`Recorder::finish`] takes what is left when it has ended. [`Attached`] records processes that run already.
 //!
 //! What binds it:
 //! - Nothing is added to the traced program. No kernel module, and no file or setting of the system is
@@ -19,12 +19,14 @@
 //! - Memory: a ring buffer of a fixed size per CPU, and what comes within [`order::PATIENCE`].
 //! - This crate knows nothing of rings of programs, of APIs and of reports.
 
+pub mod attached;
 pub mod catalog;
 mod decoder;
 pub mod dump;
 pub mod event;
 pub mod form;
 mod hash;
+pub mod keep;
 pub mod layout;
 pub mod order;
 pub mod own;
@@ -41,13 +43,15 @@ mod way;
 mod worker;
 mod writer;
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
+use hetrace_ctf::account::Account;
 use hetrace_ctf::class::ClockClass;
 
+pub use attached::Attached;
+pub use keep::Keep;
 pub use recorder::{Opening, Recorder};
-pub use stream::MakeFile;
+pub use stream::{MakeFile, Target};
 pub use way::{Probe, Way, probe};
 
 /// Whose events are recorded.
@@ -95,10 +99,8 @@ impl std::fmt::Debug for Options {
 
 /// Where the trace goes, and what it says of itself.
 pub struct Place {
-    /// The folder, which is there already.
-    pub folder: PathBuf,
-    /// Makes files in it.
-    pub make: MakeFile,
+    /// Where packets go.
+    pub to: Target,
     /// Identity of the trace.
     pub uuid: [u8; 16],
     /// CLOCK_MONOTONIC of this boot.
@@ -111,7 +113,7 @@ pub struct Place {
 
 impl std::fmt::Debug for Place {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Place").field("folder", &self.folder).finish_non_exhaustive()
+        f.debug_struct("Place").field("folder", &self.to.folder).finish_non_exhaustive()
     }
 }
 
@@ -140,4 +142,6 @@ pub struct Report {
     pub cpu_ns: u64,
     /// Tracepoints that could not be opened, and why.
     pub missing: Vec<String>,
+    /// What is in the files; none if that is not known, and of what is kept in memory.
+    pub account: Option<Account>,
 }

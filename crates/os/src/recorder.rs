@@ -79,7 +79,7 @@ impl Recorder {
         let copy = options.clone();
         let beside = move || Beside::prepare(&copy);
         let beside = thread::Builder::new().name("hetrace-os-load".to_owned()).spawn(beside);
-        let (probe, source) = best(&options, starter, move || match beside.map(JoinHandle::join) {
+        let (probe, source) = best(&options, Some(starter), move || match beside.map(JoinHandle::join) {
             Ok(Ok(beside)) => beside,
             // There can be no thread, so this one does it.
             _ => Beside::default(),
@@ -106,7 +106,7 @@ impl Recorder {
     pub fn start(&mut self, pid: u32, place: Place) -> std::io::Result<()> {
         let Some(source) = self.source.take() else { return Ok(()) };
         let stop = Arc::new(eventfd(0, EventfdFlags::CLOEXEC)?);
-        let mut worker = Worker::begin(source, &self.options, pid, place, Arc::clone(&stop))?;
+        let mut worker = Worker::begin(source, &self.options, Some(pid), place, Arc::clone(&stop))?;
         let run = move || {
             let report = worker.run();
             Finished { report, open: worker.into_sources() }
@@ -154,7 +154,8 @@ pub struct Beside {
 }
 
 impl Beside {
-    fn prepare(options: &Options) -> Self {
+    /// Loads and looks up what is recorded with.
+    pub fn prepare(options: &Options) -> Self {
         let loaded = Sources::load(options);
         if loaded.is_none() && options.scope == Scope::Tree {
             // Then perf opens events of a thread. The descriptor may close at once: the kernel stays prepared for
@@ -165,7 +166,8 @@ impl Beside {
     }
 }
 
-fn best(options: &Options, starter: Pid, beside: impl FnOnce() -> Beside) -> (Probe, Source) {
+/// Opens the best that the privileges allow: for what `starter` starts, or for processes that are named later.
+pub fn best(options: &Options, starter: Option<Pid>, beside: impl FnOnce() -> Beside) -> (Probe, Source) {
     let opened = Tracefs::open().and_then(|tracefs| {
         let (sources, disks) = Sources::tracepoints(options, starter, beside, &tracefs)?;
         Ok(Source::Tracepoints { sources: Box::new(sources), tracefs, disks })

@@ -31,8 +31,10 @@ pub struct Sources {
     leaders: Vec<OwnedFd>,
     /// Members of these groups.
     others: Vec<OwnedFd>,
-    /// The thread that starts the program.
-    starter: Pid,
+    /// The thread that starts the program; none if processes are followed that run already.
+    starter: Option<Pid>,
+    /// Threads whose switches could not be opened.
+    unfollowed: u64,
     /// Numbers of the CPUs.
     pub cpus: Vec<u32>,
     /// How records of tracepoints are read, by the number that they begin with: up to some thousands, of
@@ -43,15 +45,15 @@ pub struct Sources {
 }
 
 impl Sources {
-    /// Opens tracepoints, for a program that this thread of the process starts later. [`Sources::enable`]
-    /// begins to record. What the program does itself is recorded by the programs that were loaded `beside`; if
+    /// Opens tracepoints, for a program that this thread of the process starts later, or for processes that are named
+    /// later ([`Sources::follow`]). [`Sources::enable`] begins to record. What the program does itself is recorded by the programs that were loaded `beside`; if
     /// there are none, by perf. Returns the disks, too.
     ///
     /// # Errors
     /// When the first one cannot be opened: why, in the system's words.
     pub fn tracepoints(
         options: &Options,
-        starter: Pid,
+        starter: Option<Pid>,
         beside: impl FnOnce() -> Beside,
         tracefs: &Tracefs,
     ) -> Result<(Self, Vec<(u32, String)>), String> {
@@ -89,31 +91,74 @@ impl Sources {
         Loaded::load(&online(), options.ring_bytes, follow, &calls).ok()
     }
 
-    /// Opens the switches of the program that is started next, which needs no privilege.
+    /// Opens the switches of the program that is started next, or of processes that are named later. It needs no
+    /// privilege.
     ///
     /// # Errors
     /// When the system refuses.
-    pub fn switches(options: &Options, starter: Pid) -> io::Result<Self> {
+    pub fn switches(options: &Options, starter: Option<Pid>) -> io::Result<Self> {
         let bytes = options.ring_bytes.min(OWN_RING);
         let mut sources = Self::of(online(), starter);
         for cpu in sources.cpus.clone() {
-            let event = open::switches(starter, cpu, (bytes / WATERMARK) as u32)?;
+            let watermark = (bytes / WATERMARK) as u32;
+            let event = match starter {
+                Some(starter) => open::switches(Of::Child(starter), cpu, watermark)?,
+                None => open::anchor(cpu, watermark)?,
+            };
             sources.rings.push(Ring::map(event, bytes)?);
         }
         Ok(sources)
     }
 
-    fn of(cpus: Vec<u32>, starter: Pid) -> Self {
+    fn of(cpus: Vec<u32>, starter: Option<Pid>) -> Self {
         Self {
             rings: Vec::new(),
             own: None,
             leaders: Vec::new(),
             others: Vec::new(),
             starter,
+            unfollowed: 0,
             cpus,
             decoders: Vec::new(),
             missing: Vec::new(),
         }
+    }
+
+    /// Follows threads that run already, and what they start from now on.
+    pub fn follow(&mut self, threads: &[u32]) {
+        match &mut self.own {
+            Some(own) => self.unfollowed += own.follow(threads),
+            None if self.decoders.is_empty() => threads.iter().for_each(|thread| self.open_switches(*thread)),
+            // All of the machine is recorded.
+            None => {}
+        }
+    }
+
+    /// Opens the switches of a thread, in the ring buffers that are there.
+    fn open_switches(&mut self, thread: u32) {
+        let Some(thread) = Pid::from_raw(thread.cast_signed()) else { return };
+        let most = rustix::process::getrlimit(rustix::process::Resource::Nofile).current.unwrap_or(u64::MAX);
+        if self.others.len() as u64 >= most / OF_DESCRIPTORS {
+            self.unfollowed += 1;
+            return;
+        }
+        for (cpu, ring) in self.cpus.iter().zip(&self.rings) {
+            let event = open::switches(Of::Thread(thread), *cpu, (OWN_RING / WATERMARK) as u32);
+            match event.and_then(|event| open::redirect(&event, ring.event()).map(|()| event)) {
+                Ok(event) => self.others.push(event),
+                // It has ended.
+                Err(error) if error.raw_os_error() == Some(libc::ESRCH) => return,
+                Err(_) => {
+                    self.unfollowed += 1;
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Returns how many threads could not be followed.
+    pub fn unfollowed(&self) -> u64 {
+        self.unfollowed
     }
 
     /// Returns how a record of a tracepoint is read.
@@ -257,9 +302,11 @@ impl Sources {
     fn own_by_perf(&mut self, options: &Options, own: Vec<(Layout, Decoder)>) {
         let few = options.syscalls.as_ref().and_then(|wanted| syscall::few(&**wanted));
         let filter = few.and_then(|numbers| CString::new(syscall::filter(&numbers)).ok());
-        let whose = match options.scope {
-            Scope::Tree => Of::Child(self.starter),
-            Scope::System => Of::Machine,
+        // Events of a process that runs already would have to be opened for each of its threads: the reader passes over
+        // what others do.
+        let whose = match (options.scope, self.starter) {
+            (Scope::Tree, Some(starter)) => Of::Child(starter),
+            (Scope::Tree, None) | (Scope::System, _) => Of::Machine,
         };
         for (layout, decoder) in own {
             let filter = filter.as_ref().filter(|_| decoder.role != Role::Catalog(Kind::Own));
@@ -283,7 +330,7 @@ impl Sources {
         for (place, cpu) in self.cpus.iter().enumerate() {
             let leader = match of {
                 Of::Machine => self.rings.get(place).map(Ring::event),
-                Of::Child(_) => self.leaders.get(place).map(AsFd::as_fd),
+                Of::Child(_) | Of::Thread(_) => self.leaders.get(place).map(AsFd::as_fd),
             };
             let event = open::tracepoint(id, of, *cpu, watermark, leader)?;
             if let Some(filter) = filter {
@@ -325,6 +372,8 @@ fn is_frequent(of: &Tracepoint) -> bool {
 
 /// Where the kernel lists GPUs.
 const GPUS: &str = "/sys/class/drm";
+/// Of the descriptors that this process may have, one in so many is for the switches of threads.
+const OF_DESCRIPTORS: u64 = 2;
 /// Most bytes of a ring buffer of an ordinary user, who may lock 516 KiB for each CPU.
 const OWN_RING: usize = 256 << 10;
 

@@ -4,12 +4,12 @@
 //! nanoseconds of waiting for one, and how often it came to one. They are sampled for the program and, as
 //! far as they are found, its descendants; what ends between two samples keeps its last one.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fs;
 
 use hetrace_ctf::class::{IntegerClass, StructClass};
 
-use crate::proc::numbers;
+use crate::proc::{descendants, numbers};
 
 /// Name of the event.
 pub const EVENT: &str = "proc_schedstat";
@@ -53,20 +53,26 @@ impl Sample {
 /// The statistics of a program and its descendants.
 #[derive(Debug, Default)]
 pub struct Statistics {
-    root: u32,
+    roots: BTreeSet<u32>,
     last: HashMap<u32, [u64; 3]>,
 }
 
 impl Statistics {
-    /// Begins with a process.
-    pub fn of(root: u32) -> Self {
-        Self { root, last: HashMap::new() }
+    /// Begins with these processes.
+    pub fn of(roots: impl IntoIterator<Item = u32>) -> Self {
+        Self { roots: roots.into_iter().collect(), last: HashMap::new() }
+    }
+
+    /// Adds a process.
+    pub fn add(&mut self, root: u32) {
+        self.roots.insert(root);
     }
 
     /// Reads the statistics of all threads of which they have changed.
     pub fn sample(&mut self) -> Vec<Sample> {
         let mut changed = Vec::new();
-        for pid in descendants(self.root) {
+        let all: BTreeSet<u32> = self.roots.iter().flat_map(|root| descendants(*root)).collect();
+        for pid in all {
             for tid in numbers(format!("/proc/{pid}/task")) {
                 let text = fs::read_to_string(format!("/proc/{pid}/task/{tid}/schedstat"));
                 let sample = text.ok().and_then(|text| Sample::parse(pid, tid, &text));
@@ -78,21 +84,6 @@ impl Statistics {
         }
         changed
     }
-}
-
-/// Returns a process and all that descend from it now.
-fn descendants(root: u32) -> Vec<u32> {
-    let mut found = vec![root];
-    let mut next = 0;
-    while let Some(pid) = found.get(next).copied() {
-        next += 1;
-        for tid in numbers(format!("/proc/{pid}/task")) {
-            let children = fs::read_to_string(format!("/proc/{pid}/task/{tid}/children"));
-            let children = children.unwrap_or_default();
-            found.extend(children.split_ascii_whitespace().filter_map(|n| n.parse::<u32>().ok()));
-        }
-    }
-    found
 }
 
 #[cfg(test)]
@@ -110,7 +101,7 @@ mod tests {
 
     #[test]
     fn this_process_is_sampled_when_it_has_run() {
-        let mut statistics = Statistics::of(std::process::id());
+        let mut statistics = Statistics::of([std::process::id()]);
         let first = statistics.sample();
         assert!(first.iter().all(|s| s.pid == std::process::id()) && !first.is_empty(), "{first:?}");
         let mut bytes = Vec::new();

@@ -1,22 +1,40 @@
 //! The folder of the trace: metadata that grows, and a stream file for each CPU.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use hetrace_ctf::account::{Account, Counter, FileAccount, PacketFacts};
 use hetrace_ctf::class::{EventClass, StructClass, TraceClass};
 use hetrace_ctf::tsdl::Growing;
 
-use crate::form::{EXTENDED, PREAMBLE, Preamble, put_context, put_header};
+use crate::form::{EXTENDED, PREAMBLE, Preamble, STREAM, put_context, put_header};
+use crate::keep::Keep;
 use crate::perf::record::Who;
+use crate::worker::now;
 
 /// A packet is written when it has this many bytes.
 const PACKET: usize = 256 << 10;
 
 /// Makes a file that is not there yet.
 pub type MakeFile = Arc<dyn Fn(&Path) -> io::Result<File> + Send + Sync>;
+
+/// The file of the metadata.
+pub(crate) const METADATA: &str = "metadata";
+
+/// Returns the name of the stream of a CPU.
+pub(crate) fn file_name(cpu: u32) -> String {
+    format!("channel0_{cpu}")
+}
+
+/// Returns the name of a stream's file.
+pub(crate) fn stored(name: &str, compress: bool) -> String {
+    let suffix = if compress { ".zst" } else { "" };
+    format!("{name}{suffix}")
+}
 
 /// What was written, and what was not.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -35,10 +53,10 @@ pub struct Written {
 
 /// The trace that is being written.
 pub struct Trace {
-    folder: PathBuf,
-    make: MakeFile,
+    to: Target,
     uuid: [u8; 16],
-    metadata: File,
+    /// None if all is kept in memory.
+    metadata: Option<File>,
     /// Bytes of the metadata that are written.
     length: u64,
     growing: Growing,
@@ -46,13 +64,21 @@ pub struct Trace {
     fresh: String,
     /// The next event's number.
     next: u16,
+    /// What is declared, by name: tracepoints that are opened again declare again.
+    declared: HashMap<String, (u16, StructClass)>,
     channels: Vec<Channel>,
     written: Written,
 }
 
 impl std::fmt::Debug for Trace {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Trace").field("folder", &self.folder).finish_non_exhaustive()
+        f.debug_struct("Trace").field("folder", &self.to.folder).finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for Target {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Target").field("folder", &self.folder).finish_non_exhaustive()
     }
 }
 
@@ -73,6 +99,23 @@ struct Channel {
     known: u64,
     /// The next packet is the last.
     last: bool,
+    /// The next packet is needed as long as there are later ones.
+    lasting: bool,
+    /// What is in the file.
+    counter: Counter,
+}
+
+/// Where packets go.
+#[derive(Clone)]
+pub struct Target {
+    /// The folder, which is there already.
+    pub folder: PathBuf,
+    /// Makes files in it.
+    pub make: MakeFile,
+    /// Packets are compressed.
+    pub compress: bool,
+    /// Where all is kept instead, if it is not written.
+    pub keep: Option<Arc<Keep>>,
 }
 
 impl Trace {
@@ -81,16 +124,19 @@ impl Trace {
     ///
     /// # Errors
     /// When that is not possible.
-    pub fn begin(
-        folder: PathBuf,
-        make: MakeFile,
-        class: &TraceClass,
-        cpus: &[u32],
-        time: u64,
-    ) -> io::Result<Self> {
+    pub fn begin(to: Target, class: &TraceClass, cpus: &[u32], time: u64) -> io::Result<Self> {
         let (growing, text) = Growing::begin(class);
-        let metadata = make(&folder.join("metadata"))?;
-        metadata.write_all_at(text.as_bytes(), 0)?;
+        let metadata = match &to.keep {
+            Some(keep) => {
+                keep.declare(&text);
+                None
+            }
+            None => {
+                let metadata = (to.make)(&to.folder.join(METADATA))?;
+                metadata.write_all_at(text.as_bytes(), 0)?;
+                Some(metadata)
+            }
+        };
         let channel = |cpu: &u32| Channel {
             cpu: *cpu,
             packet: vec![0; PREAMBLE],
@@ -99,21 +145,24 @@ impl Trace {
             ..Channel::default()
         };
         Ok(Self {
-            folder,
-            make,
+            to,
             uuid: class.uuid.unwrap_or_default(),
             metadata,
             length: text.len() as u64,
             growing,
             fresh: String::new(),
             next: 0,
+            declared: HashMap::new(),
             channels: cpus.iter().map(channel).collect(),
             written: Written::default(),
         })
     }
 
-    /// Declares a kind of event. Returns its number; none if there are no more.
+    /// Declares a kind of event, unless it is declared already. Returns its number; none if there are no more.
     pub fn declare(&mut self, name: &str, fields: &StructClass) -> Option<u16> {
+        if let Some((id, _)) = self.declared.get(name).filter(|(_, known)| known == fields) {
+            return Some(*id);
+        }
         let id = self.next;
         self.next = id.checked_add(1).filter(|next| *next < EXTENDED)?;
         let class = EventClass {
@@ -123,6 +172,7 @@ impl Trace {
             ..EventClass::default()
         };
         self.fresh.push_str(&self.growing.event(0, &class));
+        self.declared.insert(name.to_owned(), (id, class.fields));
         Some(id)
     }
 
@@ -183,6 +233,30 @@ impl Trace {
         }
     }
 
+    /// Returns the numbers of the CPUs.
+    pub fn cpus(&self) -> Vec<u32> {
+        self.channels.iter().map(|channel| channel.cpu).collect()
+    }
+
+    /// What the stream of a CPU has since the last packet is needed as long as there are later events.
+    pub fn lasting(&mut self, cpu: usize) {
+        self.channels.get_mut(cpu).into_iter().for_each(|channel| channel.lasting = true);
+        self.flush(cpu);
+        self.channels.get_mut(cpu).into_iter().for_each(|channel| channel.lasting = false);
+    }
+
+    /// Returns where packets are kept, if they are not written.
+    pub fn keep(&self) -> Option<&Keep> {
+        self.to.keep.as_deref()
+    }
+
+    /// Returns what is in the files; none if they can't be read.
+    pub fn account(&self) -> Option<Account> {
+        let text = self.to.keep.is_none().then(|| std::fs::read(self.to.folder.join(METADATA)).ok())??;
+        let streams = self.channels.iter().filter_map(|c| c.counter.account(&file_name(c.cpu), c.length));
+        Some(Account { streams: streams.collect(), files: vec![FileAccount::of(METADATA, &text)] })
+    }
+
     /// Returns what was written so far.
     pub fn written(&self) -> &Written {
         &self.written
@@ -194,8 +268,8 @@ impl Trace {
         if channel.events == 0 && channel.discarded == channel.known && !channel.last {
             return;
         }
-        let (events, folder, make) = (channel.events, &self.folder, &self.make);
-        match declared.and_then(|()| channel.write(self.uuid, folder, make)) {
+        let events = channel.events;
+        match declared.and_then(|()| channel.write(self.uuid, &self.to)) {
             Ok(bytes) => {
                 self.written.events += events;
                 self.written.bytes += bytes;
@@ -216,7 +290,10 @@ impl Trace {
         if self.fresh.is_empty() {
             return Ok(());
         }
-        self.metadata.write_all_at(self.fresh.as_bytes(), self.length)?;
+        match (&self.metadata, &self.to.keep) {
+            (Some(metadata), _) => metadata.write_all_at(self.fresh.as_bytes(), self.length)?,
+            (None, keep) => keep.iter().for_each(|keep| keep.declare(&self.fresh)),
+        }
         self.length += self.fresh.len() as u64;
         self.fresh.clear();
         Ok(())
@@ -224,7 +301,7 @@ impl Trace {
 }
 
 impl Channel {
-    fn write(&mut self, uuid: [u8; 16], folder: &Path, make: &MakeFile) -> io::Result<u64> {
+    fn write(&mut self, uuid: [u8; 16], to: &Target) -> io::Result<u64> {
         let preamble = Preamble {
             uuid,
             begin: self.begin,
@@ -235,18 +312,34 @@ impl Channel {
             cpu: self.cpu,
         };
         self.packet[..PREAMBLE].copy_from_slice(&preamble.pack());
+        let bytes = match &to.keep {
+            Some(keep) => {
+                keep.put(preamble, &self.packet, self.events, self.lasting, now());
+                self.packet.len() as u64
+            }
+            None => self.append(to, preamble)?,
+        };
+        self.packets += 1;
+        self.known = self.discarded;
+        Ok(bytes)
+    }
+
+    fn append(&mut self, to: &Target, preamble: Preamble) -> io::Result<u64> {
+        let compressed = to.compress.then(|| zstd::bulk::compress(&self.packet, 3)).transpose()?;
+        let bytes = compressed.as_ref().unwrap_or(&self.packet);
         let file = match &mut self.file {
             Some(file) => file,
-            none => none.insert(make(&folder.join(format!("channel0_{}", self.cpu)))?),
+            none => none.insert((to.make)(&to.folder.join(stored(&file_name(self.cpu), to.compress)))?),
         };
-        if let Err(error) = file.write_all_at(&self.packet, self.length) {
+        if let Err(error) = file.write_all_at(bytes, self.length) {
             // Half a packet would hide all that follow it.
             file.set_len(self.length)?;
             return Err(error);
         }
-        self.length += self.packet.len() as u64;
-        self.packets += 1;
-        self.known = self.discarded;
-        Ok(self.packet.len() as u64)
+        self.length += bytes.len() as u64;
+        let Preamble { number: seq_num, discarded, .. } = preamble;
+        let facts = PacketFacts { class: STREAM, seq_num, discarded, events: Some(self.events) };
+        self.counter.packet(&self.packet, facts);
+        Ok(bytes.len() as u64)
     }
 }

@@ -1,6 +1,6 @@
 //! The kernel's description of its tracepoints: the file system `tracefs`.
 //!
-//! It is looked for where distributions mount it. Where nobody has mounted it, whoever may do so gets a
+//! It is looked for where distributions mount it. Where it is not mounted, a process that may mount it gets a
 //! mount of its own that has no place in the tree of files: nothing changes for others, and it goes with
 //! its descriptor.
 

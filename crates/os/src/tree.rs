@@ -86,6 +86,16 @@ impl Tree {
         Self { threads: threads.into_iter().map(|t| (t, false)).collect(), ..Self::default() }
     }
 
+    /// Returns its threads.
+    pub fn threads(&self) -> impl Iterator<Item = u32> {
+        self.threads.keys().copied()
+    }
+
+    /// Adds a thread that runs already.
+    pub fn add(&mut self, thread: u32) {
+        self.threads.insert(thread, false);
+    }
+
     /// Returns whether a thread belongs to it.
     pub fn has(&self, thread: u32) -> bool {
         self.threads.contains_key(&thread)

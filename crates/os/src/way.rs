@@ -62,7 +62,7 @@ pub fn probe() -> Probe {
         Ok(()) => return Probe { way: Way::Tracepoints, why: None, fix: None },
         Err(why) => why,
     };
-    let way = match open::switches(rustix::thread::gettid(), 0, WATERMARK) {
+    let way = match open::switches(Of::Child(rustix::thread::gettid()), 0, WATERMARK) {
         Ok(_) => Way::Switches,
         Err(_) => Way::Statistics,
     };

@@ -8,7 +8,10 @@ use hetrace_ctf::class::TraceClass;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
+use crate::attached;
 use crate::form::{self, Environment};
+use crate::hash::NumberSet;
+use crate::keep::Keep;
 use crate::order::{Order, PATIENCE, Piece};
 use crate::perf::bpf::Own;
 use crate::perf::record::Records;
@@ -44,6 +47,8 @@ pub enum Source {
     Switches(Box<Sources>),
     /// See [`Way::Statistics`].
     Statistics,
+    /// Nothing is recorded at the moment.
+    Paused,
 }
 
 impl Source {
@@ -51,33 +56,55 @@ impl Source {
         match self {
             Source::Tracepoints { .. } => Way::Tracepoints,
             Source::Switches(_) => Way::Switches,
-            Source::Statistics => Way::Statistics,
+            Source::Statistics | Source::Paused => Way::Statistics,
         }
     }
 
-    fn sources(&self) -> Option<&Sources> {
+    /// What is open of the kernel.
+    pub fn sources(&self) -> Option<&Sources> {
         match self {
             Source::Tracepoints { sources, .. } | Source::Switches(sources) => Some(sources),
-            Source::Statistics => None,
+            Source::Statistics | Source::Paused => None,
         }
     }
 
-    fn sources_mut(&mut self) -> Option<&mut Sources> {
+    /// See [`Source::sources`].
+    pub fn sources_mut(&mut self) -> Option<&mut Sources> {
         match self {
             Source::Tracepoints { sources, .. } | Source::Switches(sources) => Some(sources),
-            Source::Statistics => None,
+            Source::Statistics | Source::Paused => None,
         }
+    }
+}
+
+/// When the reader did what it does now and then.
+#[derive(Debug)]
+pub struct Pace {
+    passed: u64,
+    flushed: u64,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        let now = now();
+        Self { passed: now, flushed: now }
     }
 }
 
 /// The reader's state.
 #[derive(Debug)]
 pub struct Worker {
-    source: Source,
+    /// Where events come from.
+    pub source: Source,
     order: Order,
-    writer: Writer,
-    statistics: Statistics,
-    program: u32,
+    /// Where they go.
+    pub writer: Writer,
+    /// What is sampled where there are none.
+    pub statistics: Statistics,
+    way: Way,
+    /// Processes whose switches are recorded, also because they were inherited; of [`Source::Switches`].
+    pub known: NumberSet<u32>,
+    program: Option<u32>,
     stop: Arc<OwnedFd>,
     /// A record that is being made.
     scratch: Vec<u8>,
@@ -91,16 +118,19 @@ impl Worker {
     pub fn begin(
         (source, opened): (Source, u64),
         options: &Options,
-        pid: u32,
+        pid: Option<u32>,
         place: Place,
         stop: Arc<OwnedFd>,
     ) -> io::Result<Self> {
         let cpus = source.sources().map_or_else(|| vec![0], |s| s.cpus.clone());
         let class = class(&place, source.way(), options.scope);
-        let trace = Trace::begin(place.folder, place.make, &class, &cpus, opened)?;
-        let writer = Writer::new(trace, options, pid, source.way());
+        let trace = Trace::begin(place.to, &class, &cpus, opened)?;
+        let way = source.way();
+        let writer = Writer::new(trace, options, pid, way);
         Ok(Self {
             source,
+            way,
+            known: NumberSet::default(),
             order: Order::default(),
             writer,
             statistics: Statistics::of(pid),
@@ -112,49 +142,84 @@ impl Worker {
 
     /// Reads until the program has ended, and then all that is left.
     pub fn run(&mut self) -> Report {
-        if let Source::Tracepoints { disks, .. } = &mut self.source {
-            self.writer.look(self.program, std::mem::take(disks));
-        }
-        let mut flushed = now();
-        let mut passed = flushed;
+        self.look();
+        let mut pace = Pace::default();
         loop {
             let ended = self.wait();
             if ended && let Some(sources) = self.source.sources() {
                 sources.disable();
             }
-            let at = now();
             // What others do after the program's end is nobody's concern, and may go on for ever.
             if ended {
+                let at = now();
                 self.pass(at, at, None);
-            } else {
-                let share = at.saturating_sub(passed) / SHARE;
-                passed = at;
-                self.pass(at.saturating_sub(PATIENCE), at, Some(share));
-            }
-            if ended {
                 break;
             }
-            if at.saturating_sub(flushed) >= FLUSH {
-                flushed = at;
-                self.writer.trace.flush_all();
-            }
+            self.step(&mut pace);
         }
         // Perhaps nothing came after it.
         self.writer.dump_before(u64::MAX);
         self.writer.trace.finish(now());
+        self.writer.trace.keep().into_iter().for_each(|keep| keep.seal(u64::MAX));
         self.report()
+    }
+
+    /// Looks at what there is when tracepoints begin to be recorded, for the state dump.
+    pub fn look(&mut self) {
+        if let Source::Tracepoints { disks, .. } = &mut self.source {
+            self.writer.look(self.program, std::mem::take(disks));
+        }
+    }
+
+    /// Reads and writes while it is recorded. What is kept for a snapshot is all read, and sealed, when one is asked for.
+    pub fn step(&mut self, pace: &mut Pace) {
+        let at = now();
+        let pressed = self.writer.trace.keep().is_some_and(Keep::is_pressed);
+        let share = at.saturating_sub(pace.passed) / SHARE;
+        pace.passed = at;
+        self.pass(at.saturating_sub(PATIENCE), at, Some(share).filter(|_| !pressed));
+        if pressed || at.saturating_sub(pace.flushed) >= FLUSH {
+            pace.flushed = at;
+            self.writer.trace.flush_all();
+        }
+        if pressed && let Some(keep) = self.writer.trace.keep() {
+            keep.seal(at.saturating_sub(PATIENCE));
+        }
+    }
+
+    /// Forgets that somebody woke it.
+    pub fn heard(&self) {
+        let mut number = [0; 8];
+        let _ = rustix::io::read(&*self.stop, &mut number);
+    }
+
+    /// Forgets what waits: nothing of it is to be written.
+    pub fn forget(&mut self) {
+        self.writer.damaged += self.order.damaged();
+        self.order = Order::default();
+    }
+
+    /// Returns whether what another source records belongs into this trace.
+    pub fn continues(&self, source: &Source) -> bool {
+        let cpus = source.sources().map_or_else(|| vec![0], |sources| sources.cpus.clone());
+        source.way() == self.way && cpus == self.writer.trace.cpus()
+    }
+
+    /// Returns what was not recorded, and why.
+    pub fn missing(&self) -> Vec<String> {
+        self.source.sources().map(missing).unwrap_or_default()
     }
 
     /// Returns the tracepoints that are still open.
     pub fn into_sources(self) -> Option<Box<Sources>> {
         match self.source {
             Source::Tracepoints { sources, .. } => Some(sources),
-            Source::Switches(_) | Source::Statistics => None,
+            Source::Switches(_) | Source::Statistics | Source::Paused => None,
         }
     }
 
-    /// Sleeps. Returns whether the program has ended.
-    fn wait(&self) -> bool {
+    /// Sleeps. Returns whether the program has ended, or somebody woke it.
+    pub fn wait(&self) -> bool {
         let rings = self.source.sources().map(|s| s.rings.as_slice()).unwrap_or_default();
         let own = self.source.sources().and_then(|s| s.own.as_ref());
         let events = rings.iter().map(|ring| ring.event()).chain(own.map(Own::wake));
@@ -170,19 +235,21 @@ impl Worker {
     /// Reads what there is, and writes what is older than `before`. Ring buffers are emptied again and again
     /// meanwhile: a copy takes a tenth of what writing takes. With a budget in nanoseconds the rest is put off, as
     /// long as memory allows: the processor is the program's.
-    fn pass(&mut self, before: u64, at: u64, budget: Option<u64>) {
-        let Self { source, order, writer, statistics, scratch, .. } = self;
+    pub fn pass(&mut self, before: u64, at: u64, budget: Option<u64>) {
+        let Self { source, order, writer, statistics, scratch, known, .. } = self;
         loop {
             if let Some(sources) = source.sources_mut().filter(|_| !order.is_full()) {
                 take(sources, order, writer);
             }
             let more = match source {
+                Source::Paused => false,
                 Source::Statistics => {
                     writer.statistics(at, statistics.sample());
                     false
                 }
                 Source::Switches(_) => order.release(before, BATCH, |cpu, piece| {
                     if let Piece::Record(record) = piece {
+                        attached::note(known, record.who, &record.what);
                         writer.own(cpu, &record);
                     }
                 }),
@@ -200,7 +267,8 @@ impl Worker {
         }
     }
 
-    fn report(&self) -> Report {
+    /// Returns what was recorded so far.
+    pub fn report(&self) -> Report {
         let written = self.writer.trace.written();
         Report {
             events: written.events,
@@ -212,7 +280,8 @@ impl Worker {
             unseen: self.writer.unseen,
             damaged: self.order.damaged() + self.writer.damaged,
             cpu_ns: nanoseconds(ClockId::ThreadCPUTime),
-            missing: self.source.sources().map(missing).unwrap_or_default(),
+            account: self.writer.trace.account(),
+            missing: self.missing(),
         }
     }
 }
@@ -239,6 +308,12 @@ fn missing(sources: &Sources) -> Vec<String> {
     if forgotten > 0 {
         missing
             .push(format!("system calls and page faults of {forgotten} threads: too many threads at a time"));
+    }
+    let unfollowed = sources.unfollowed();
+    if unfollowed > 0 {
+        missing.push(format!(
+            "{unfollowed} threads that ran already: too many threads, or too few descriptors (ulimit -n)"
+        ));
     }
     missing
 }

@@ -4,7 +4,7 @@ use crate::catalog::Kind;
 use crate::decoder::{Decoder, Role};
 use crate::dump;
 use crate::event::Source;
-use crate::hash::NumberMap;
+use crate::hash::{NumberMap, NumberSet};
 use crate::own;
 use crate::perf::record::{Record, What, Who};
 use crate::proc::first_namespace;
@@ -29,8 +29,8 @@ pub struct Writer {
     pub trace: Trace,
     /// The program and its descendants; none if all is recorded.
     tree: Option<Tree>,
-    /// The program, by this process's number, until the kernel's is known.
-    root: Option<u32>,
+    /// Threads by this process's numbers, until the kernel's are known.
+    roots: NumberSet<u32>,
     syscalls: Syscalls,
     /// Numbers of events, by the number of the system call and whether it is an entry.
     calls: NumberMap<(i64, bool), Option<u16>>,
@@ -62,20 +62,21 @@ struct Dump {
 }
 
 impl Writer {
-    /// Writes into a trace what options and way ask for; `pid` is the program.
-    pub fn new(mut trace: Trace, options: &Options, pid: u32, way: Way) -> Self {
+    /// Writes into a trace what options and way ask for; `pid` is the program, if there is one that all others
+    /// descend from.
+    pub fn new(mut trace: Trace, options: &Options, pid: Option<u32>, way: Way) -> Self {
         let own = match way {
             Way::Switches => own::classes().iter().map(|(name, f)| trace.declare(name, f)).collect(),
             Way::Statistics => vec![trace.declare(statistics::EVENT, &statistics::fields())],
             Way::Tracepoints => Vec::new(),
         };
         let first = first_namespace();
-        let tree = (options.scope == Scope::Tree).then(|| Tree::new(first.then_some(pid)));
+        let tree = (options.scope == Scope::Tree).then(|| Tree::new(pid.filter(|_| first)));
         let wanted = options.syscalls.clone();
         let wanted = move |name: &str| wanted.as_ref().is_some_and(|wanted| wanted(name));
         Self {
             trace,
-            root: tree.is_some().then_some(pid).filter(|_| !first),
+            roots: pid.filter(|_| tree.is_some() && !first).into_iter().collect(),
             tree,
             syscalls: Syscalls::new(Box::new(wanted)),
             calls: NumberMap::default(),
@@ -99,19 +100,62 @@ impl Writer {
 
     /// Looks at what there is, for the state dump. In another namespace `/proc` has other numbers than the
     /// kernel's events: there are no threads in it then.
-    pub fn look(&mut self, program: u32, disks: Vec<(u32, String)>) {
+    pub fn look(&mut self, program: Option<u32>, disks: Vec<(u32, String)>) {
         let time = now();
         let threads = match (self.first, &self.tree) {
             (false, _) => Vec::new(),
-            (true, Some(_)) => dump::threads(Some(program)),
+            // Of what is followed later, then.
+            (true, Some(_)) => program.map(|program| dump::threads(Some(program))).unwrap_or_default(),
             (true, None) => dump::threads(None),
         };
         self.dump = Some(Dump { time, threads, disks });
     }
 
+    /// Follows threads of a process that runs already.
+    pub fn follow(&mut self, process: u32, threads: &[u32]) {
+        let Some(tree) = &mut self.tree else { return };
+        if !self.first {
+            self.roots.extend(threads);
+            return;
+        }
+        threads.iter().for_each(|thread| tree.add(*thread));
+        let found = dump::threads(Some(process));
+        let dump =
+            self.dump.get_or_insert_with(|| Dump { time: now(), threads: Vec::new(), disks: Vec::new() });
+        dump.threads.extend(found);
+    }
+
+    /// Returns the threads that are followed, by the kernel's numbers where these are ours.
+    pub fn followed(&self) -> Vec<u32> {
+        self.tree.iter().filter(|_| self.first).flat_map(Tree::threads).collect()
+    }
+
+    /// Writes that nothing is recorded from now on, on each CPU, and forgets whom it follows.
+    pub fn pause(&mut self, time: u64, event: &str) {
+        let id = self.trace.declare(event, &Default::default());
+        self.who = Who::default();
+        for cpu in 0..self.trace.cpus().len() {
+            self.event(cpu, id, time, |_| true);
+        }
+        self.trace.flush_all();
+        self.running.clear();
+        self.roots.clear();
+    }
+
+    /// Forgets whom it follows.
+    pub fn forget(&mut self) {
+        if let Some(tree) = &mut self.tree {
+            *tree = Tree::default();
+        }
+    }
+
     /// Writes the state dump, if it is due.
     pub fn dump_before(&mut self, time: u64) {
         let Some(dump) = self.dump.take_if(|dump| dump.time <= time) else { return };
+        if self.trace.keep().is_some() {
+            // In a packet of its own, which stays.
+            self.trace.flush_all();
+        }
         self.who = Who::default();
         let none = Default::default();
         let start = self.trace.declare(dump::START, &none);
@@ -134,6 +178,9 @@ impl Writer {
         }
         let end = self.trace.declare(dump::END, &none);
         self.event(0, end, dump.time, |_| true);
+        if self.trace.keep().is_some() {
+            self.trace.lasting(0);
+        }
     }
 
     /// Counts events of a CPU that the kernel dropped. Switches may be among them.
@@ -231,11 +278,11 @@ impl Writer {
 
     /// In a PID namespace the kernel knows the program by another number than we do.
     fn learn_root(&mut self, who: Who, current: u32) {
-        if self.root == Some(who.tid)
+        if !self.roots.is_empty()
+            && self.roots.remove(&who.tid)
             && let Some(tree) = &mut self.tree
         {
-            *tree = Tree::new([current]);
-            self.root = None;
+            tree.add(current);
         }
     }
 

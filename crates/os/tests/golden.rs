@@ -12,7 +12,7 @@ use hetrace_os::event::{Event, Source};
 use hetrace_os::form::{Environment, trace_class};
 use hetrace_os::layout::Layout;
 use hetrace_os::perf::record::Who;
-use hetrace_os::stream::Trace;
+use hetrace_os::stream::{Target, Trace};
 use hetrace_os::{dump, own};
 
 /// The descriptions of two tracepoints of Linux 6.18.
@@ -45,8 +45,9 @@ fn begin(folder: &Path) -> Trace {
         scope: "tree".to_owned(),
     };
     let class = trace_class([9; 16], clock, &environment);
-    Trace::begin(folder.to_owned(), Arc::new(|path: &Path| File::create_new(path)), &class, &[0, 3, 4], 500)
-        .expect("a trace")
+    let make = Arc::new(|path: &Path| File::create_new(path));
+    let to = Target { folder: folder.to_owned(), make, compress: false, keep: None };
+    Trace::begin(to, &class, &[0, 3, 4], 500).expect("a trace")
 }
 
 fn tracepoint(name: &str) -> &'static Tracepoint {

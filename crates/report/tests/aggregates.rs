@@ -58,6 +58,8 @@ fn plain(aggregate: &Aggregate) -> Tally {
     let mut tally = aggregate.tally();
     tally.traces.clear();
     tally.duration_ns = 0;
+    // So are shares of it.
+    tally.utilization.clear();
     tally
 }
 
@@ -128,7 +130,7 @@ fn those_that_are_not_alike_are_not_added() {
     let error = one.merge(other).expect_err("not alike").to_string();
     assert!(error.contains("api,name") && error.contains("process"), "{error}");
     // One machine is all that it can be of.
-    assert!(one.tell_apart(&[By::Host]) && !one.clone().tell_apart(&[By::Thread]));
+    assert!(one.distinguish(&[By::Host]) && !one.clone().distinguish(&[By::Thread]));
     assert_eq!(one.tally().host[0].group.host.as_deref(), Some("-"));
 }
 

@@ -20,6 +20,7 @@ fn report(trace: &Trace, name: &str) -> String {
     match name.split(' ').next().unwrap_or("") {
         "tally" => tally_report(trace, name),
         "print" => print_report(trace, name),
+        "postmortem" => ending(trace, name),
         "lint" => lint_report(trace, name),
         "timeline" if name == "timeline" => {
             let mut out = Vec::new();
@@ -34,6 +35,16 @@ fn report(trace: &Trace, name: &str) -> String {
         "why" => explained(trace, name),
         _ => panic!("no report {name:?}"),
     }
+}
+
+/// How a trace ends, with 5 calls of each thread or as many as the name says.
+fn ending(trace: &Trace, name: &str) -> String {
+    let count = name.strip_prefix("postmortem -n ").map_or(5, |count| count.parse().expect("a number"));
+    let options = print::LastOptions { count, clock: Clock::Relative, colour: false };
+    let mut out = Vec::new();
+    let go_on = |_| std::ops::ControlFlow::Continue(());
+    print::print_last(trace, &options, &go_on, &mut out).expect("memory takes it");
+    String::from_utf8(out).expect("text")
 }
 
 fn tally_report(trace: &Trace, name: &str) -> String {

@@ -102,7 +102,7 @@ pub struct Writer {
     next: Pointer<u8>,
     /// Where the next ring stood when it was got.
     next_head: Word,
-    /// The ring that it has left, until that one is told so.
+    /// The ring that it has left, until that one is marked as left.
     leaving: Pointer<RingHeader>,
     /// What was taken for a ring that is not made yet.
     pub making: Making,

@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 
 use hetrace_ctf::account::FileAccount;
-use hetrace_format::files::{BLOBS, METADATA, MODELS};
+use hetrace_format::files::{BLOBS, METADATA, MODELS, PART};
 
 /// Returns what is beside the streams: by their content, and those that are named by it by their size.
 /// Models that are `known` were written by this launcher and need not be read.
@@ -14,6 +14,11 @@ use hetrace_format::files::{BLOBS, METADATA, MODELS};
 /// When a file or folder is there and can't be read.
 pub fn account_of_files(trace: &Path, known: &[FileAccount]) -> io::Result<Vec<FileAccount>> {
     let mut files = vec![FileAccount::of(METADATA, &fs::read(trace.join(METADATA))?)];
+    match fs::read(trace.join(PART)) {
+        Ok(part) => files.push(FileAccount::of(PART, &part)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error),
+    }
     for name in names(&trace.join(MODELS))? {
         let name = format!("{MODELS}/{name}");
         files.push(match known.iter().find(|file| file.name == name) {

@@ -42,6 +42,11 @@ impl Contents {
         Contents { session, blobs, access, odd: BTreeSet::new(), refused: None }
     }
 
+    /// Moves them into another trace's folder from now on.
+    pub fn go_on(&mut self, trace: &Path) {
+        self.blobs = trace.join(files::BLOBS);
+    }
+
     /// Moves some that are complete: as long as the program says.
     pub fn move_some(&mut self, drainer: &Drainer) {
         self.take(drainer, false);

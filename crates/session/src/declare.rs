@@ -15,7 +15,7 @@ use std::collections::HashSet;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use hetrace_ctf::account::FileAccount;
@@ -142,6 +142,30 @@ impl Declarations {
         apis.get_mut(api).map_or(Ok(()), |api| models.need(api))
     }
 
+    /// Begins another metadata with all that is declared by now, in the folder of another part of the run.
+    ///
+    /// # Errors
+    /// When it can't be written.
+    pub fn begin_elsewhere(&self, folder: &Path) -> io::Result<Elsewhere> {
+        let state = self.state();
+        let file = state.models.access.make_file(&folder.join(files::METADATA))?;
+        let text = state.whole()?;
+        file.write_all_at(&text, 0)?;
+        Ok(Elsewhere { file, length: text.len() as u64 })
+    }
+
+    /// Goes on with it, now that its folder has its name.
+    pub fn go_on(&self, elsewhere: Elsewhere, folder: &Path) {
+        let mut state = self.state();
+        let Elsewhere { file, length } = elsewhere;
+        if length != state.length {
+            // Nobody declares meanwhile but who goes over; what was declared nevertheless is not to be lost.
+            let _ = state.whole().and_then(|text| file.write_all_at(&text, 0));
+        }
+        state.file = file;
+        state.models.trace = folder.to_owned();
+    }
+
     /// Returns what is in the models that were written.
     pub fn models(&self) -> Vec<FileAccount> {
         self.state().models.written.clone()
@@ -158,7 +182,21 @@ fn declared(class: &TraceClass) -> HashSet<(u32, u16)> {
     class.streams.iter().flat_map(events).collect()
 }
 
+/// Another metadata.
+#[derive(Debug)]
+pub struct Elsewhere {
+    file: File,
+    length: u64,
+}
+
 impl State {
+    /// Returns all whole declarations.
+    fn whole(&self) -> io::Result<Vec<u8>> {
+        let mut text = std::fs::read(self.models.trace.join(files::METADATA))?;
+        text.truncate(usize::try_from(self.length).unwrap_or(usize::MAX));
+        Ok(text)
+    }
+
     fn declare(&mut self, class: u32, ids: &[u16]) -> io::Result<()> {
         let fresh: Vec<u16> = ids.iter().copied().filter(|id| !self.done.contains(&(class, *id))).collect();
         if fresh.is_empty() {

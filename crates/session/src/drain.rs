@@ -17,16 +17,19 @@ use crate::devices::{Devices, Shared};
 use crate::manifest::{Losses, Process, ThreadLosses, Timing};
 use crate::output::{Stream, TraceFolder};
 use crate::time::HostClock;
+use crate::trigger::Watch;
 use hetrace_format::class::api_stream;
 
 mod arenas;
 mod hand_over;
 mod image;
+mod limits;
 mod records;
 mod source;
 
 use arenas::Opened;
 use image::Image;
+pub use limits::Limits;
 pub(crate) use source::{Past, plausible};
 use source::{Sinks, Source};
 
@@ -133,6 +136,9 @@ pub struct Drainer {
     overhead_ppm: u32,
     /// Commands that were counted, and those of them that are in counts that were recorded.
     counted: (u64, u64),
+    limits: Limits,
+    /// Triggers that are watched for.
+    watch: Option<Watch>,
 }
 
 impl Drainer {
@@ -167,12 +173,34 @@ impl Drainer {
             timing: TimingSums::default(),
             overhead_ppm: 0,
             counted: (0, 0),
+            limits: Limits::default(),
+            watch: None,
         }
+    }
+
+    /// Drops, and counts, what is beyond these limits.
+    pub fn within(self, limits: Limits) -> Self {
+        Self { limits, ..self }
+    }
+
+    /// Returns the limits, and what was beyond them.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
     }
 
     /// Divides a budget, in parts per million of a thread's time, among the APIs of each process.
     pub fn dividing(self, overhead_ppm: u32) -> Self {
         Self { overhead_ppm, ..self }
+    }
+
+    /// Watches for triggers in what is drained.
+    pub fn watching(self, watch: Option<Watch>) -> Self {
+        Self { watch, ..self }
+    }
+
+    /// Returns the triggers that are watched for.
+    pub fn watch(&mut self) -> Option<&mut Watch> {
+        self.watch.as_mut()
     }
 
     /// Takes rings that somebody else has drained until then, in ticks: times in records are cut
@@ -190,6 +218,11 @@ impl Drainer {
     /// Returns the session's folder.
     pub fn session(&self) -> &Path {
         &self.session
+    }
+
+    /// Returns where the streams go.
+    pub fn folder(&self) -> &TraceFolder {
+        &self.folder
     }
 
     /// Looks for new arenas, and for new rings in all of them.
@@ -236,10 +269,23 @@ impl Drainer {
             self.images.push(Image::new(header, pid, generation));
             self.images.len() - 1
         });
+        if !self.arenas.iter().any(|arena| arena.image == image) {
+            self.admit(image);
+        }
         let number = self.next;
         self.next += 1;
         self.arenas.push(Opened::new(number, image, api, arena, file, path.to_owned()));
         self.divide(image);
+    }
+
+    /// Decides whether a process is recorded.
+    fn admit(&mut self, image: usize) {
+        // One that has ended makes room, also before its arena is done with.
+        let is_admitted = |i: &Image, arena: &Opened| !i.refused && arena.is_alive(i.pid);
+        let admitted = |arena: &&Opened| self.images.get(arena.image).is_some_and(|i| is_admitted(i, arena));
+        let recorded: HashSet<usize> = self.arenas.iter().filter(admitted).map(|arena| arena.image).collect();
+        let refused = !self.limits.admits_process(recorded.len());
+        self.images.get_mut(image).into_iter().for_each(|image| image.refused = refused);
     }
 
     /// A thread may call each of its process's APIs, and one below the other: they share what it has.
@@ -264,6 +310,9 @@ impl Drainer {
             let stream = Stream::new(&self.folder, file, api_stream(api), instance);
             let mut source = Source::new(ring, number, image, api, stream, self.since);
             if let Some(image) = self.images.get_mut(image) {
+                if image.refused {
+                    source.refuse();
+                }
                 source.resume(image, self.past);
             }
             self.sources.push(source);
@@ -273,6 +322,7 @@ impl Drainer {
     /// Takes what there is from every ring.
     pub fn pass(&mut self, host: &HostClock) -> Pass {
         let mut pass = Pass::default();
+        self.limits.count(self.sources.iter().filter_map(Source::thread));
         // Each ring waits for one other at a time; only a broken producer's waits go on for ever.
         for _ in 0..=self.sources.len() {
             for source in &mut self.sources {
@@ -284,6 +334,8 @@ impl Drainer {
                     images: &mut self.images,
                     shared: &self.shared,
                     apis: &self.apis,
+                    limits: &mut self.limits,
+                    watch: &mut self.watch,
                 };
                 let bytes = source.drain(&mut sinks);
                 pass.bytes += bytes;
@@ -341,6 +393,16 @@ impl Drainer {
         images.len()
     }
 
+    /// Processes that live and are recorded, and when they began: each once or more often.
+    pub fn recorded(&self) -> impl Iterator<Item = (u32, u64)> {
+        let image = |arena: &Opened| self.images.get(arena.image);
+        self.arenas
+            .iter()
+            .filter_map(image)
+            .filter(|image| image.recorded)
+            .map(|image| (image.pid, image.key.1))
+    }
+
     /// Losses so far: records, and calls of which one is missing.
     pub fn lost(&self) -> (u64, u64) {
         let done = self.threads.iter().map(|t| (t.records, t.calls));
@@ -376,6 +438,7 @@ impl Drainer {
         self.empty(host);
         let gone = std::mem::replace(&mut self.sources, kept);
         for source in gone {
+            self.watch.iter_mut().for_each(|watch| watch.is_gone(source.image));
             self.end(source, host);
         }
         for arena in self.arenas.extract_if(.., |a| ends(a.number)) {
@@ -425,6 +488,7 @@ impl Drainer {
             (lost.0.wrapping_add(unpublished), lost.1.wrapping_add(unpublished.div_ceil(2))),
             &self.apis,
         );
+        source.end(&self.apis);
         let header = source.ring.header();
         self.commands.0 = self.commands.0.saturating_add(header.commands.load(Ordering::Relaxed));
         self.commands.1 = self.commands.1.saturating_add(header.reported.load(Ordering::Relaxed));
@@ -439,7 +503,8 @@ impl Drainer {
         self.written.1 += bytes;
         self.unwritten += unwritten;
         self.damaged += source.damaged;
-        self.threads.append(&mut source.threads);
+        // Of those that lost nothing there is nothing to say.
+        self.threads.extend(source.threads.drain(..).filter(|t| t.records > 0 || t.calls > 0));
     }
 
     /// Ends the device streams of processes that have no arena any more.
@@ -456,6 +521,7 @@ impl Drainer {
                 self.written.1 += bytes;
                 self.unwritten += unwritten;
             }
+            devices.forget();
             self.done.push(devices);
         }
     }

@@ -1,21 +1,31 @@
-//! What the fuzz targets in `fuzz/` call of this crate's inside: the drainer, on shared memory that
-//! a hostile program writes. It is only there when built for fuzzing.
+//! What the fuzz targets in `fuzz/` call of this crate's inside: the drainer and the service, on shared memory that
+//! a hostile program writes. It is only there when built for fuzzing, and for tests.
 
 use std::fs::{self, File};
+use std::mem::offset_of;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use hetrace_ctf::write::PREAMBLE_LEN;
+use hetrace_format::window::Capture;
+use hetrace_ring::abi::window::reason;
 use hetrace_ring::abi::{
-    ABI_VERSION, ARENA_MAGIC, ARENA_PREFIX, ArenaHeader, FIRST_RING, PAGE, RING_MAGIC, RingHeader,
-    directory_entry, ring_bytes,
+    self, ABI_VERSION, ARENA_MAGIC, ARENA_PREFIX, ArenaHeader, CONTROL_BYTES, CONTROL_FILE, FIRST_RING,
+    MAX_FUNCTIONS, PAGE, RING_MAGIC, RingHeader, WINDOW_OFFSET, directory_entry, ring_bytes,
 };
 use hetrace_ring::{Mapping, clock, map_file, record};
 
+use crate::control::{Control, LeftWindow, Settings};
 use crate::drain::Drainer;
+use crate::manifest::Manifest;
 use crate::output::TraceFolder;
 use crate::recover::ticket::Ticket;
+use crate::run::RunOptions;
+use crate::settings::settings;
 use crate::time::{HostClock, ReferencePoint};
+use crate::whom::Whom;
+use crate::window::{Asked, Windows, by};
 
 /// Rings of the program, and data bytes of each.
 const RINGS: usize = 3;
@@ -194,6 +204,101 @@ fn whole_packets(trace: &Path) {
     }
 }
 
+/// A control file that stands for dormant programs, as a service has it: made once, as such a file stays mapped.
+struct Standing {
+    session: tempfile::TempDir,
+    settings: Settings,
+    control: Control,
+    file: File,
+    /// Its bytes when it was made.
+    fresh: Vec<u8>,
+}
+
+impl Standing {
+    fn make() -> Standing {
+        let session = scratch();
+        let settings = settings(&RunOptions::default(), vec![("api0".to_owned(), vec![0; MAX_FUNCTIONS])]);
+        Control::make_standby(session.path(), &settings).expect("a control file");
+        let control = Control::adopt(session.path(), &["api0".to_owned()]).expect("taken over");
+        let file = File::options().read(true).write(true).open(session.path().join(CONTROL_FILE));
+        let file = file.expect("a file");
+        let mut fresh = vec![0; CONTROL_BYTES];
+        file.read_exact_at(&mut fresh, 0).expect("its content");
+        Standing { session, settings, control, file, fresh }
+    }
+
+    /// Writes anywhere but to the lock by which the kernel says that the service has ended.
+    fn write(&self, at: usize, bytes: &[u8]) {
+        let at = at % CONTROL_BYTES;
+        let bytes = &bytes[..bytes.len().min(CONTROL_BYTES - at)];
+        let keeper = offset_of!(abi::Control, keeper);
+        let spares = at + bytes.len() <= keeper || at >= keeper + size_of::<[AtomicU32; 16]>();
+        if spares {
+            self.file.write_all_at(bytes, at as u64).expect("written");
+        }
+    }
+}
+
+thread_local! {
+    static STANDING: Standing = Standing::make();
+}
+
+/// What a program does with the control file that it shares with all others and the service, while the service goes
+/// from session to session, and may be killed and followed by another.
+///
+/// # Panics
+/// When a stream of the trace does not consist of whole packets.
+pub fn control(data: &[u8]) {
+    STANDING.with(|standing| {
+        let keeper = offset_of!(abi::Control, keeper);
+        standing.write(0, &standing.fresh[..keeper]);
+        standing.write(keeper + size_of::<[AtomicU32; 16]>(), &standing.fresh[keeper + 64..]);
+        attack(standing, data);
+    });
+}
+
+fn attack(standing: &Standing, data: &[u8]) {
+    let Standing { session, settings, control, .. } = standing;
+    let mut choices = Choices(data);
+    let trace = scratch();
+    let folder = TraceFolder::new(trace.path().to_owned(), [0; 16], false);
+    let start =
+        ReferencePoint { tsc: clock::ticks(), monotonic_ns: 1 << 40, realtime_ns: 0, uncertainty_ns: 0 };
+    let host = HostClock::new(start, start);
+    let begin = || Windows::new(&folder, &Asked::Commands, control.window(), start.tsc, Capture::default());
+    let mut windows = begin();
+    while !choices.0.is_empty() {
+        match choices.byte() & 0x0f {
+            0..=5 => standing.write(choices.number(), choices.bytes()),
+            6 | 7 => standing.write(WINDOW_OFFSET + choices.number() % PAGE, choices.bytes()),
+            8 => {
+                let whom = Whom { comm: Some("a*".to_owned()), ..Whom::default() };
+                control.begin(settings, &whom);
+            }
+            9 => control.end(),
+            10 => {
+                let open = control.window().is_open();
+                control.window().set_open(!open, clock::ticks(), by(reason::COMMAND));
+            }
+            11 => drop(control.notes()),
+            12 => {
+                // The service is killed, and another goes on.
+                let Some(left) = LeftWindow::open(session.path()) else { continue };
+                windows = Windows::recover(&folder, left.page(), &host, Capture::default());
+                control.renumber();
+            }
+            13 => {
+                windows.finish(control.window(), &host, &mut Manifest::default());
+                windows = begin();
+            }
+            14 => control.limit_budget(choices.number() as u64, choices.number() as u64),
+            _ => drop(windows.look(control.window(), &host)),
+        }
+    }
+    windows.finish(control.window(), &host, &mut Manifest::default());
+    whole_packets(trace.path());
+}
+
 /// Any bytes as the ticket of a session that is to be recovered.
 pub fn ticket(data: &[u8]) {
     let session = scratch();
@@ -202,5 +307,21 @@ pub fn ticket(data: &[u8]) {
     fs::write(session.path().join("trace"), text).expect("written");
     if let Some(ticket) = Ticket::of(session.path()) {
         let _ = (ticket.looked(session.path()), ticket.started(), ticket.folder());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// The fuzz targets go further; this is always run.
+        #[test]
+        fn shared_memory_of_hostile_programs_is_read_without_harm(data in prop::collection::vec(any::<u8>(), 0..600)) {
+            control(&data);
+            drain(&data);
+        }
     }
 }

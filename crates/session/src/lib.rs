@@ -25,7 +25,7 @@ mod devices;
 mod drain;
 mod flight;
 mod folder;
-#[cfg(fuzzing)]
+#[cfg(any(fuzzing, test))]
 pub mod fuzzing;
 mod inject;
 mod job;
@@ -48,13 +48,14 @@ pub mod sessions;
 mod settings;
 pub mod telemetry;
 pub mod time;
+pub mod trigger;
 mod whom;
 mod window;
 
 pub use access::Access;
 pub use apis::{Found, Library, LibraryError};
 pub use child::{end_by, ended, guard};
-pub use flight::{Answer, Asked as FlightAsked, Finished as FlightFinished, Snapshot};
+pub use flight::{Answer, Asked as FlightAsked, Finished as FlightFinished, Rotate, Snapshot};
 pub use hetrace_format::manifest;
 pub use hetrace_os::probe as os_probe;
 pub use inject::{Injection, Way, dormant, loader};

@@ -21,7 +21,7 @@ impl Lifetime {
         self.began = now();
     }
 
-    /// The program has ended, if nobody has said so before.
+    /// The program has ended, if that was not noted before.
     pub fn end(&self) {
         // The first to notice was nearer to the end.
         let _ = self.ended.compare_exchange(0, now(), Ordering::AcqRel, Ordering::Relaxed);

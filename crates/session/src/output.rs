@@ -9,13 +9,12 @@ use hetrace_ctf::write::{PREAMBLE_LEN, PacketPreamble, stream_preamble};
 
 use crate::access::Access;
 use crate::declare::Declarations;
-use crate::flight::{Kept, Store};
+use crate::flight::{Kept, Series, Sink};
 
 mod files;
 mod ids;
 
-pub use files::Refused;
-use files::{Files, StreamFile};
+pub use files::{Files, Refused, StreamFile};
 use ids::Ids;
 
 /// A packet is written when it has this many bytes.
@@ -34,20 +33,30 @@ pub struct TraceFolder {
     files: Arc<Files>,
     /// Where events are declared when they come; none if the metadata has all of them.
     declarations: Option<Arc<Declarations>>,
-    /// Where packets are kept instead of being written.
-    flight: Option<Arc<Store>>,
+    /// Where packets go instead of into files right here.
+    sink: Option<Sink>,
 }
 
 impl TraceFolder {
     /// Names a folder that is there already.
     pub fn new(path: PathBuf, uuid: [u8; 16], compress: bool) -> Self {
         let (access, files) = (Access::default(), Arc::default());
-        TraceFolder { path, uuid, compress, access, files, declarations: None, flight: None }
+        TraceFolder { path, uuid, compress, access, files, declarations: None, sink: None }
     }
 
     /// Declares events when they come.
     pub fn declaring(self, declarations: Declarations) -> Self {
         TraceFolder { declarations: Some(Arc::new(declarations)), ..self }
+    }
+
+    /// Writes so many bytes of streams at most.
+    pub fn limited(self, most: Option<u64>) -> Self {
+        TraceFolder { files: Arc::new(Files::limited(most)), ..self }
+    }
+
+    /// Returns the same of another folder.
+    pub fn elsewhere(&self, path: PathBuf) -> Self {
+        TraceFolder { path, ..self.clone() }
     }
 
     /// Returns where events are declared when they come, if they are.
@@ -60,9 +69,17 @@ impl TraceFolder {
         TraceFolder { access, ..self }
     }
 
-    /// Keeps packets in memory instead of writing them.
-    pub fn keeping(self, flight: Option<Arc<Store>>) -> Self {
-        TraceFolder { flight, ..self }
+    /// Gives packets to somebody else instead of writing them.
+    pub fn giving(self, sink: Option<Sink>) -> Self {
+        TraceFolder { sink, ..self }
+    }
+
+    /// Returns the parts that its streams go to, if there are some.
+    pub fn series(&self) -> Option<&Arc<Series>> {
+        match &self.sink {
+            Some(Sink::Series(series)) => Some(series),
+            _ => None,
+        }
     }
 
     /// Returns where it is.
@@ -87,7 +104,19 @@ impl TraceFolder {
 
     /// Returns what the system refused to write so far, in all streams of all copies of this.
     pub fn refused(&self) -> Vec<Refused> {
-        self.files.refused()
+        self.files().refused()
+    }
+
+    /// Counts what is beside the streams for the limit of what it may take.
+    pub fn weigh(&self) {
+        match self.series() {
+            Some(series) => series.weigh(),
+            None => self.files.weigh(&self.path),
+        }
+    }
+
+    fn files(&self) -> &Files {
+        self.series().map_or(&self.files, |series| series.files())
     }
 }
 
@@ -151,7 +180,7 @@ impl Stream {
             records_before: 0,
             counter: Counter::default(),
             ids: Ids::default(),
-            kept: folder.flight.as_ref().map(|store| Kept::new(store, class)),
+            kept: folder.sink.as_ref().map(|sink| Kept::new(sink, class)),
         }
     }
 
@@ -239,11 +268,14 @@ impl Stream {
         match self.write(&preamble) {
             Ok(bytes) => {
                 self.written += bytes;
-                self.counter.packet(&self.packet, facts);
+                // What is in no file of this stream's own is counted where it goes.
+                if self.kept.is_none() {
+                    self.counter.packet(&self.packet, facts);
+                }
             }
             Err(error) => {
                 self.lost += self.packet.len() as u64;
-                self.folder.files.refuse(&error, self.packet.len() as u64);
+                self.folder.files().refuse(&error, self.packet.len() as u64);
             }
         }
         self.records_before = self.records;
@@ -259,7 +291,7 @@ impl Stream {
         }
         if let Some(kept) = &mut self.kept {
             let events = self.records - self.records_before;
-            return kept.keep(&self.name, *preamble, &self.packet, events);
+            return kept.keep(&self.name, *preamble, &mut self.packet, events);
         }
         let file = match &mut self.file {
             Some(file) => file,

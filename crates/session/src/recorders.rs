@@ -1,6 +1,6 @@
 //! What records beside the program's own calls: telemetry of devices, and events of the operating system.
 
-use std::path::PathBuf;
+use hetrace_os::Target;
 
 use crate::access::Access;
 use crate::manifest::Manifest;
@@ -9,6 +9,7 @@ use crate::output::TraceFolder;
 use crate::run::RunOptions;
 use crate::telemetry::{self, Telemetry};
 use crate::time::ReferencePoint;
+use crate::trigger::{TriggerError, Watch};
 
 /// What was asked for. None of it fails a run: what is missing stands in the manifest.
 #[derive(Debug)]
@@ -16,8 +17,8 @@ pub struct Recorders {
     telemetry: Option<Telemetry>,
     opening: Option<os::Opening>,
     os: Option<Os>,
-    /// The folder of events of the operating system.
-    kernel: Option<PathBuf>,
+    /// Where events of the operating system go.
+    kernel: Option<Target>,
 }
 
 /// What was recorded.
@@ -34,12 +35,31 @@ impl Recorders {
         options: &RunOptions,
         opening: Option<os::Opening>,
         trace: &TraceFolder,
-        kernel: Option<PathBuf>,
+        kernel: Option<Target>,
         manifest: &mut Manifest,
     ) -> Self {
         let telemetry = options.sample.as_ref().map(|o| Telemetry::open(o, trace));
         manifest.telemetry = telemetry.as_ref().map(Telemetry::report);
         Self { telemetry, opening, os: None, kernel }
+    }
+
+    /// Returns what watches for the triggers of a flight recording, also in samples. APIs have these names.
+    ///
+    /// # Errors
+    /// When nothing is sampled that a trigger names.
+    pub fn watch(
+        &mut self,
+        options: &RunOptions,
+        names: &[String],
+        manifest: &Manifest,
+    ) -> Result<Option<Watch>, TriggerError> {
+        let Some((bound, flight)) = options.triggers.as_ref().zip(options.flight.as_ref()) else {
+            return Ok(None);
+        };
+        let mut watch = Watch::new(bound, names, flight.window);
+        watch.devices(manifest.telemetry.as_ref())?;
+        self.telemetry.iter_mut().for_each(|telemetry| telemetry.feed(&watch.feed()));
+        Ok(Some(watch))
     }
 
     /// Waits until the operating system's events are open, right before the program is started: what is
@@ -51,9 +71,9 @@ impl Recorders {
 
     /// Begins: the program runs in this process.
     pub fn start(&mut self, pid: libc::pid_t, access: Access, started: ReferencePoint) {
-        self.telemetry.iter_mut().for_each(|telemetry| telemetry.start(pid.unsigned_abs()));
-        if let (Some(os), Some(folder)) = (&mut self.os, self.kernel.take()) {
-            os.start(pid, folder, access, started);
+        self.telemetry.iter_mut().for_each(|telemetry| telemetry.start([pid.unsigned_abs()]));
+        if let (Some(os), Some(to)) = (&mut self.os, self.kernel.take()) {
+            os.start(pid, to, access, started);
         }
     }
 

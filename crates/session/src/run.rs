@@ -10,7 +10,9 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use hetrace_ctf::account::Account;
+use hetrace_ctf::read::Part;
 use hetrace_format::files::MANIFEST;
+use hetrace_os::{Keep, Target};
 use hetrace_ring::abi;
 use hetrace_ring::{clock, survive};
 
@@ -23,7 +25,7 @@ use crate::contents::Contents;
 use crate::control::Control;
 use crate::declare::Declarations;
 use crate::drain::{Drainer, Pass, plausible};
-use crate::flight::{self, Recorder, Store};
+use crate::flight::{self, Recorder, Rotate, Rotating, Series, Sink, Store};
 use crate::folder::Folder;
 use crate::inject::{self, Way};
 use crate::job;
@@ -41,6 +43,7 @@ use crate::select::Selection;
 use crate::settings;
 use crate::telemetry;
 use crate::time::{HostClock, ReferencePoint};
+use crate::trigger::{Bound, TriggerError};
 use crate::window::{Asked, Windows};
 
 /// What to run and how.
@@ -67,6 +70,12 @@ pub struct RunOptions {
     pub window_shown: String,
     /// Only what was recorded last is kept, and written when that is asked for.
     pub flight: Option<flight::Asked>,
+    /// What asks for that by itself.
+    pub triggers: Option<Arc<Bound>>,
+    /// The run is divided into several traces.
+    pub rotate: Option<Rotate>,
+    /// Bytes of streams on disk at most; none: as many as it takes.
+    pub max_disk: Option<u64>,
     /// How the API is reached.
     pub way: Way,
     /// A full ring makes the program wait.
@@ -128,6 +137,9 @@ pub enum RunError {
     /// An API's library can't be used.
     #[error(transparent)]
     Library(#[from] LibraryError),
+    /// A trigger can't become true here.
+    #[error("--trigger: {0}")]
+    Trigger(#[from] TriggerError),
 }
 
 /// How often the clocks are compared, and packets written.
@@ -169,27 +181,21 @@ pub fn run(options: &RunOptions, libraries: Vec<Found>, early: Early) -> Result<
         libraries.into_iter().partition(|l| options.way == Way::Auto && inject::is_absent(l));
     let recovered = recover_others();
     let folder = Folder::make().map_err(RunError::Session)?;
-    let apis = present.iter().map(|l| (l.api.clone(), settings::flags(options, &l.index))).collect();
-    let control =
-        Control::make(folder.path(), &settings::settings(options, apis)).map_err(RunError::Session)?;
-    options.capture.choose(control.page());
-
+    let control = shared(options, folder.path(), &present).map_err(RunError::Session)?;
     let output = |error| RunError::Output { path: options.output.path().to_owned(), error };
-    let Folders { fresh, first } = Folders::make(options).map_err(output)?;
-    let uuid = *uuid::Uuid::new_v4().as_bytes();
-    let (folder_of_trace, kernel) = folders(options, &fresh).map_err(output)?;
-    let store = options.flight.as_ref().map(|asked| asked.store(options.compress, folder.path()));
-    let trace = TraceFolder::new(folder_of_trace, uuid, options.compress)
-        .accessible(options.access)
-        .keeping(store.clone());
+    let Places { fresh, first, trace, kernel, store, keep } =
+        Places::make(options, folder.path()).map_err(output)?;
     let mut manifest = first_manifest(options, started, folder.path());
     let program = find_program(&options.command);
     let injection = inject::plan(&present, folder.path(), options.way, program.as_deref());
     manifest.interposition = ways(&injection.ways, &absent);
     let mut remarks: Vec<String> = untraceable(options, program.as_deref()).into_iter().collect();
     let mut recorders = Recorders::open(options, opening, &trace, kernel, &mut manifest);
+    let names: Vec<String> = present.iter().map(|l| l.api.clone()).collect();
+    let watch = recorders.watch(options, &names, &manifest)?;
     let declarations = prepare(&trace, started, &manifest, &present).map_err(output)?;
     let trace = trace.declaring(declarations);
+    trace.series().map_or(Ok(()), |series| series.first()).map_err(output)?;
     let looked = Ticket::try_leave(&trace, &present, started, folder.path());
     let mut lifetime = Lifetime::default();
     let ending = ending(&lifetime, &control);
@@ -202,27 +208,79 @@ pub fn run(options: &RunOptions, libraries: Vec<Found>, early: Early) -> Result<
     recorders.start(child.pid(), options.access, started);
 
     // From here on the program runs, and nothing but its end ends this.
-    let names = present.iter().map(|l| l.api.clone()).collect();
     let windows = windows(options, &trace, control.window(), started, &manifest);
-    let drainer = Drainer::new(folder.path(), trace.clone(), names).dividing(settings::overhead_ppm(options));
+    let drainer = Drainer::new(folder.path(), trace.clone(), names).watching(watch);
+    let drainer = drainer.dividing(settings::overhead_ppm(options));
     let recording = Recording::new(drainer, &trace, looked, windows, started);
     let flight = recorder(options, store.zip(first), &trace, folder.path(), started);
-    let mut running = Running { child, recording, flight, base: Manifest::default() };
+    let flight = flight.map(|flight| flight.with(keep));
+    let rotating = Rotating::new(&trace, folder.path(), &present, started);
+    let mut running = Running { child, recording, flight, rotating, base: Manifest::default() };
     running.recording.begin(&control, &trace, &mut manifest);
-    running.base = manifest.clone();
-    running.base.notes.clone_from(&injection.notes);
+    running.base = Manifest { notes: injection.notes.clone(), ..manifest.clone() };
     manifest.exit = running.drain_until_end(&control);
     lifetime.end();
     manifest.lifetime_ns = manifest.exit.and_then(|_| lifetime.ns());
     let recorded = recorders.finish();
     let living = running.recording.finish();
+    let trace = running.rotating.as_ref().map_or(&trace, Rotating::trace).clone();
     running.recording.complete(&mut manifest, &control, &trace, injection.notes);
     recorded.complete(&mut manifest);
-    let flight = running.flight.map(|flight| flight.finish(&manifest, &control));
-    if flight.is_none() {
+    let watch = running.recording.drainer.watch();
+    let flight = running.flight.map(|flight| flight.finish(&manifest, &control, watch));
+    if let Some(rotating) = running.rotating {
+        let (last, of_last) = rotating.finish(&mut manifest);
+        remarks.extend(finish_manifest(&last, &fresh, &of_last));
+    } else if flight.is_none() {
         remarks.extend(finish_manifest(&trace, &fresh, &manifest));
     }
     Ok(Outcome { trace: fresh.path.clone(), flight, manifest, remarks, recovered, living })
+}
+
+/// Makes what the program's processes share with the launcher.
+fn shared(options: &RunOptions, session: &Path, libraries: &[Found]) -> io::Result<Control> {
+    let apis = libraries.iter().map(|l| (l.api.clone(), settings::flags(options, &l.index))).collect();
+    let control = Control::make(session, &settings::settings(options, apis))?;
+    options.capture.choose(control.page());
+    Ok(control)
+}
+
+/// Where a run is written.
+struct Places {
+    fresh: Fresh,
+    /// That of the first snapshot of a flight recording.
+    first: Option<Fresh>,
+    trace: TraceFolder,
+    /// Of the operating system's events.
+    kernel: Option<Target>,
+    /// What keeps packets of a flight recording,
+    store: Option<Arc<Store>>,
+    /// and those of the operating system's events.
+    keep: Option<Arc<Keep>>,
+}
+
+impl Places {
+    /// Makes the folders.
+    fn make(options: &RunOptions, session: &Path) -> io::Result<Places> {
+        let Folders { fresh, first } = Folders::make(options)?;
+        let uuid = *uuid::Uuid::new_v4().as_bytes();
+        let keep = options.flight.as_ref().filter(|_| options.os.is_some());
+        let keep = keep.map(|asked| Arc::new(asked.keep(options.compress)));
+        let (folder, kernel) = folders(options, &fresh, keep.as_ref())?;
+        let store = options.flight.as_ref().map(|asked| asked.store(options, session));
+        let trace = TraceFolder::new(folder, uuid, options.compress)
+            .accessible(options.access)
+            .limited(options.max_disk)
+            .giving(sink(options, store.as_ref(), &fresh.path));
+        Ok(Places { fresh, first, trace, kernel, store, keep })
+    }
+}
+
+/// Returns where packets go, if it is not into one file for each stream.
+pub(crate) fn sink(options: &RunOptions, store: Option<&Arc<Store>>, folder: &Path) -> Option<Sink> {
+    let (access, compress, most) = (options.access, options.compress, options.max_disk);
+    let series = |rotate| Sink::Series(Arc::new(Series::new(folder, rotate, access, compress, most)));
+    store.map(|store| Sink::Store(Arc::clone(store))).or_else(|| options.rotate.map(series))
 }
 
 /// Returns what notes when the program ends, and wakes this launcher.
@@ -241,7 +299,7 @@ fn ways(injected: &[Interposition], absent: &[Found]) -> Vec<Interposition> {
 }
 
 /// Returns what writes snapshots, if the run is a flight recording.
-fn recorder(
+pub(crate) fn recorder(
     options: &RunOptions,
     made: Option<(Arc<Store>, Fresh)>,
     trace: &TraceFolder,
@@ -255,15 +313,15 @@ fn recorder(
 }
 
 /// The folders that a run begins with.
-struct Folders {
+pub(crate) struct Folders {
     /// Where is written what is recorded.
-    fresh: Fresh,
+    pub fresh: Fresh,
     /// That of the first snapshot of a flight recording.
-    first: Option<Fresh>,
+    pub first: Option<Fresh>,
 }
 
 impl Folders {
-    fn make(options: &RunOptions) -> io::Result<Self> {
+    pub fn make(options: &RunOptions) -> io::Result<Self> {
         let fresh = Fresh::make(&options.output, options.access)?;
         if options.flight.is_none() {
             return Ok(Folders { fresh, first: None });
@@ -275,13 +333,23 @@ impl Folders {
 
 /// Returns the folder of the trace and, if there is one, that of the operating system's: with these events
 /// the user's folder has both in it.
-fn folders(options: &RunOptions, fresh: &Fresh) -> io::Result<(PathBuf, Option<PathBuf>)> {
-    if options.os.is_none() {
-        return Ok((fresh.path.clone(), None));
+pub(crate) fn folders(
+    options: &RunOptions,
+    fresh: &Fresh,
+    keep: Option<&Arc<Keep>>,
+) -> io::Result<(PathBuf, Option<Target>)> {
+    if options.rotate.is_some() {
+        let first = fresh.path.join(Part::name(1));
+        options.access.make_folder(&first)?;
+        return Ok((first, None));
+    }
+    let target = |folder| os::target(folder, options.access, options.compress, keep.cloned());
+    if options.os.is_none() || keep.is_some() {
+        return Ok((fresh.path.clone(), keep.map(|_| target(PathBuf::new()))));
     }
     let (program, kernel) = os::folders(&fresh.path);
     options.access.make_folder(&program)?;
-    Ok((program, Some(kernel)))
+    Ok((program, Some(target(kernel))))
 }
 
 /// Recovers what killed launchers left in shared memory into their traces.
@@ -433,6 +501,7 @@ struct Running {
     child: Child,
     recording: Recording,
     flight: Option<Recorder>,
+    rotating: Option<Rotating>,
     /// What was known of the run when the program began.
     base: Manifest,
 }
@@ -452,12 +521,20 @@ impl Running {
             }
             match &mut self.flight {
                 Some(flight) => {
-                    if let Some(request) = flight.wanted(control) {
-                        let manifest = self.recording.press(control, &self.base);
+                    let mut watch = self.recording.drainer.watch();
+                    watch.iter_mut().for_each(|watch| watch.tick(reference().monotonic_ns));
+                    if let Some(request) = flight.wanted(control, watch) {
+                        let manifest = self.recording.so_far(control, &self.base, true);
                         flight.begin(request, manifest, control);
                     }
                 }
                 None => self.recording.answer(control, &mut answered),
+            }
+            if let Some(rotating) = self.rotating.as_mut().filter(|rotating| rotating.is_due()) {
+                let manifest = self.recording.so_far(control, &self.base, false);
+                if let Some(part) = rotating.go_over(manifest, &self.base) {
+                    self.recording.contents.go_on(&part);
+                }
             }
             match self.child.look() {
                 Ok(Event::None) => {}
@@ -470,7 +547,13 @@ impl Running {
                 }
                 Ok(Event::Ended(exit)) => {
                     guard::end(exit);
-                    self.recording.host.add(reference());
+                    let end = reference();
+                    self.recording.host.add(end);
+                    let Recording { drainer, host, .. } = &mut self.recording;
+                    // Triggers compare the end with calls that are open, so it comes behind all of them.
+                    drainer.discover();
+                    drainer.pass(host);
+                    drainer.watch().into_iter().for_each(|watch| watch.end(exit, end.monotonic_ns));
                     return Some(exit);
                 }
                 Err(_) => {
@@ -551,13 +634,17 @@ impl Recording {
         page.snapshot_done.store(asked, Ordering::Release);
     }
 
-    /// Takes and seals all that there is by now. Returns what is known of the run, whose `base` was known at its begin.
-    fn press(&mut self, control: &Control, base: &Manifest) -> Manifest {
+    /// Takes and seals all that there is by now; `pressed`: also commands that others may have to be put before. Returns
+    /// what is known of the run, whose `base` was known at its begin.
+    pub(crate) fn so_far(&mut self, control: &Control, base: &Manifest, pressed: bool) -> Manifest {
         let now = reference();
         self.host.add(now);
         self.drainer.discover();
         self.drainer.pass(&self.host);
-        self.drainer.press(now.monotonic_ns, &self.host);
+        match pressed {
+            true => self.drainer.press(now.monotonic_ns, &self.host),
+            false => self.drainer.flush(now.monotonic_ns, &self.host),
+        }
         self.contents.move_some(&self.drainer);
         let mut manifest = base.clone();
         manifest.cost = self.measuring.least();
@@ -574,6 +661,7 @@ impl Recording {
         self.host.add(now);
         // Long runs: nothing older than this is converted any more.
         self.host.forget_before(now.tsc.saturating_sub(MEMORY));
+        self.drainer.folder().weigh();
         self.drainer.flush(now.monotonic_ns, &self.host);
         self.drainer.discover();
         control.renew_budget(self.drainer.session(), || self.drainer.memory());

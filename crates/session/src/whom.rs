@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
+use hetrace_model::glob_matches;
 use hetrace_ring::abi::Window;
 use hetrace_ring::abi::window::{GLOB, PIDS};
 use serde::{Deserialize, Serialize};
@@ -39,6 +40,24 @@ impl Whom {
             Some(_) => Err(format!("a name or glob has 1 to {} bytes", GLOB - 1)),
             None => Ok(()),
         }
+    }
+
+    /// Returns whether a process is one of them, as far as that can be seen from outside.
+    pub(crate) fn selects(&self, pid: u32) -> bool {
+        let read = |file: &str| {
+            let bytes = std::fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+            String::from_utf8_lossy(&bytes).into_owned()
+        };
+        let own = |status: String| {
+            // The last of its numbers is the one that it has for itself.
+            let line = status.lines().find_map(|line| line.strip_prefix("NSpid:").map(str::to_owned));
+            line.and_then(|line| line.split_ascii_whitespace().last()?.parse().ok()).unwrap_or(pid)
+        };
+        let group =
+            |glob: &str, line: &str| line.splitn(3, ':').nth(2).is_some_and(|p| glob_matches(glob, p));
+        (self.pids.is_empty() || self.pids.contains(&own(read("status"))))
+            && self.comm.as_ref().is_none_or(|glob| glob_matches(glob, read("comm").trim_end_matches('\n')))
+            && self.cgroup.as_ref().is_none_or(|glob| read("cgroup").lines().any(|line| group(glob, line)))
     }
 
     /// Puts it where programs look.

@@ -69,6 +69,13 @@ pub fn sentence(
         );
     }
     let open = duration(open_ns);
+    if asked.starts_with(Capture::FLIGHT) {
+        return write!(
+            out,
+            "Snapshot of a flight recording ({asked}): the last {open} of {whole}. Of what was before there is only what later \
+             events need; the tables cover the window."
+        );
+    }
     let name = if windows == 1 { "Capture window".to_owned() } else { plural(windows, "capture window") };
     write!(
         out,
@@ -107,6 +114,12 @@ mod tests {
         assert!(
             said(1)
                 .is_ok_and(|text| text.starts_with("Capture window (--launches 1..2): 5.00 ms of 2.00 s."))
+        );
+        let mut text = String::new();
+        let said_of_flight = sentence(&mut text, "--flight 30s", 1, 5_000_000, 2_000_000_000);
+        assert!(
+            said_of_flight.is_ok() && text.contains("(--flight 30s): the last 5.00 ms of 2.00 s"),
+            "{text}"
         );
         assert!(said(2).is_ok_and(|text| text.starts_with("2 capture windows (--launches 1..2): 5.00 ms")));
         assert!(said(0).is_ok_and(|text| {

@@ -18,7 +18,7 @@ const MAX_DEPTH: u32 = 96;
 /// Names up to here, in characters, are not shortened.
 pub const SHORT: usize = 36;
 /// Longest shortened name with what distinguishes it from others of the same template.
-const TELLING: usize = 56;
+const MEANINGFUL: usize = 56;
 
 /// The whole name without the type of the result.
 pub fn full(symbol: &str) -> Cow<'_, str> {
@@ -79,7 +79,7 @@ fn shortened(name: &str) -> String {
         return name;
     }
     if let Some(name) = distinctive(&name, 0) {
-        return cut(name, TELLING);
+        return cut(name, MEANINGFUL);
     }
     let mut name = without_arguments(&name);
     while length(&name) > SHORT

@@ -13,13 +13,32 @@ pub fn device_label(device: &Device) -> String {
     if identity.is_empty() { name } else { format!("{name} {identity}") }
 }
 
+/// What distinguishes a device from others of its process and API that have the same label: the API's number of it,
+/// or where that is no different, its place among them. None if it is the only one.
+pub fn device_number(trace: &Trace, device: &Device) -> Option<u64> {
+    let label = device_label(device);
+    let mut twins = trace.names().devices();
+    twins
+        .retain(|other| (other.pid, &other.api) == (device.pid, &device.api) && device_label(other) == label);
+    if twins.len() < 2 {
+        return None;
+    }
+    let is_numbered = twins.iter().all(|one| twins.iter().filter(|d| d.ordinal == one.ordinal).count() == 1);
+    let before = twins.iter().filter(|other| other.id < device.id).count() as u64;
+    Some(if is_numbered { device.ordinal.into() } else { before + 1 })
+}
+
 /// The name of a device, with its number where the process has others.
 pub fn device_title(trace: &Trace, device: Option<&Device>) -> String {
     let Some(device) = device else { return "device".to_owned() };
     let name = if device.name.is_empty() { "device" } else { &device.name };
     let twin = |other: &&Device| other.pid == device.pid && other.id != device.id;
     let alone = !trace.names().devices().iter().any(|d| twin(d) && d.ordinal != device.ordinal);
-    if alone { name.to_owned() } else { format!("{name} (device {})", device.ordinal) }
+    match device_number(trace, device) {
+        _ if !alone => format!("{name} (device {})", device.ordinal),
+        Some(number) => format!("{name} (device {number})"),
+        None => name.to_owned(),
+    }
 }
 
 /// The name of a queue: number or handle, what the program calls it, priority.
@@ -38,6 +57,31 @@ pub fn queue_title(trace: &Trace, queue: Option<&Queue>, called: Option<String>)
         name.push_str(&format!(", priority {}", queue.priority));
     }
     name
+}
+
+/// The name of a queue for people: what the program calls it, or its number among those of its context; with its
+/// handle, by which calls name it.
+pub fn queue_label(trace: &Trace, queue: Option<&Queue>, called: Option<String>) -> String {
+    let Some(known) = queue.filter(|queue| queue.number == 0) else {
+        return queue_title(trace, queue, called);
+    };
+    let same = |other: &&Queue| other.pid == known.pid && other.api == known.api;
+    let (mut contexts, mut number) = (Vec::new(), 1);
+    // By number, in which they were made.
+    for other in trace.names().queues().into_iter().filter(same).take_while(|other| other.id != known.id) {
+        if !contexts.contains(&other.context) {
+            contexts.push(other.context);
+        }
+        number += usize::from(other.context == known.context);
+    }
+    let context = contexts.iter().position(|context| *context == known.context).unwrap_or(contexts.len()) + 1;
+    let word = queue_word(trace, &known.api);
+    let called = called.map_or_else(String::new, |called| format!(" {called:?}"));
+    let priority = match known.priority {
+        0 => String::new(),
+        priority => format!(", priority {priority}"),
+    };
+    format!("{word} {number} of context {context}{called} ({:#x}){priority}", known.handle)
 }
 
 /// Returns what is to be said beside the handle of a default queue, which default queues of other contexts and

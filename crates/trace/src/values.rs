@@ -344,25 +344,14 @@ impl<'f> Values<'f> {
 
     /// The value of an expression, if the event has all that is in it.
     pub fn eval(&self, expr: &Expr) -> Option<u64> {
-        match expr {
-            Expr::Number(n) => Some(*n),
+        expr.value(&|leaf| match leaf {
             Expr::Name(name) => self.named(name),
             Expr::Index(name, at) => {
                 let all = self.all(Place::Param(self.param(name)?));
                 all.get(usize::try_from(*at).ok()?).copied()
             }
-            Expr::Binary(a, op, b) => {
-                let (a, b) = (self.eval(a)?, self.eval(b)?);
-                match op {
-                    '+' => a.checked_add(b),
-                    '-' => a.checked_sub(b),
-                    '*' => a.checked_mul(b),
-                    '/' => a.checked_div(b),
-                    _ => None,
-                }
-            }
-            Expr::Deref(_) | Expr::Call(..) => None,
-        }
+            _ => None,
+        })
     }
 }
 

@@ -339,7 +339,7 @@ impl<'t, T> Waits<'t, T> {
     }
 
     /// Returns what nobody waited for, when the walk has ended.
-    pub fn rest(&mut self) -> Vec<T> {
+    pub fn take_unwaited(&mut self) -> Vec<T> {
         self.kept = 0;
         let mut all: Vec<(i64, BTreeMap<Place, List<T>>)> = self.recent.drain().collect();
         all.sort_by_key(|(pid, _)| *pid);

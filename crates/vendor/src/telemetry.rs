@@ -171,7 +171,7 @@ pub trait Source: Send + Sync + fmt::Debug {
         &[]
     }
 
-    /// The program has begun, as this process.
+    /// The program has begun, as this process; or one more process is found that belongs to it.
     fn follow(&self, _program: u32) {}
 
     /// Asks a device, by its place in [`devices`](Source::devices). May take its

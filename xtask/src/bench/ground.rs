@@ -58,6 +58,20 @@ impl Ground {
         Ground::with(product, if there { &libraries } else { &[] })
     }
 
+    /// As above, with all libraries that lie beside the product; each benchmark makes its programs.
+    pub fn make_system(product: &Path) -> Result<Self> {
+        let folder = product.parent().context("the product lies in no folder")?;
+        let mut names = Vec::new();
+        for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {
+            let name = entry?.file_name().to_string_lossy().into_owned();
+            if name.starts_with("libhetrace_") && name.ends_with(".so") {
+                names.push(name);
+            }
+        }
+        names.sort();
+        Ground::with(product, &names.iter().map(String::as_str).collect::<Vec<_>>())
+    }
+
     fn with(product: &Path, libraries: &[&str]) -> Result<Self> {
         let folder = product.parent().context("the product lies in no folder")?;
         let work = std::env::temp_dir().join(format!("hetrace-bench-{}", std::process::id()));

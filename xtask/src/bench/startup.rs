@@ -1,7 +1,7 @@
 //! What the user of `hetrace run` waits for before and after the program, and of each command that reads a
 //! small trace.
 //!
-//! Times depend on what else the machine does, instructions of one thread hardly: both are shown. Programs run in turns, so
+//! Times depend on what else the machine does, instructions of one thread hardly: both are shown. Programs run in turn, so
 //! that what disturbs one disturbs all.
 
 use std::ffi::OsString;
@@ -164,7 +164,7 @@ fn reading(ground: &Ground, scale: &Scale, trace: &Path, report: &Report) -> Res
     Ok(rows.collect::<serde_json::Map<_, _>>().into())
 }
 
-/// Runs all kinds in turns and prints their times, and the instructions of each.
+/// Runs all kinds in turn and prints their times, and the instructions of each.
 fn table(ground: &Ground, scale: &Scale, kinds: &[Kind], report: &Report) -> Result<Vec<Samples>> {
     let runs = if scale.quick { 10 } else { 40 };
     let mut samples = vec![Samples::default(); kinds.len()];

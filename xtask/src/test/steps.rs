@@ -129,10 +129,15 @@ pub fn run_all(steps: Vec<Step<'_>>, only: &str) -> Summary {
     summary
 }
 
+/// What a shell may have of an installed hetrace (`hetrace env`, `HETRACE_LIBRARIES`): tests are of the one built here.
+const INSTALLED: [&str; 5] =
+    ["HETRACE_LIBRARIES", "HETRACE_SESSION", "HETRACE_MARKS", "OPENCL_LAYERS", "NVTX_INJECTION64_PATH"];
+
 /// Runs one `cargo` command with additional variables.
 pub fn cargo(arguments: &[impl AsRef<str>], environment: &[(&str, &str)]) -> Result<Outcome> {
     let arguments: Vec<&str> = arguments.iter().map(AsRef::as_ref).collect();
     let mut command = Command::new("cargo");
+    INSTALLED.iter().for_each(|name| _ = command.env_remove(name));
     command.args(&arguments).envs(environment.iter().copied());
     status(command.current_dir(repo::root()))
 }

@@ -40,7 +40,7 @@ struct Pair {
 
 // SAFETY: the driver's functions may be called with an event from any thread.
 unsafe impl Send for Pair {}
-// SAFETY: as for `Send`.
+// SAFETY: a shared reference gives handles only, which the driver takes from several threads at once.
 unsafe impl Sync for Pair {}
 
 /// What is known of a command before it is enqueued.

@@ -10,7 +10,7 @@ use std::ffi::c_char;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use hetrace_interpose::ring::abi::option;
-use hetrace_interpose::{ErrnoGuard, budget, session};
+use hetrace_interpose::{ErrnoGuard, budget, session, task};
 
 use crate::generated::prelude::P;
 
@@ -169,8 +169,7 @@ pub fn start() {
         return;
     }
     let _errno = ErrnoGuard::new();
-    // SAFETY: no preconditions.
-    let me = unsafe { libc::gettid() as u32 };
+    let me = task();
     if let Err(other) = CHOOSER.compare_exchange(0, me, Ordering::AcqRel, Ordering::Acquire) {
         // Work in a context that is made before the choice would be missing. The
         // chooser itself may come by again, through the collector it loads.

@@ -3,8 +3,7 @@
 //! The lock is held for a few instructions and no call of the driver, and is
 //! only ever tried: who does not get it makes an event, or destroys one.
 
-use std::cell::UnsafeCell;
-use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 
 use super::driver;
 use super::record::pages;
@@ -18,19 +17,20 @@ const TRIES: usize = 200;
 #[derive(Debug)]
 pub struct Pool {
     locked: AtomicBool,
-    count: UnsafeCell<usize>,
+    count: AtomicUsize,
     events: AtomicPtr<P>,
 }
 
-// SAFETY: `count` and what `events` points at are touched only under the lock.
-unsafe impl Sync for Pool {}
-
 impl Pool {
     pub const fn new() -> Pool {
-        Pool { locked: AtomicBool::new(false), count: UnsafeCell::new(0), events: AtomicPtr::new(null_mut()) }
+        Pool {
+            locked: AtomicBool::new(false),
+            count: AtomicUsize::new(0),
+            events: AtomicPtr::new(null_mut()),
+        }
     }
 
-    fn locked<R>(&self, work: impl FnOnce(&mut usize, *mut P) -> R) -> Option<R> {
+    fn locked<R>(&self, work: impl FnOnce(&AtomicUsize, *mut P) -> R) -> Option<R> {
         for _ in 0..TRIES {
             if !self.locked.swap(true, Ordering::Acquire) {
                 let mut events = self.events.load(Ordering::Relaxed);
@@ -38,8 +38,7 @@ impl Pool {
                     events = pages(KEPT * size_of::<P>()).cast();
                     self.events.store(events, Ordering::Relaxed);
                 }
-                // SAFETY: the lock is ours.
-                let result = work(unsafe { &mut *self.count.get() }, events);
+                let result = work(&self.count, events);
                 self.locked.store(false, Ordering::Release);
                 return Some(result);
             }
@@ -55,12 +54,13 @@ impl Pool {
     #[inline]
     pub unsafe fn take(&self, context: P) -> P {
         let taken = self.locked(|count, events| {
-            if *count == 0 || events.is_null() {
+            let kept = count.load(Ordering::Relaxed);
+            if kept == 0 || events.is_null() {
                 return null_mut();
             }
-            *count -= 1;
+            count.store(kept - 1, Ordering::Relaxed);
             // SAFETY: below the count, so it was put there.
-            unsafe { *events.add(*count) }
+            unsafe { *events.add(kept - 1) }
         });
         match taken {
             Some(event) if !event.is_null() => event,
@@ -74,12 +74,13 @@ impl Pool {
     /// The pool's context lives, and the event is of it.
     pub unsafe fn give(&self, event: P) {
         let given = self.locked(|count, events| {
-            if events.is_null() || *count >= KEPT {
+            let kept = count.load(Ordering::Relaxed);
+            if events.is_null() || kept >= KEPT {
                 return false;
             }
-            // SAFETY: below the capacity.
-            unsafe { *events.add(*count) = event };
-            *count += 1;
+            // SAFETY: below the capacity, and the lock is ours.
+            unsafe { *events.add(kept) = event };
+            count.store(kept + 1, Ordering::Relaxed);
             true
         });
         if given != Some(true) {
@@ -93,7 +94,7 @@ impl Pool {
     pub fn forget(&self) {
         // Whoever held the lock has left by now: nobody uses the context.
         self.locked.store(false, Ordering::Relaxed);
-        self.locked(|count, _| *count = 0);
+        self.locked(|count, _| count.store(0, Ordering::Relaxed));
     }
 }
 

@@ -1,13 +1,15 @@
 //! Options of `run` that make it a flight recording.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, bail};
 use clap::Args;
-use hetrace_session::FlightAsked;
+use hetrace_session::trigger::{Bound, TriggerError};
+use hetrace_session::{FlightAsked, Found, Selection};
 
 use super::window::signal;
-use super::{Os, size, time};
+use super::{size, time};
 
 /// Options of a flight recording.
 #[derive(Debug, Args, Clone, Default, PartialEq, Eq)]
@@ -23,12 +25,27 @@ pub struct Flight {
         env = "HETRACE_FLIGHT"
     )]
     pub flight: Option<u64>,
-    /// Memory for --flight in bytes (suffixes K, M, G); what is older than fits is dropped, and snapshots say so
+    /// Memory for --flight in bytes (suffixes K, M, G), with --os half of it for these events; what is older than fits
+    /// is dropped, and snapshots say so
     #[arg(long, default_value = "256M", value_name = "SIZE", value_parser = size, env = "HETRACE_FLIGHT_MEMORY")]
     pub flight_memory: u64,
     /// Write a snapshot of --flight when hetrace gets this signal, such as USR1; it does not reach the program
     #[arg(long, value_name = "SIGNAL", value_parser = signal, requires = "flight", env = "HETRACE_SNAPSHOT_ON")]
     pub snapshot_on: Option<i32>,
+    /// Write a snapshot of --flight when this becomes true (may be repeated), such as 'clFinish.duration > 2ms',
+    /// 'cu*.failed', 'clEnqueueReadBuffer.size > 1MiB', 'clFinish.rate > 1000/s', 'clFinish.open > 10s',
+    /// 'idle > 10s', 'gpu.power > 650W', 'crash'; combined by &&, ||, ! and parentheses. docs/triggers.md has all
+    #[arg(long, value_name = "EXPR", requires = "flight", env = "HETRACE_TRIGGER", value_delimiter = '\n')]
+    pub trigger: Vec<String>,
+    /// Snapshots that each --trigger asks for at most
+    #[arg(
+        long,
+        default_value_t = 10,
+        value_name = "N",
+        value_parser = clap::value_parser!(u32).range(1..=100),
+        env = "HETRACE_TRIGGER_LIMIT"
+    )]
+    pub trigger_limit: u32,
     /// Write a last snapshot of --flight also if the program ends well
     #[arg(long, requires = "flight", env = "HETRACE_FLIGHT_AT_END")]
     pub flight_at_end: bool,
@@ -43,8 +60,8 @@ impl Flight {
     /// Returns what was asked for; none if all is recorded.
     ///
     /// # Errors
-    /// When there is too little time or memory, or events of the operating system are to be recorded, too.
-    pub fn asked(&self, os: Os) -> Result<Option<FlightAsked>> {
+    /// When there is too little time or memory.
+    pub fn asked(&self) -> Result<Option<FlightAsked>> {
         let Some(window) = self.flight.map(Duration::from_nanos) else { return Ok(None) };
         if window < SHORTEST {
             bail!("--flight: expected at least 1s");
@@ -52,11 +69,27 @@ impl Flight {
         if self.flight_memory < LEAST_MEMORY {
             bail!("--flight-memory: expected at least 1M");
         }
-        if os != Os::Off {
-            bail!("--flight does not keep events of the operating system: leave out --os, or --flight");
-        }
         let Flight { flight_memory: memory, snapshot_on: signal, flight_at_end: at_end, .. } = *self;
         Ok(Some(FlightAsked { window, memory, signal, at_end }))
+    }
+
+    /// Returns the triggers, of names that these APIs have.
+    ///
+    /// # Errors
+    /// When one is wrong; the message shows where.
+    pub fn triggers(
+        &self,
+        libraries: &[Found],
+        selection: &Selection,
+        sampling: bool,
+    ) -> Result<Option<Arc<Bound>>> {
+        if self.trigger.is_empty() {
+            return Ok(None);
+        }
+        let wrong = |error: TriggerError| anyhow!("--trigger: {error}");
+        let triggers = self.trigger.iter().map(|text| text.parse()).collect::<Result<Vec<_>, _>>();
+        let bound = Bound::new(&triggers.map_err(wrong)?, libraries, selection, sampling, self.trigger_limit);
+        Ok(Some(Arc::new(bound.map_err(wrong)?)))
     }
 }
 
@@ -70,7 +103,7 @@ mod tests {
     fn asked(line: &[&str]) -> Result<Option<FlightAsked>, String> {
         let line = ["hetrace", "run"].iter().chain(line).chain(&["app"]);
         match Cli::try_parse_from(line).map(|cli| cli.command) {
-            Ok(Command::Run(run)) => run.flight.asked(run.os).map_err(|error| error.to_string()),
+            Ok(Command::Run(run)) => run.flight.asked().map_err(|error| error.to_string()),
             Ok(_) => Err("another command".to_owned()),
             Err(error) => Err(error.to_string()),
         }
@@ -82,6 +115,7 @@ mod tests {
         let plain =
             FlightAsked { window: Duration::from_secs(30), memory: 256 << 20, signal: None, at_end: false };
         assert_eq!(asked(&["--flight", "30s"]), Ok(Some(plain.clone())));
+        assert_eq!(asked(&["--flight", "30s", "--os", "tree"]), Ok(Some(plain.clone())));
         let line = ["--flight", "30s", "--flight-memory", "2M", "--snapshot-on", "USR1", "--flight-at-end"];
         let all = FlightAsked { memory: 2 << 20, signal: Some(libc::SIGUSR1), at_end: true, ..plain };
         assert_eq!(asked(&line), Ok(Some(all)));
@@ -92,7 +126,6 @@ mod tests {
         for (line, words) in [
             (&["--flight", "10ms"][..], "at least 1s"),
             (&["--flight", "30s", "--flight-memory", "10K"], "at least 1M"),
-            (&["--flight", "30s", "--os", "tree"], "leave out --os"),
             (&["--flight", "30s", "--delay", "1s"], "cannot be used with"),
             (&["--flight", "30s", "--snapshot-on", "KILL"], "use one of USR1"),
             (&["--snapshot-on", "USR1"], "--flight"),

@@ -1,6 +1,7 @@
 //! Times on the command line, the same for all commands.
 
-/// Parses a time and returns it in nanoseconds: a number and `ns`, `us`, `ms` or `s`; seconds without one.
+/// Parses a time and returns it in nanoseconds: a number and `ns`, `us`, `ms`, `s`, `m` or `h`;
+/// seconds without one.
 ///
 /// # Errors
 /// A message for the command line that says what was expected.
@@ -10,10 +11,16 @@ pub fn time(text: &str) -> Result<u64, String> {
         "ns" => 0,
         "us" | "µs" | "μs" => 3,
         "ms" => 6,
-        "s" | "" => 9,
-        _ => return Err("unknown unit; use ns, us, ms or s".to_owned()),
+        "s" | "m" | "h" | "" => 9,
+        _ => return Err("unknown unit; use ns, us, ms, s, m or h".to_owned()),
+    };
+    let times = match &text[number.len()..] {
+        "m" => 60,
+        "h" => 3600,
+        _ => 1,
     };
     exact(number, digits_of_unit)
+        .and_then(|ns| ns.checked_mul(times))
         .ok_or_else(|| "expected a time such as 1.5s, 20ms, 300us or 4000ns".to_owned())
 }
 
@@ -53,12 +60,27 @@ mod tests {
             // As `print` shows times since the boot: no digit may be lost.
             ("1234567.123456789", 1_234_567_123_456_789),
             ("18446744073.709551615s", u64::MAX),
+            ("1.5m", 90_000_000_000),
+            ("2h", 7_200_000_000_000),
         ] {
             assert_eq!(time(text), Ok(ns), "{text}");
         }
-        for wrong in
-            ["", "s", ".", "-1s", "+1s", "1h", "1 s", "1e3s", "inf", "nan", "18446744074s", "1.2.3s", "٣s"]
-        {
+        for wrong in [
+            "",
+            "s",
+            ".",
+            "-1s",
+            "+1s",
+            "1d",
+            "h",
+            "1 s",
+            "1e3s",
+            "inf",
+            "nan",
+            "18446744074s",
+            "1.2.3s",
+            "٣s",
+        ] {
             assert!(time(wrong).is_err(), "{wrong}");
         }
     }

@@ -40,7 +40,6 @@ pub fn run(args: &Check) -> Result<ExitCode> {
         Ok(path) => path,
         Err(error) => return Ok(unusable(&error)),
     };
-    super::report_beside(&path);
     let watch = Watch::of_bytes();
     let done = hetrace_edit::check(&path, &|bytes| watch.seen(bytes));
     watch.end();

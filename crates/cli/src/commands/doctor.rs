@@ -6,10 +6,12 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use hetrace_session::apis;
+use hetrace_trace::text::plural;
 use hetrace_vendor::doctor::{Finding, Machine};
 use serde_json::json;
 
 use crate::args;
+use crate::settings::{self, Problem};
 
 /// Examines the machine and prints the findings. Exit status 1 if something
 /// that tracing needs is missing.
@@ -26,6 +28,7 @@ pub fn run(args: &args::Doctor) -> Result<ExitCode> {
     findings.push(operating_system());
     findings.extend(libraries());
     findings.push(header());
+    findings.push(settings_file());
     findings.extend(vendors.flatten());
     let works = findings.iter().all(|f| f.works);
     let mut out = std::io::stdout().lock();
@@ -75,6 +78,21 @@ fn header() -> Finding {
             None => "not beside this installation; any copy of it does".to_owned(),
         },
     )
+}
+
+/// Which configuration file is in force.
+fn settings_file() -> Finding {
+    match settings::find(&settings::command()) {
+        Ok(Some(file)) => {
+            let path = std::path::absolute(&file.path).unwrap_or(file.path);
+            let options = plural(file.settings.len() as u64, "option");
+            Finding::fine(settings::NAME, format!("{}: sets {options}", path.display()))
+        }
+        Ok(None) => Finding::fine(settings::NAME, "none is in force".to_owned()),
+        Err(problem @ Problem::Distrusted(_)) => Finding::fine(settings::NAME, problem.to_string()),
+        Err(problem @ Problem::Wrong(_)) => Finding::failed(settings::NAME, problem.to_string())
+            .with("correct that line: until then all commands but this end with status 2"),
+    }
 }
 
 fn libraries() -> Vec<Finding> {

@@ -181,6 +181,7 @@ pub fn run(args: &Export) -> Result<ExitCode> {
     {
         let trace = open(&path)?;
         let watch = Watch::new(false);
+        watch.expect(super::events(&trace));
         let mut out = BufWriter::new(Output::new()?);
         let written = write(&trace, args, &|events| watch.seen(events), &mut out);
         return end(&watch, written, || Ok(out.flush()?));
@@ -189,6 +190,7 @@ pub fn run(args: &Export) -> Result<ExitCode> {
     let place = Place::new(&output, matches!(form.to, To::Shared(_)))?;
     let trace = open(&path)?;
     let watch = Watch::new(false);
+    watch.expect(super::events(&trace));
     let ask = |events| watch.seen(events);
     let written = match form.to {
         To::File(write) => place.file().and_then(|mut file| {

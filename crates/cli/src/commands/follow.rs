@@ -11,6 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use hetrace_ctf::read::{Files, Part};
 use hetrace_report::tally::{By, Live, Picture};
 use hetrace_session::manifest::Exit;
 use hetrace_session::recover::{State, state};
@@ -90,6 +91,14 @@ impl Followed {
         if let Some(session) = session.as_ref().filter(|session| session.is_flight()) {
             bail!(
                 "{session}: a flight recording writes nothing to follow; `hetrace snapshot` writes what it has"
+            );
+        }
+        if Part::of(&trace).is_some() || Files::open(&trace).is_ok_and(|files| files.parts().next().is_some())
+        {
+            bail!(
+                "{}: recorded in several parts, which are not followed; `hetrace tally` reads the folder of all of them, \
+                 also while they are recorded",
+                trace.display()
             );
         }
         let begun = Instant::now();

@@ -16,8 +16,9 @@ use super::watch::Watch;
 /// Options of `merge`.
 #[derive(Debug, Args)]
 pub struct Merge {
-    /// The traces, packed or not: of ranks, of hosts, of programs started separately
-    #[arg(required = true, num_args = 2.., value_name = "TRACE")]
+    /// The traces, packed or not: of ranks, of hosts, of programs started separately. The folder of a run in several
+    /// parts is one of them, also alone
+    #[arg(required = true, num_args = 1.., value_name = "TRACE")]
     pub traces: Vec<PathBuf>,
     /// The folder to write; must not exist
     #[arg(short, long)]

@@ -1,6 +1,7 @@
 //! One file per command.
 
 pub mod check;
+pub mod completions;
 pub mod cost;
 pub mod diff;
 mod doctor;
@@ -9,13 +10,14 @@ mod follow;
 pub mod kernel;
 mod lint;
 mod live;
-mod man;
+pub mod man;
 pub mod merge;
 mod model;
 mod newest;
 mod output;
 mod outside;
 pub mod pack;
+pub mod postmortem;
 mod print;
 mod recover;
 mod run;
@@ -28,6 +30,7 @@ mod terminal;
 pub mod timeline;
 pub mod top;
 pub mod trim;
+pub mod users;
 pub mod watch;
 pub mod why;
 
@@ -50,23 +53,30 @@ pub fn say(what: std::fmt::Arguments) {
     let _ = writeln!(std::io::stderr(), "hetrace: {what}");
 }
 
+/// Returns how many events a trace has, as far as its manifest says.
+fn events(trace: &hetrace_trace::trace::Trace) -> Option<u64> {
+    trace.manifest().written.records
+}
+
 /// Runs the command.
 pub fn dispatch(command: Command) -> Result<ExitCode> {
     match command {
         Command::Run(args) => Ok(run::run(args)),
         Command::Start(args) => service::start(&args),
-        Command::Pause => service::pause(),
-        Command::Resume => service::resume(),
-        Command::Stop => service::stop(),
+        Command::Pause(args) => service::pause(&args),
+        Command::Resume(args) => service::resume(&args),
+        Command::Stop(args) => service::stop(&args),
         Command::Status(args) => service::status(&args),
         Command::Service(args) => service::run(&args),
         Command::Env(args) => service::env(&args),
         Command::System(args) => system::run(&args),
         Command::Model(args) => model::run(&args),
         Command::Doctor(args) => doctor::run(&args),
-        Command::Man => man::run(),
+        Command::Man(args) => man::run(&args),
+        Command::Completions(args) => completions::run(&args),
         Command::Tally(args) => tally::run(&args),
         Command::Print(args) => print::run(&args),
+        Command::Postmortem(args) => postmortem::run(&args),
         Command::Snapshot(args) => snapshot::run(&args),
         Command::Top(args) => top::run(&args),
         Command::Recover(args) => recover::run(&args),

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use anyhow::{Result, bail};
 use hetrace_ctf::archive;
-use hetrace_ctf::read::{Files, session};
+use hetrace_ctf::read::{Files, Part, session};
 
 /// Extension of packed traces.
 pub const EXTENSION: &str = "tar";
@@ -33,12 +33,26 @@ pub fn is_packed(path: &Path) -> bool {
     read.is_ok() && archive::is_archive(&start)
 }
 
+/// Returns the folder with the metadata in that of a trace: of several parts the first.
+fn inner(path: &Path) -> PathBuf {
+    if let Some((program, _)) = session(path) {
+        return program;
+    }
+    match path.join(Part::FILE).is_file() || path.join("metadata").is_file() {
+        true => path.to_owned(),
+        false => Files::open(path)
+            .ok()
+            .and_then(|files| files.parts().last().map(Path::to_owned))
+            .unwrap_or_else(|| path.to_owned()),
+    }
+}
+
 fn newest(folder: &Path) -> Result<Option<PathBuf>> {
     let mut found: Vec<(SystemTime, PathBuf)> = Vec::new();
     for entry in std::fs::read_dir(folder)?.flatten() {
         let path = entry.path();
         let dates = match path.is_dir() {
-            true => session(&path).map_or_else(|| path.clone(), |(program, _)| program).join("metadata"),
+            true => inner(&path).join("metadata"),
             false if path.extension().is_some_and(|e| e == EXTENSION) => path.clone(),
             false => continue,
         };

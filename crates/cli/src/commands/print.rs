@@ -49,7 +49,8 @@ pub fn run(args: &args::Print) -> Result<ExitCode> {
     };
     // Lines on a terminal show the progress already.
     let watch = Watch::new(stdout.is_terminal());
-    let mut out = Output::new()?;
+    watch.expect(super::events(&trace));
+    let mut out = Output::of_text()?;
     let printed =
         print_both(&trace, beside.as_ref(), &options, &filter, &|events| watch.seen(events), &mut out);
     watch.end();
@@ -65,7 +66,7 @@ pub fn run(args: &args::Print) -> Result<ExitCode> {
 }
 
 /// Seconds by which the local time of this machine is ahead of UTC now.
-fn utc_offset() -> i32 {
+pub(super) fn utc_offset() -> i32 {
     // SAFETY: all bit patterns of a tm are valid, and the calls fill it in.
     unsafe {
         let now = libc::time(std::ptr::null_mut());

@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
-use hetrace_report::tally::{Options, TextOptions, tally};
+use hetrace_report::tally::{NextStep, Options, TextOptions, tally};
 use hetrace_session::manifest::{Capture as CaptureWindows, Exit};
+use hetrace_session::trigger::Account;
 use hetrace_session::{
     Access, BUFFER_CHOICES, Capture, Early, FlightFinished, Found, Launches, OsAsked, OsOptions, Outcome,
     Place, RunError, RunOptions, Selection, Way, apis, end_by, ended, is_syscall, run as session_run,
@@ -18,7 +19,7 @@ use hetrace_trace::telemetry::HOST;
 use hetrace_trace::text::plural;
 
 use super::live::Shown;
-use super::{OWN_FAILURE, say, terminal};
+use super::{OWN_FAILURE, output, say, terminal};
 use crate::args::{DeviceTimes, Interpose, Mode, OnFull, Os, Run, Share};
 
 /// Returns the options of what is captured.
@@ -36,20 +37,20 @@ fn captures(args: &Run) -> Capture {
 
 /// Returns the options of events of the operating system; none if they are off. A glob that matches no system
 /// call is an error: nothing would be recorded by it, and nothing would say so.
-fn os(args: &Run) -> Result<Option<OsOptions>> {
-    let asked = match args.os {
+pub(super) fn os(os: Os, syscalls: &[String], buffer: u32) -> Result<Option<OsOptions>> {
+    let asked = match os {
         Os::Off => return Ok(None),
         Os::Auto => OsAsked::Auto,
         Os::Tree => OsAsked::Tree,
         Os::System => OsAsked::System,
     };
-    let syscalls: Vec<String> = args.os_syscalls.iter().filter(|glob| *glob != "none").cloned().collect();
+    let syscalls: Vec<String> = syscalls.iter().filter(|glob| *glob != "none").cloned().collect();
     if let Some(glob) = syscalls.iter().find(|glob| !is_syscall(glob)) {
         bail!(
             "--os-syscalls: no system call matches `{glob}`; names are the kernel's, such as openat or newfstat"
         );
     }
-    Ok(Some(OsOptions { asked, syscalls, ring_bytes: (args.os_buffer as usize) << 10 }))
+    Ok(Some(OsOptions { asked, syscalls, ring_bytes: (buffer as usize) << 10 }))
 }
 
 /// Runs a program under trace. Returns its status, whatever becomes of the report; 125 only
@@ -111,11 +112,13 @@ fn record(args: &Run) -> Result<Outcome> {
     let window = args.window.asked()?;
     let (window, window_shown) =
         window.map_or((None, String::new()), |(window, shown)| (Some(window), shown));
-    let flight = args.flight.asked(args.os)?;
-    let os = os(args)?;
+    let flight = args.flight.asked()?;
+    let rotate = args.long.asked(args.os)?;
+    let os = os(args.os, &args.os_syscalls, args.os_buffer)?;
     let early = Early::begin(os.as_ref());
     let libraries = chosen(&args.trace)?;
-    let off = args.no_device || args.device_times == DeviceTimes::Off;
+    let selection = selection(args);
+    let triggers = args.flight.triggers(&libraries, &selection, args.sample.is_some())?;
     let options = RunOptions {
         device_times: match args.device_times {
             DeviceTimes::Events => hetrace_session::DeviceTimes::Events,
@@ -127,19 +130,13 @@ fn record(args: &Run) -> Result<Outcome> {
         window,
         window_shown,
         flight,
+        triggers,
+        rotate,
+        max_disk: args.long.max_disk,
         command: args.command.clone(),
         output,
         access: access(args.share),
-        selection: Selection {
-            mode: match args.mode {
-                Mode::Minimal => hetrace_session::Mode::Minimal,
-                Mode::Default => hetrace_session::Mode::Default,
-                Mode::Full => hetrace_session::Mode::Full,
-            },
-            include: args.include.clone(),
-            exclude: args.exclude.clone(),
-            devices: !off,
-        },
+        selection,
         way: match args.interpose {
             Interpose::Auto => Way::Auto,
             Interpose::Layer => Way::Layer,
@@ -157,6 +154,20 @@ fn record(args: &Run) -> Result<Outcome> {
         shown: std::env::args_os().skip(1).map(|a| a.to_string_lossy().into_owned()).collect(),
     };
     Ok(session_run(&options, libraries, early)?)
+}
+
+/// Returns which functions are recorded.
+fn selection(args: &Run) -> Selection {
+    Selection {
+        mode: match args.mode {
+            Mode::Minimal => hetrace_session::Mode::Minimal,
+            Mode::Default => hetrace_session::Mode::Default,
+            Mode::Full => hetrace_session::Mode::Full,
+        },
+        include: args.include.clone(),
+        exclude: args.exclude.clone(),
+        devices: !args.no_device && args.device_times != DeviceTimes::Off,
+    }
 }
 
 pub(super) fn chosen(wanted: &[String]) -> Result<Vec<Found>> {
@@ -222,9 +233,7 @@ fn report(out: &mut (impl Write + IsTerminal + AsFd), outcome: &Outcome, quiet: 
         writeln!(out, "hetrace: {missed}")?;
     }
     let records = manifest.written.records.unwrap_or(0);
-    if !quiet && records > 0 {
-        tables(out, trace)?;
-    }
+    let next = if !quiet && records > 0 { tables(out, trace)? } else { None };
     let losses = &manifest.losses;
     if quiet && losses.device_commands > 0 {
         // Otherwise the tables show it.
@@ -251,9 +260,11 @@ fn report(out: &mut (impl Write + IsTerminal + AsFd), outcome: &Outcome, quiet: 
     if let Some(os) = &manifest.os {
         report_os(out, os)?;
     }
-    let records = manifest.written.records.unwrap_or(0);
-    if !quiet && records > 0 {
-        writeln!(out, "hetrace: next: hetrace timeline {name}")?;
+    if let Some(NextStep { command, reason }) = next {
+        let died = matches!(manifest.exit, Some(Exit::Signal(_)));
+        let why = reason.filter(|_| !died).map_or_else(String::new, |reason| format!("  ({reason})"));
+        let command = if died { "postmortem" } else { command };
+        writeln!(out, "hetrace: next: hetrace {command} {name}{why}")?;
     }
     Ok(())
 }
@@ -277,15 +288,42 @@ fn report_flight(
     }
     for snapshot in &flight.snapshots {
         writeln!(out, "hetrace: snapshot ({}) {snapshot}", snapshot.flight.reason)?;
+        for fired in &snapshot.flight.fired {
+            writeln!(out, "hetrace:   {fired}")?;
+        }
+    }
+    for Account { trigger, fired, snapshots, limited } in &flight.triggers {
+        match (fired, limited) {
+            (0, _) => writeln!(out, "hetrace: trigger `{trigger}`: never true")?,
+            (fired, true) => writeln!(
+                out,
+                "hetrace: trigger `{trigger}`: {}, {} (no more: --trigger-limit)",
+                plural(*fired, "time"),
+                plural((*snapshots).into(), "snapshot")
+            )?,
+            _ => {}
+        }
     }
     match flight.snapshots.last() {
-        Some(last) if !quiet => writeln!(out, "hetrace: next: hetrace timeline {}", last.path.display()),
+        Some(last) if !quiet => {
+            let command = next(manifest.exit, &last.flight.reason);
+            writeln!(out, "hetrace: next: hetrace {command} {}", last.path.display())
+        }
         Some(_) => Ok(()),
         None => writeln!(
             out,
             "hetrace: flight recording: no snapshot was written; ask for one by `hetrace snapshot` while the program \
              runs, or use --flight-at-end"
         ),
+    }
+}
+
+/// Returns the command that says most of a trace: of a program that did not end by itself, or of a trigger that fired, how
+/// it ends.
+fn next(exit: Option<Exit>, reason: &str) -> &'static str {
+    match (exit, reason) {
+        (Some(Exit::Signal(_)), _) | (_, "trigger") => "postmortem",
+        _ => "timeline",
     }
 }
 
@@ -336,10 +374,14 @@ fn report_os(out: &mut impl Write, os: &hetrace_session::manifest::Os) -> std::i
     Ok(())
 }
 
-fn tables(out: &mut (impl Write + IsTerminal + AsFd), trace: &Path) -> std::io::Result<()> {
+/// Writes the tables of a trace; returns what to look at next.
+fn tables(out: &mut (impl Write + IsTerminal + AsFd), trace: &Path) -> std::io::Result<Option<NextStep>> {
     let opened = match hetrace_trace::trace::Trace::open(trace) {
         Ok(opened) => opened,
-        Err(error) => return writeln!(out, "hetrace: no tables: {error:#}"),
+        Err(error) => {
+            writeln!(out, "hetrace: no tables: {error:#}")?;
+            return Ok(None);
+        }
     };
     let tables = tally(&opened, &Options { extended: false });
     let options = TextOptions {
@@ -348,5 +390,8 @@ fn tables(out: &mut (impl Write + IsTerminal + AsFd), trace: &Path) -> std::io::
         width: terminal::columns(out),
         ..TextOptions::default()
     };
-    write!(out, "{}", tables.render(&options))
+    let text = tables.render(&options);
+    let text = if terminal::is_ascii() { output::ascii(&text) } else { text };
+    write!(out, "{text}")?;
+    Ok(Some(tables.next_step()))
 }

@@ -1,7 +1,7 @@
-//! `hetrace system install` and `remove`: programs of all login shells begin dormant.
+//! `hetrace system install` and `remove`: programs of all login shells and of systemd's user managers begin dormant.
 //!
-//! Two files of our own, and no line in anybody else's: one for shells and one unit of the service for systemd's user
-//! managers, which every user may start. What was changed since is not removed.
+//! Three files of our own, and no line in anybody else's: one for shells, one that systemd's user managers ask for their
+//! environment, and one unit of the service for these, which every user may start. What was changed since is not removed.
 
 use std::fs;
 use std::io::{self, Write};
@@ -11,6 +11,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
+use hetrace_session::service::standby;
 
 use super::say;
 
@@ -25,7 +26,7 @@ pub struct System {
 /// What `system` does.
 #[derive(Debug, Subcommand)]
 pub enum What {
-    /// Let programs of login shells start dormant, and add the service's systemd unit
+    /// Let programs of login shells, desktops and systemd's user units start dormant, and add the service's unit
     Install(Root),
     /// Undo that; files that were changed since stay
     Remove(Root),
@@ -42,10 +43,11 @@ pub struct Root {
 /// One of our files: its path from the root, and its text.
 struct Ours {
     path: &'static str,
+    mode: u32,
     text: String,
 }
 
-fn files(hetrace: &Path) -> Result<[Ours; 2]> {
+fn files(hetrace: &Path) -> Result<[Ours; 3]> {
     let Some(program) =
         hetrace.to_str().filter(|p| p.chars().all(|c| c.is_ascii_alphanumeric() || "/._+-".contains(c)))
     else {
@@ -54,11 +56,14 @@ fn files(hetrace: &Path) -> Result<[Ours; 2]> {
             hetrace.display()
         );
     };
-    let shell = include_str!("../../../../packaging/profile.d/hetrace.sh").replace("@HETRACE@", program);
-    let unit = include_str!("../../../../packaging/systemd/hetrace.service").replace("@HETRACE@", program);
+    let named = |text: &str| text.replace("@HETRACE@", program);
+    let shell = named(include_str!("../../../../packaging/profile.d/hetrace.sh"));
+    let unit = named(include_str!("../../../../packaging/systemd/hetrace.service"));
+    let environment = named(include_str!("../../../../packaging/systemd/user-environment-generator"));
     Ok([
-        Ours { path: "etc/profile.d/hetrace.sh", text: shell },
-        Ours { path: "etc/systemd/user/hetrace.service", text: unit },
+        Ours { path: "etc/profile.d/hetrace.sh", mode: 0o644, text: shell },
+        Ours { path: "etc/systemd/user/hetrace.service", mode: 0o644, text: unit },
+        Ours { path: "etc/systemd/user-environment-generators/60-hetrace", mode: 0o755, text: environment },
     ])
 }
 
@@ -108,7 +113,7 @@ fn install(root: &Path, files: &[Ours]) -> Result<ExitCode> {
     }
     let mut done: Vec<PathBuf> = Vec::new();
     for (path, ours) in missing {
-        if let Err(error) = write(&path, &ours.text) {
+        if let Err(error) = write(&path, ours) {
             done.iter().for_each(|path| _ = fs::remove_file(path));
             return Err(error).with_context(|| format!("{}; nothing was installed", path.display()));
         }
@@ -116,18 +121,18 @@ fn install(root: &Path, files: &[Ours]) -> Result<ExitCode> {
     }
     done.iter().for_each(|path| say(format_args!("{}: installed", path.display())));
     say(format_args!(
-        "login shells that begin from now on let their programs start dormant; next: systemctl --user start hetrace"
+        "login shells and user managers (desktops) that begin from now on let their programs start dormant; next: systemctl --user start hetrace"
     ));
     Ok(ExitCode::SUCCESS)
 }
 
-fn write(path: &Path, text: &str) -> io::Result<()> {
+fn write(path: &Path, ours: &Ours) -> io::Result<()> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)?;
     }
-    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o644).open(path)?;
-    file.set_permissions(fs::Permissions::from_mode(0o644))?;
-    let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
+    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(ours.mode).open(path)?;
+    file.set_permissions(fs::Permissions::from_mode(ours.mode))?;
+    let written = file.write_all(ours.text.as_bytes()).and_then(|()| file.sync_all());
     if written.is_err() {
         let _ = fs::remove_file(path);
     }
@@ -145,6 +150,14 @@ fn remove(root: &Path, files: &[Ours]) -> Result<ExitCode> {
                 say(format_args!("{}: removed", path.display()));
             }
             There::Other => left.push(path.display().to_string()),
+        }
+    }
+    if root == Path::new("/") {
+        // What programs of this user were started with, as long as one uses it.
+        let libraries = super::run::chosen(&["auto".to_owned()])?;
+        if let Ok(own) = standby::path(&libraries) {
+            let removed = standby::clean(&own);
+            removed.iter().for_each(|path| say(format_args!("{}: removed", path.display())));
         }
     }
     if !left.is_empty() {

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use hetrace_report::tally::{
-    Aggregate, By, Form, Options, Query, Reading, Tally, TextOptions, aggregate, is_aggregate,
+    Aggregate, By, Form, NextStep, Options, Query, Reading, Tally, TextOptions, aggregate, is_aggregate,
 };
 use hetrace_trace::spans::Summary;
 use hetrace_trace::trace::Trace;
@@ -38,6 +38,7 @@ pub fn run(args: &args::Tally) -> Result<ExitCode> {
         bail!("--kernel: a kernel trace belongs to one trace; use --save for each, and tally the files");
     }
     let mut all: Option<Aggregate> = None;
+    let mut single = None;
     let newest = if args.traces.is_empty() { vec![newest::trace(None)?] } else { Vec::new() };
     if let Some(output) = &args.save {
         args.traces.iter().chain(&newest).try_for_each(|trace| outside(trace, output))?;
@@ -47,8 +48,10 @@ pub fn run(args: &args::Tally) -> Result<ExitCode> {
             Some(bytes) => from_file(path, &bytes, &query)?,
             None => {
                 let path = newest::trace(Some(path))?;
+                single = Some(path.clone()).filter(|_| args.traces.len() < 2);
                 let mut trace = Trace::open(&path)?;
                 super::report_problems(&trace);
+                watch.expect(super::events(&trace));
                 if args.kernel.join(&path, &mut trace, Some(&seen))?.is_err() {
                     return Ok(watch.stopped());
                 }
@@ -67,7 +70,7 @@ pub fn run(args: &args::Tally) -> Result<ExitCode> {
     let all = all.unwrap_or_default();
     match &args.save {
         Some(path) => save(&all, path)?,
-        None => show(&all, args)?,
+        None => show(&all, single.as_deref(), args)?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -112,7 +115,7 @@ fn from_file(path: &Path, bytes: &[u8], query: &Query<'_>) -> Result<Aggregate> 
             path.display()
         );
     }
-    if part.by() != query.by && !part.tell_apart(&query.by) {
+    if part.by() != query.by && !part.distinguish(&query.by) {
         let wanted: Vec<&str> = query.by.iter().map(|by| by.name()).collect();
         let wanted = if wanted.is_empty() { "api,name".to_owned() } else { wanted.join(",") };
         bail!("{}: this file is not grouped by {wanted}; use --by together with --save", path.display());
@@ -146,7 +149,16 @@ fn report_missing(tables: &Tally) {
     }
 }
 
-fn show(all: &Aggregate, args: &args::Tally) -> Result<()> {
+/// Returns the line that says what to look at next.
+fn next(step: &NextStep, trace: &Path) -> String {
+    let why = step.reason.as_ref().map_or_else(String::new, |reason| format!("  ({reason})"));
+    // `./a` is `a`, as people write it.
+    let shown = trace.strip_prefix(".").ok().filter(|path| !path.as_os_str().is_empty()).unwrap_or(trace);
+    format!("Next: hetrace {} {}{why}", step.command, shown.display())
+}
+
+/// Shows the tables; `trace` is the one that they are of, if it is a single one.
+fn show(all: &Aggregate, trace: Option<&Path>, args: &args::Tally) -> Result<()> {
     let mut tables = all.tally();
     tables.sort(args.sort);
     let out = std::io::stdout();
@@ -172,6 +184,11 @@ fn show(all: &Aggregate, args: &args::Tally) -> Result<()> {
             top: args.top,
             form: if args.markdown { Form::Markdown } else { Form::Plain },
         };
-        output::write(&tables.render(&options))
+        let mut text = tables.render(&options);
+        if let Some(trace) = trace.filter(|_| options.form == Form::Plain) {
+            text.push_str(&next(&tables.next_step(), trace));
+            text.push('\n');
+        }
+        output::write_text(&text)
     }
 }

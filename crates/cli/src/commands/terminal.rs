@@ -7,13 +7,23 @@ pub fn colour(stream: &impl IsTerminal) -> bool {
     stream.is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty())
 }
 
-/// Columns of the terminal behind a stream; nothing if it is none.
+/// Columns for text on a stream: those that `COLUMNS` says, or those of the terminal behind it; nothing if it is none.
 pub fn columns(stream: &(impl IsTerminal + std::os::fd::AsFd)) -> Option<usize> {
     if !stream.is_terminal() {
-        return None;
+        return asked_columns();
     }
-    let size = rustix::termios::tcgetwinsize(stream).ok()?;
-    (size.ws_col > 0).then_some(usize::from(size.ws_col))
+    size(stream).map(|(columns, _)| columns)
+}
+
+/// Whether the locale has only the characters of ASCII: it is set, and not to UTF-8. Where nothing is set, as in most
+/// containers, nothing says so.
+pub fn is_ascii() -> bool {
+    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+    let locale = set("LC_ALL").or_else(|| set("LC_CTYPE")).or_else(|| set("LANG"));
+    locale.is_some_and(|locale| {
+        let locale = locale.to_string_lossy().to_lowercase();
+        !locale.contains("utf-8") && !locale.contains("utf8")
+    })
 }
 
 /// Columns and lines of the terminal behind a stream; nothing if it is none. `COLUMNS` and `LINES` come first.

@@ -64,6 +64,7 @@ pub fn run(args: &Timeline) -> Result<ExitCode> {
         part_slices: if whole { u64::MAX } else { PART_SLICES },
     };
     let watch = Watch::new(false);
+    watch.expect(super::events(&trace));
     let seen = |events| watch.seen(events);
     if args.kernel.join(&path, &mut trace, Some(&seen))?.is_err() {
         return Ok(watch.stopped());

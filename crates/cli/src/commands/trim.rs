@@ -69,6 +69,13 @@ pub fn run(args: &Trim) -> Result<ExitCode> {
     for problem in &done.problems {
         say(format_args!("{problem}"));
     }
+    if !done.matched && window != Window::default() {
+        say(format_args!(
+            "no events match the filter: the part has no calls and no commands; `hetrace tally --by process,thread {}` \
+             shows which processes and threads there are",
+            trace.display()
+        ));
+    }
     let packets = done.copied + done.rewritten;
     let mut out = std::io::stdout().lock();
     write!(out, "{}: {packets} packets, {:.1} MB", args.output.display(), done.bytes as f64 / 1e6)?;

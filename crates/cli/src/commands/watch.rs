@@ -23,6 +23,8 @@ extern "C" fn stop(_: libc::c_int) {
 pub struct Watch {
     since: Instant,
     events: AtomicU64,
+    /// How many there will be; 0 if that is not known.
+    expected: AtomicU64,
     /// When progress was last reported, ms after `since`; 0 for never.
     reported: AtomicU64,
     reports: bool,
@@ -45,6 +47,7 @@ impl Watch {
         Self {
             since: Instant::now(),
             events: AtomicU64::new(0),
+            expected: AtomicU64::new(0),
             reported: AtomicU64::new(0),
             reports: !quiet && std::io::stderr().is_terminal(),
             unit: "million events",
@@ -54,6 +57,11 @@ impl Watch {
     /// As [`Watch::new`], for work counted in bytes.
     pub fn of_bytes() -> Self {
         Self { unit: "MB", ..Self::new(false) }
+    }
+
+    /// So many more events will be read, if that is known.
+    pub fn expect(&self, events: Option<u64>) {
+        self.expected.fetch_add(events.unwrap_or(0), Ordering::Relaxed);
     }
 
     /// Adds events, or bytes, that have been read; breaks if Ctrl-C was pressed.
@@ -69,8 +77,8 @@ impl Watch {
             let due = last == 0 || ms - last.min(ms) > OFTEN.as_millis() as u64;
             // Of several threads one reports.
             if due && self.reported.compare_exchange(last, ms, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
-                let (millions, unit) = (events as f64 / 1e6, self.unit);
-                let _ = write!(std::io::stderr(), "\r{millions:.1} {unit} read\x1b[K");
+                let line = progress(events, self.expected.load(Ordering::Relaxed), self.unit);
+                let _ = write!(std::io::stderr(), "\r{line}\x1b[K");
             }
         }
         ControlFlow::Continue(())
@@ -90,6 +98,18 @@ impl Watch {
     }
 }
 
+/// Returns how far it is, in words; what is read twice is never more than all.
+fn progress(events: u64, expected: u64, unit: &str) -> String {
+    let millions = events as f64 / 1e6;
+    match expected {
+        0 => format!("{millions:.1} {unit} read"),
+        all => {
+            let percent = (events as f64 / all as f64 * 100.0).min(99.0);
+            format!("{percent:.0}%: {millions:.1} of {:.1} {unit} read", all as f64 / 1e6)
+        }
+    }
+}
+
 /// Reports that Ctrl-C stopped the work; returns the exit status.
 pub fn interrupted() -> ExitCode {
     super::say(format_args!("stopped"));
@@ -99,4 +119,16 @@ pub fn interrupted() -> ExitCode {
 /// Returns whether Ctrl-C was pressed since a [`Watch`] was made.
 pub fn asked_to_stop() -> bool {
     STOP.load(Ordering::Relaxed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn progress_has_a_percentage_where_the_end_is_known() {
+        assert_eq!(progress(1_500_000, 0, "million events"), "1.5 million events read");
+        assert_eq!(progress(1_500_000, 6_000_000, "million events"), "25%: 1.5 of 6.0 million events read");
+        assert_eq!(progress(7_000_000, 6_000_000, "MB"), "99%: 7.0 of 6.0 MB read");
+    }
 }

@@ -70,7 +70,7 @@ pub(super) fn text(bytes: &[u8]) -> Result<Cow<'_, [u8]>, MetadataError> {
 
 /// Returns how many bytes behind the last packet are no packet: one that was cut off in its header, or what
 /// is not metadata; 0 of text that is not in packets.
-pub(super) fn rest(bytes: &[u8]) -> usize {
+pub(super) fn trailing(bytes: &[u8]) -> usize {
     let size_at = |packet: &[u8]| -> Option<[u8; 4]> { packet.get(28..32)?.try_into().ok() };
     let size_of: fn([u8; 4]) -> u32 = match bytes.get(..4) {
         Some(b) if b == MAGIC.to_le_bytes() => u32::from_le_bytes,

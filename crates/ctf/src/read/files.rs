@@ -1,6 +1,7 @@
 //! The files of a trace: in a folder, or packed into one file.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -9,6 +10,7 @@ use std::sync::Arc;
 use super::error::OpenError;
 use super::frames;
 use super::map::Bytes;
+use super::series::{self, Part};
 use super::trace::DataFile;
 use crate::archive::{self, List};
 
@@ -37,13 +39,16 @@ const MAX_LINKS: usize = 40;
 /// Where a trace lies.
 ///
 /// That is a folder with a file `metadata`; or a tar archive of one, whose members are
-/// read in place; or a folder with one trace somewhere inside, as LTTng's sessions are.
+/// read in place; or a folder with one trace somewhere inside, as LTTng's sessions are; or the folder of a series
+/// ([`Part`]).
 /// Any file may be there as `NAME.zst` instead.
 #[derive(Debug)]
 pub struct Files {
     path: PathBuf,
     place: Place,
     beside: Option<PathBuf>,
+    /// Of a series: its parts, the last of which is at `path`.
+    series: Vec<(PathBuf, Part)>,
     problems: Vec<String>,
 }
 
@@ -71,13 +76,22 @@ impl Files {
         }
         if let Some((program, kernel)) = session(path) {
             let beside = Some(kernel);
-            return Ok(Self { path: program, place: Place::Folder, beside, problems: Vec::new() });
+            let (place, series) = (Place::Folder, Vec::new());
+            return Ok(Self { path: program, place, beside, series, problems: Vec::new() });
+        }
+        let series = if has_metadata(path) { Vec::new() } else { series::parts(path) };
+        if let Some((last, _)) = series.last() {
+            let path = last.clone();
+            return Ok(Self { path, place: Place::Folder, beside: None, series, problems: Vec::new() });
         }
         let mut found = Vec::new();
         inside(path, MAX_DEPTH, &mut MAX_FOLDERS.clone(), &mut found);
         match found.len() {
             0 => Err(OpenError::NoTrace { path: path.into() }),
-            1 => Ok(Self { path: found.remove(0), place: Place::Folder, beside: None, problems: Vec::new() }),
+            1 => {
+                let (path, place) = (found.remove(0), Place::Folder);
+                Ok(Self { path, place, beside: None, series: Vec::new(), problems: Vec::new() })
+            }
             _ => {
                 let ours = found.iter().all(|folder| folder.join(OWN).is_dir());
                 Err(OpenError::SeveralTraces { path: path.into(), found, ours })
@@ -109,7 +123,7 @@ impl Files {
         problems
             .extend(missing.map(|f| format!("{}: {} ({} bytes) is missing", path.display(), f.name, f.size)));
         let place = Place::Archive { whole: Arc::new(bytes), members };
-        Ok(Self { path: path.into(), place, beside: None, problems })
+        Ok(Self { path: path.into(), place, beside: None, series: Vec::new(), problems })
     }
 
     /// Returns where it is: the file, or the folder with `metadata` in it.
@@ -120,6 +134,12 @@ impl Files {
     /// Returns the folder of the trace of the operating system that was recorded with this one.
     pub fn beside(&self) -> Option<&Path> {
         self.beside.as_deref()
+    }
+
+    /// Returns the folders of the parts, the first one first, if it is a series: streams are those of all of them, and
+    /// all else is the last one's. None of another trace.
+    pub fn parts(&self) -> impl Iterator<Item = &Path> {
+        self.series.iter().map(|(path, _)| path.as_path())
     }
 
     /// Returns whether it is packed into one file.
@@ -212,8 +232,11 @@ impl Files {
     pub fn contains(&self, path: &Path) -> bool {
         let Ok(own) = self.path.canonicalize() else { return false };
         let beside = self.beside.as_ref().and_then(|beside| beside.canonicalize().ok());
+        let mut parts = self.parts().filter_map(|part| part.canonicalize().ok());
         let is_inside = |path: PathBuf| {
-            path.starts_with(&own) || beside.as_ref().is_some_and(|beside| path.starts_with(beside))
+            path.starts_with(&own)
+                || parts.any(|part| path.starts_with(part))
+                || beside.as_ref().is_some_and(|beside| path.starts_with(beside))
         };
         landing(path).is_some_and(is_inside)
     }
@@ -258,36 +281,61 @@ impl Files {
     /// Returns the data streams, in the order of their names without `.zst`, so that it is the
     /// same for a packed trace.
     pub(super) fn streams(&self) -> Result<Vec<DataFile>, OpenError> {
-        let is_stream =
-            |name: &str| name.strip_suffix(PACKED).unwrap_or(name) != METADATA && !name.starts_with('.');
-        let mut files = Vec::new();
-        match &self.place {
-            Place::Folder => {
-                let io = |path: &Path, source| OpenError::Io { path: path.into(), source };
-                for entry in fs::read_dir(&self.path).map_err(|e| io(&self.path, e))? {
-                    let path = entry.map_err(|e| io(&self.path, e))?.path();
-                    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-                    if is_stream(&name)
-                        && path.is_file()
-                        && let Some(data) = Bytes::map(&path).map_err(|e| io(&path, e))?
-                    {
-                        files.push(DataFile::new(name, data));
-                    }
-                }
-            }
+        let mut files = match &self.place {
+            Place::Folder if self.series.is_empty() => in_folder(&self.path)?,
+            Place::Folder => of_series(&self.series)?,
             Place::Archive { whole, members } => {
                 let streams = members
                     .iter()
                     .filter(|(name, range)| !name.contains('/') && is_stream(name) && !range.is_empty());
-                files.extend(streams.map(|(name, range)| {
+                let file = |(name, range): (&String, &std::ops::Range<usize>)| {
                     let data = Bytes::Part { whole: whole.clone(), range: range.clone() };
                     DataFile::new(name.clone(), data)
-                }));
+                };
+                streams.map(file).collect()
             }
-        }
+        };
         files.sort_by(|a, b| order(&a.name).cmp(&order(&b.name)));
         Ok(files)
     }
+}
+
+fn is_stream(name: &str) -> bool {
+    name.strip_suffix(PACKED).unwrap_or(name) != METADATA && !name.starts_with('.')
+}
+
+/// Returns the data streams of a folder.
+fn in_folder(folder: &Path) -> Result<Vec<DataFile>, OpenError> {
+    let io = |path: &Path, source| OpenError::Io { path: path.into(), source };
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder).map_err(|e| io(folder, e))? {
+        let path = entry.map_err(|e| io(folder, e))?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if is_stream(&name)
+            && path.is_file()
+            && let Some(data) = Bytes::map(&path).map_err(|e| io(&path, e))?
+        {
+            files.push(DataFile::new(name, data));
+        }
+    }
+    Ok(files)
+}
+
+/// Returns the data streams of a series: those of each name one after the other, but what is repeated.
+fn of_series(series: &[(PathBuf, Part)]) -> Result<Vec<DataFile>, OpenError> {
+    let mut all: BTreeMap<String, DataFile> = BTreeMap::new();
+    for (index, (folder, part)) in series.iter().enumerate() {
+        for file in in_folder(folder)? {
+            let name = file.name.strip_suffix(PACKED).unwrap_or(&file.name);
+            let repeated = part.earlier.get(name).copied().filter(|_| index > 0).unwrap_or_default();
+            let Some(file) = file.without(repeated) else { continue };
+            match all.entry(file.name.clone()) {
+                Entry::Vacant(none) => _ = none.insert(file),
+                Entry::Occupied(mut known) => known.get_mut().append(file),
+            }
+        }
+    }
+    Ok(all.into_values().collect())
 }
 
 /// The bytes of a file.

@@ -24,6 +24,8 @@ pub struct PacketInfo {
     pub timestamp_end: Option<u64>,
     /// The counter of discarded events, as it stands in the packet.
     pub events_discarded: Option<u64>,
+    /// The most that it was so far, this packet included: some tracers' counters go back and forth.
+    pub most_discarded: Option<u64>,
     /// By how much that grew since the packet before; it is not known when.
     pub discarded_before: u64,
     /// The number of the packet.

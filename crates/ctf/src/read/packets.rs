@@ -48,6 +48,11 @@ impl<'t> PacketReader<'t> {
         Self { reader, next, head: None }
     }
 
+    /// Returns which of the files of a stream the packet is of: see [`StreamReader::segment`].
+    pub fn segment(&self) -> usize {
+        self.reader.segment()
+    }
+
     /// Returns the next packet; none at the end. Events of the one before that were not asked for
     /// are passed over.
     pub fn next_packet(&mut self) -> Option<Result<Packet<'t>, StreamError>> {

@@ -114,7 +114,7 @@ impl Trace {
         if file.is_compressed() && !begins(file) {
             return None;
         }
-        let before = before.map(|packet| (packet.events_discarded, packet.seq_num));
+        let before = before.map(|packet| (packet.most_discarded.or(packet.events_discarded), packet.seq_num));
         Some(StreamReader::part(self, file, first.offset, limit, before))
     }
 }

@@ -13,7 +13,7 @@ pub(super) enum Source<'t> {
     Plain {
         /// From the packet to the end.
         window: &'t [u8],
-        /// Where it starts.
+        /// Where it starts in the stream.
         offset: u64,
         /// The whole.
         file: &'t Bytes,
@@ -25,14 +25,17 @@ pub(super) enum Source<'t> {
 }
 
 impl<'t> Source<'t> {
-    pub fn plain(file: &'t Bytes) -> Self {
-        Self::plain_at(file, 0)
+    /// Returns a view from an offset in a file on, which starts at `border` in the stream. What lies before belongs to
+    /// another reader.
+    pub fn plain_at(file: &'t Bytes, border: u64, offset: u64) -> Self {
+        let forgotten = usize::try_from(offset).unwrap_or(usize::MAX).min(file.len());
+        Source::Plain { window: &file[forgotten..], offset: border + forgotten as u64, file, forgotten }
     }
 
-    /// Returns what lies before belongs to another reader.
-    pub fn plain_at(file: &'t Bytes, offset: u64) -> Self {
-        let forgotten = usize::try_from(offset).unwrap_or(usize::MAX).min(file.len());
-        Source::Plain { window: &file[forgotten..], offset: forgotten as u64, file, forgotten }
+    /// Returns a view of no file.
+    pub fn nothing() -> Self {
+        static NOTHING: Bytes = Bytes::Owned(Vec::new());
+        Self::plain_at(&NOTHING, 0, 0)
     }
 
     #[inline]

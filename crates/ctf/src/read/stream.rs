@@ -42,6 +42,10 @@ pub struct StreamReader<'t> {
     pub(super) trace: &'t Trace,
     file: &'t DataFile,
     source: Source<'t>,
+    /// Number of the file that it is of, in a stream of several.
+    segment: usize,
+    /// Number of the next packet, where that is known without the one before.
+    first: Option<u64>,
     /// Where the next packet starts.
     pub(super) next: u64,
     /// Where another reader takes over.
@@ -68,6 +72,8 @@ impl<'t> StreamReader<'t> {
             trace,
             file,
             source: file.source(),
+            segment: 0,
+            first: None,
             next: 0,
             limit: u64::MAX,
             packet: None,
@@ -90,8 +96,11 @@ impl<'t> StreamReader<'t> {
         limit: u64,
         before: Option<(Option<u64>, Option<u64>)>,
     ) -> Self {
-        let source = if start > 0 { file.source_at(start) } else { file.source() };
-        Self { source, next: start, limit, before, ..Self::new(trace, file) }
+        let (segment, source) = if start > 0 { file.source_at(start) } else { (0, file.source()) };
+        // Counters begin anew with each segment.
+        let begins = segment > 0 && file.border(segment) == Some(start);
+        let (before, first) = if begins { (None, Some(file.first(segment))) } else { (before, None) };
+        Self { source, segment, first, next: start, limit, before, ..Self::new(trace, file) }
     }
 
     /// Returns whether the packet that was opened last can be read without those before.
@@ -300,15 +309,33 @@ impl<'t> StreamReader<'t> {
         if self.next >= self.limit {
             return None;
         }
-        self.source.seek(self.next);
-        self.source.fill(1);
-        if self.data().is_empty() {
-            return match self.source.stop() {
-                Some(Stop::End) | None => None,
-                Some(_) => Some(Err(self.cut_off(0))),
-            };
+        loop {
+            self.source.seek(self.next);
+            self.source.fill(1);
+            if !self.data().is_empty() {
+                return Some(self.read_head());
+            }
+            match self.source.stop() {
+                Some(Stop::End) | None => self.go_on()?,
+                Some(_) => return Some(Err(self.cut_off(0))),
+            }
         }
-        Some(self.read_head())
+    }
+
+    /// Goes on with the next file of a stream of several, whose counters begin anew; none at the end.
+    fn go_on(&mut self) -> Option<()> {
+        let next = self.file.border(self.segment + 1)?;
+        if next >= self.limit {
+            return None;
+        }
+        (self.segment, self.source) = self.file.source_at(next);
+        (self.next, self.before, self.first) = (next, None, Some(self.file.first(self.segment)));
+        Some(())
+    }
+
+    /// Returns which of the files of a stream the last packet is of, from 0: in a series of traces each part has one.
+    pub fn segment(&self) -> usize {
+        self.segment
     }
 
     fn read_head(&mut self) -> Result<(), StreamError> {
@@ -400,17 +427,23 @@ impl<'t> StreamReader<'t> {
 
     fn count_losses(&mut self, packet: &mut Head) {
         let info = &mut packet.info;
-        let (discarded, seq) = self.before.unwrap_or((None, None));
+        let (most, seq) = self.before.unwrap_or((None, None));
+        let goes_on = info.seq_num.zip(seq).is_some_and(|(now, last)| now > last);
         if let Some(now) = info.events_discarded {
-            // The counter starts at 0 with the stream; below its last value, anew.
-            info.discarded_before = now.checked_sub(discarded.unwrap_or(0)).unwrap_or(now);
+            // The counter starts at 0 with the stream. Below that, it was read too early if the packets' numbers go
+            // on, and else it starts anew.
+            let most = most.unwrap_or(0);
+            let anew = now < most && !goes_on;
+            info.discarded_before = now.saturating_sub(if anew { 0 } else { most });
+            info.most_discarded = Some(if anew { now } else { now.max(most) });
             self.losses.events = self.losses.events.saturating_add(info.discarded_before);
         }
-        if let (Some(now), Some(last)) = (info.seq_num, seq) {
-            info.missing_before = now.saturating_sub(last).saturating_sub(1);
+        let expected = self.first.take().or_else(|| seq.map(|last| last.saturating_add(1)));
+        if let (Some(now), Some(expected)) = (info.seq_num, expected) {
+            info.missing_before = now.saturating_sub(expected);
             self.losses.packets = self.losses.packets.saturating_add(info.missing_before);
         }
-        self.before = Some((info.events_discarded, info.seq_num));
+        self.before = Some((info.most_discarded, info.seq_num));
     }
 
     fn decode_event(&mut self, plan: &StreamPlan, end: u64) -> Result<(), DecodeError> {

@@ -24,7 +24,22 @@ pub(super) struct Manifest {
     pub is_whole: bool,
 }
 
+/// Returns the account of the operating system's trace beside a program's; none if the manifest has none.
+pub(super) fn of_kernel(files: &Files) -> Option<Account> {
+    let text = files.read(MANIFEST).ok().flatten()?;
+    hetrace_format::Manifest::parse(&text).ok()?.os?.account
+}
+
 impl Manifest {
+    /// Of a trace of the operating system with this account.
+    pub fn of_kernel(account: Option<Account>, done: &mut Checked) -> Self {
+        if account.is_none() {
+            let why = "there is no account of what was written of the operating system: completeness cannot be verified";
+            done.notes.push(why.to_owned());
+        }
+        Self { account, ..Self::default() }
+    }
+
     /// Reads it, and adds what is wrong with it.
     pub fn read(files: &Files, trace: Option<&Trace>, done: &mut Checked) -> Self {
         let ours = |trace: &Trace| hetrace_format::class::is_of_hetrace(trace.class());
@@ -34,7 +49,8 @@ impl Manifest {
             Self { is_ours, ..Self::default() }
         };
         let unknown = "so other missing files cannot be detected";
-        let read = files.read(MANIFEST).map(|bytes| bytes.map(|b| hetrace_format::Manifest::parse(&b)));
+        let read = hetrace_format::manifest::read(files)
+            .map(|bytes| bytes.map(|b| hetrace_format::Manifest::parse(&b)));
         let manifest = match read {
             Ok(None) if !is_ours => {
                 done.notes.push("there is no account of what was written: only the content of the trace itself was verified".into());
@@ -54,6 +70,8 @@ impl Manifest {
             done.notes.push(format!("{MANIFEST}: {why}: completeness cannot be verified"));
         }
         losses(&manifest.losses, done);
+        let fired = manifest.flight.iter().flat_map(|flight| &flight.fired);
+        done.notes.extend(fired.map(ToString::to_string));
         let is_whole = is_ours && manifest.trimmed.is_empty();
         Self { account: manifest.written.account, is_ours, is_whole }
     }

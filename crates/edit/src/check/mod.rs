@@ -12,10 +12,10 @@ mod finding;
 mod stream;
 
 use std::collections::{HashMap, HashSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use hetrace_ctf::account::{Account, Difference, StreamAccount, differences, file_differences};
-use hetrace_ctf::read::{Files, PACKED, Trace};
+use hetrace_ctf::read::{Files, PACKED, Part, Trace};
 
 use crate::parallel::in_parallel;
 use crate::{Error, Watch};
@@ -50,35 +50,91 @@ impl Checked {
     pub fn is_sound(&self) -> bool {
         self.findings.is_empty() && self.unusable.is_none()
     }
+
+    /// Adds what was found in a part of a series.
+    fn add(&mut self, part: &str, other: Self) {
+        let Self { findings, notes, verifiable, unusable, streams, packets, events, bytes, dropped } = other;
+        let named = |text: String| format!("{part}: {text}");
+        self.findings.extend(findings.into_iter().map(|finding| Finding {
+            file: format!("{part}/{}", finding.file),
+            text: named(finding.text),
+            ..finding
+        }));
+        self.notes.extend(notes.into_iter().map(named));
+        self.verifiable &= verifiable;
+        self.unusable = self.unusable.take().or(unusable.map(named));
+        self.streams += streams;
+        self.packets += packets;
+        for (all, more) in
+            [(&mut self.events, events), (&mut self.bytes, bytes), (&mut self.dropped, dropped)]
+        {
+            *all = all.saturating_add(more);
+        }
+    }
 }
 
-/// Verifies a trace: all that can be.
+/// Verifies a trace: all that can be; of a series each part, and with a trace of the operating system beside it that, too.
 ///
 /// # Errors
 /// When there is no trace, a file cannot be read, or `watch` says to stop. What is wrong with
 /// the trace itself is no error.
 pub fn check(path: &Path, watch: Watch<'_>) -> Result<Checked, Error> {
     let files = Files::open(path)?;
+    let parts: Vec<PathBuf> = files.parts().map(Path::to_owned).collect();
+    if parts.is_empty() {
+        let mut done = one(&files, None, watch)?;
+        if let Some(kernel) = files.beside() {
+            let name = kernel.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let account = files::of_kernel(&files);
+            done.add(&name, one(&Files::open(kernel)?, Some(account), watch)?);
+        }
+        return Ok(done);
+    }
+    drop(files);
+    let mut all = Checked { verifiable: true, ..Checked::default() };
+    let mut before = None;
+    for part in parts {
+        let name = part.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        all.add(&name, one(&Files::open(&part)?, None, watch)?);
+        let number = Part::number(&name).unwrap_or(0);
+        match before {
+            None if number > 1 => all.notes.push(format!("the parts before {name} were removed")),
+            Some(before) if number - before > 1 => {
+                let text = format!("{} to {} are missing", Part::name(before + 1), Part::name(number - 1));
+                all.findings.push(Finding::new("part-missing", &name, text));
+            }
+            _ => {}
+        }
+        before = Some(number);
+    }
+    Ok(all)
+}
+
+/// Verifies one trace. One of the operating system has its account in the manifest of the program's, if it has one.
+fn one(files: &Files, kernel: Option<Option<Account>>, watch: Watch<'_>) -> Result<Checked, Error> {
     let mut done = Checked::default();
     let packed = files.problems().iter().map(|problem| Finding::new("packed-damaged", "", problem.clone()));
     done.findings.extend(packed);
-    let trace = Trace::from_files(&files);
-    let manifest = files::Manifest::read(&files, trace.as_ref().ok(), &mut done);
+    let trace = Trace::from_files(files);
+    let manifest = match kernel {
+        Some(account) => files::Manifest::of_kernel(account, &mut done),
+        None => files::Manifest::read(files, trace.as_ref().ok(), &mut done),
+    };
     let account = manifest.account.as_ref();
     done.verifiable = account.is_some();
     match &trace {
         Ok(trace) => {
-            files::metadata(&files, &mut done);
-            streams(&files, trace, &manifest, watch, &mut done)?;
+            files::metadata(files, &mut done);
+            streams(files, trace, &manifest, watch, &mut done)?;
         }
         Err(error) => {
-            let all = account.map(|account| file_differences(&files, account));
+            let all = account.map(|account| file_differences(files, account));
             done.findings.extend(all.into_iter().flatten().map(Finding::from));
             done.unusable = Some(error.to_string());
         }
     }
-    files::models(&files, trace.as_ref().ok(), &manifest, &mut done);
-    files::blobs(&files, watch, &mut done)?;
+    files::models(files, trace.as_ref().ok(), &manifest, &mut done);
+    files::blobs(files, watch, &mut done)?;
     Ok(done)
 }
 

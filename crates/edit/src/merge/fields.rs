@@ -135,7 +135,7 @@ impl Layout {
         })
     }
 
-    /// Tells where each is in a payload. None if that ends before.
+    /// Returns where each is in a payload. None if that ends before.
     pub fn places(&self, payload: &[u8], mut each: impl FnMut(What, Range<usize>)) -> Option<()> {
         let (mut at, mut lengths) = (0usize, [0u64; SLOTS]);
         for step in &self.steps {

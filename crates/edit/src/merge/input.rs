@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use hetrace_ctf::account::StreamAccount;
 use hetrace_ctf::class::{ByteOrder, TraceClass};
-use hetrace_ctf::read::{Files, PACKED, PacketReader, StreamReader, Trace};
+use hetrace_ctf::read::{Files, PACKED, PacketReader, Part, StreamReader, Trace};
 use hetrace_ctf::write::{HEADER_LEN, form};
 use hetrace_format::Manifest;
 use hetrace_format::files::MANIFEST;
@@ -71,7 +71,8 @@ impl Input {
             layouts.push(stream.events.iter().map(of).collect::<Result<Vec<_>, _>>()?);
         }
         let mut problems = files.problems().to_vec();
-        let bytes = files.read(MANIFEST).map_err(Error::io(&files.path().join(MANIFEST)))?;
+        let bytes =
+            hetrace_format::manifest::read(&files).map_err(Error::io(&files.path().join(MANIFEST)))?;
         let (manifest, unknown) = match bytes.map(|bytes| Manifest::parse_strictly(&bytes)) {
             Some(Ok((manifest, unknown))) => (Some(manifest), unknown),
             Some(Err(_)) => {
@@ -85,7 +86,8 @@ impl Input {
         problems.extend(lacks.into_iter().map(|lack| format!("{}: {lack}", path.display())));
         let streams = account.into_iter().flat_map(|account| &account.streams);
         let accounts = streams.map(|stream| (stream.name.clone(), stream.clone())).collect();
-        let real = files.path().canonicalize().ok();
+        let whole = if files.parts().next().is_some() { path } else { files.path() };
+        let real = whole.canonicalize().ok();
         let name = real.and_then(|p| p.file_name().map(|n| n.to_string_lossy().into_owned()));
         let name = name.unwrap_or_else(|| path.display().to_string());
         let path = path.to_owned();
@@ -170,6 +172,31 @@ impl Input {
         let plain = |name: &String| name.strip_suffix(PACKED).unwrap_or(name).to_owned();
         Ok(all.iter().map(plain).filter(|name| name.starts_with("hetrace/")).collect())
     }
+}
+
+/// Refuses parts of one run beside each other: what is repeated in them would count twice, and their processes would be
+/// others. One input is enough where it is a series.
+pub(super) fn check_parts(inputs: &[Input]) -> Result<(), Error> {
+    let mut known = HashMap::new();
+    for input in inputs {
+        let Some(uuid) = input.trace.class().uuid.filter(|_| Part::of(input.files.path()).is_some()) else {
+            continue;
+        };
+        if let Some(first) = known.insert(uuid, input) {
+            let why = format!(
+                "a part of the same run as {}: give the folder of the run in their place, which is read as one trace",
+                first.path.display()
+            );
+            return Err(Error::Unmergeable { path: input.path.clone(), why });
+        }
+    }
+    if let [one] = inputs
+        && one.files.parts().next().is_none()
+    {
+        let why = "one trace: give two or more, or the folder of a run in several parts".to_owned();
+        return Err(Error::Unmergeable { path: one.path.clone(), why });
+    }
+    Ok(())
 }
 
 /// Returns whether a trace has the form of hetrace's.

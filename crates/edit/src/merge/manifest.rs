@@ -238,6 +238,7 @@ fn changed(manifest: &Manifest, change: &Change) -> Manifest {
         }
     }
     manifest.device_clocks.iter_mut().for_each(|clock| pid(&mut clock.pid));
+    manifest.rotation = None;
     // A window is one of a run, and of the other runs it says nothing; its events are in the streams.
     if manifest.flight.take().is_some() {
         manifest.notes.push("one of the merged traces is a snapshot of a flight recording".to_owned());
@@ -296,6 +297,7 @@ fn join(all: &mut Manifest, other: Manifest) {
         // Taken by `changed`.
         capture: _,
         flight: _,
+        rotation: _,
         // In a trace beside it, which is left out.
         os: _,
         // Of what comes to be written.

@@ -40,6 +40,8 @@ const STREAM_ID: usize = 20;
 const INSTANCE: usize = 24;
 const TIME_BEGIN: usize = 32;
 const TIME_END: usize = 40;
+const SEQ_NUM: usize = 64;
+const DISCARDED: usize = 72;
 const VPID: usize = 80;
 const VTID: usize = 84;
 
@@ -69,6 +71,7 @@ pub struct Merged {
 pub fn merge(paths: &[PathBuf], folder: &Path, form: Form, watch: Watch<'_>) -> Result<Merged, Error> {
     let output = Output::new(folder)?;
     let mut inputs = paths.iter().map(|path| Input::open(path)).collect::<Result<Vec<_>, _>>()?;
+    input::check_parts(&inputs)?;
     metadata::check_models(&inputs)?;
     manifest::check_schemas(&inputs)?;
     for input in &mut inputs {
@@ -158,7 +161,7 @@ fn others(
     let mut from: BTreeMap<String, &Input> = BTreeMap::new();
     for input in inputs {
         for name in input.others()? {
-            if name == MANIFEST || name == hetrace_ctf::archive::List::NAME {
+            if [MANIFEST, files::PART, hetrace_ctf::archive::List::NAME].contains(&&*name) {
                 continue;
             }
             let read = |input: &Input| {

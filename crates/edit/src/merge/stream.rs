@@ -9,12 +9,37 @@ use hetrace_ctf::write::HEADER_LEN;
 use super::change::Change;
 use super::fields::{Layout, What, set_word, word};
 use super::input::Input;
-use super::{INSTANCE, Merged, STREAM_ID, TIME_BEGIN, TIME_END, UUID, VPID, VTID};
+use super::{DISCARDED, INSTANCE, Merged, SEQ_NUM, STREAM_ID, TIME_BEGIN, TIME_END, UUID, VPID, VTID};
 use crate::stream_file::{Form, StreamFile};
 use crate::{Error, Watch, account, report};
 
 /// Where an event's header has the clock.
 const EVENT_TIME: usize = 2;
+
+/// Counters of a stream of several files, in each of which they begin anew.
+#[derive(Debug, Default)]
+struct GoingOn {
+    segment: usize,
+    /// What is added in this one.
+    base: (u64, u64),
+    /// The counters of the packet before.
+    last: Option<(u64, u64)>,
+}
+
+impl GoingOn {
+    /// Returns number and discarded events of a packet as if it were one file.
+    fn count(&mut self, segment: usize, missing: u64, (seq_num, discarded): (u64, u64)) -> (u64, u64) {
+        if segment != self.segment {
+            self.segment = segment;
+            // What is repeated in between is left out, and has numbers.
+            let next = |last: u64| last.wrapping_add(1).wrapping_add(missing).wrapping_sub(seq_num);
+            self.base = self.last.map_or((0, 0), |(last, discarded)| (next(last), discarded));
+        }
+        let all = (self.base.0.wrapping_add(seq_num), self.base.1.saturating_add(discarded));
+        self.last = Some(all);
+        all
+    }
+}
 
 /// Copies a stream file of a trace.
 pub(super) struct Copier<'i> {
@@ -33,6 +58,7 @@ impl Copier<'_> {
         let mut done = Merged::default();
         let (mut out, mut bytes) = (StreamFile::new(&self.path, self.form), Vec::new());
         let mut reader = PacketReader::new(stream);
+        let mut going_on = GoingOn::default();
         while let Some(packet) = reader.next_packet() {
             let packet = match packet {
                 Ok(packet) => packet,
@@ -48,7 +74,13 @@ impl Copier<'_> {
             self.events(&packet, pid, &mut reader, &mut bytes);
             let class = self.change.streams.get(packet.stream).map_or(packet.class.id, |&id| id.into());
             let (seq_num, discarded) = (packet.info.seq_num, packet.info.events_discarded);
-            let (seq_num, discarded) = (seq_num.unwrap_or(0), discarded.unwrap_or(0));
+            let counters = (seq_num.unwrap_or(0), discarded.unwrap_or(0));
+            let (seq_num, discarded) = going_on.count(reader.segment(), packet.info.missing_before, counters);
+            if reader.segment() > 0 {
+                for (at, number) in [(SEQ_NUM, seq_num), (DISCARDED, discarded)] {
+                    bytes.get_mut(at..at + 8).into_iter().for_each(|field| set_word(field, number));
+                }
+            }
             out.packet(&bytes, PacketFacts { class, seq_num, discarded, events: None })?;
             done.packets += 1;
         }

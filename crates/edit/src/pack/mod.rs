@@ -61,10 +61,7 @@ pub struct Packed {
 /// When `trace` is none, when something cannot be read or written, or when `watch` says
 /// to stop; then there is no file.
 pub fn pack(trace: &Path, file: &Path, options: &PackOptions, watch: Watch<'_>) -> Result<Packed, Error> {
-    let files = Files::open(trace)?;
-    if files.is_packed() {
-        return Err(Error::IsPacked { path: trace.into() });
-    }
+    let files = unpacked(trace)?;
     let folder = files.path();
     let (names, left_out) = files.all().map_err(Error::io(folder))?;
     let mut contents = Vec::new();
@@ -121,6 +118,16 @@ pub fn pack(trace: &Path, file: &Path, options: &PackOptions, watch: Watch<'_>) 
         std::fs::remove_dir_all(folder).map_err(Error::io(folder))?;
     }
     Ok(Packed { files: list.files.len(), before, after, left_out })
+}
+
+/// Opens a trace that can be packed.
+fn unpacked(trace: &Path) -> Result<Files, Error> {
+    let files = Files::open(trace)?;
+    if files.is_packed() {
+        return Err(Error::IsPacked { path: trace.into() });
+    }
+    let is_series = files.parts().next().is_some();
+    if is_series { Err(Error::IsSeries { path: trace.into() }) } else { Ok(files) }
 }
 
 /// Returns what is needed to understand the rest comes first.

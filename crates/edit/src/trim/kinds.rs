@@ -21,6 +21,13 @@ pub(super) enum Kind {
     Other,
 }
 
+impl Kind {
+    /// Returns whether such events are kept for what was chosen, and not for all.
+    pub fn is_chosen(&self) -> bool {
+        !matches!(self, Kind::Definition | Kind::Telemetry)
+    }
+}
+
 /// An event class.
 #[derive(Clone, Debug)]
 pub(super) struct EventKind {

@@ -23,7 +23,7 @@ use std::path::Path;
 use hetrace_ctf::account::{Account, StreamAccount};
 use hetrace_ctf::read::{Files, PACKED, Trace};
 use hetrace_format::Manifest;
-use hetrace_format::files::MANIFEST;
+use hetrace_format::files::{MANIFEST, PART};
 use hetrace_format::manifest::{Part, Written};
 
 use crate::account;
@@ -58,6 +58,8 @@ pub struct Trimmed {
     pub rewritten: u64,
     /// Events from before the window that what is inside needs.
     pub before: u64,
+    /// Whether any event is of what was chosen; definitions and telemetry are kept for any choice.
+    pub matched: bool,
     /// Bytes of the streams.
     pub bytes: u64,
     /// Damage of the trace, a sentence each.
@@ -110,7 +112,7 @@ pub fn trim(
         cutter.run(stream)
     };
     let mut done = Trimmed::default();
-    let old = read(&files, MANIFEST)?;
+    let old = hetrace_format::manifest::read(&files).map_err(Error::io(path))?;
     let original = old.as_ref().and_then(|bytes| Manifest::parse(bytes).ok()?.written.account);
     let by_name = |a: &StreamAccount| (a.name.clone(), a.clone());
     let originals: HashMap<_, _> = original.iter().flat_map(|a| a.streams.iter().map(by_name)).collect();
@@ -130,6 +132,7 @@ pub fn trim(
     let manifest = Manifest::rewrite(old.as_deref(), |manifest| {
         describe(manifest, lacks);
         manifest.trimmed.push(part);
+        manifest.rotation = None;
         manifest.written = Written::of(account);
     });
     put(&output, MANIFEST, &manifest.map_err(io::Error::other).map_err(Error::io(path))?)?;
@@ -163,7 +166,7 @@ fn copy_files(files: &Files, output: &Output, account: &mut Account) -> Result<(
     let (all, _) = files.all().map_err(Error::io(files.path()))?;
     let beside = all.iter().filter(|name| name.starts_with("hetrace/"));
     let beside = beside.map(|name| name.strip_suffix(PACKED).unwrap_or(name));
-    let beside = beside.filter(|&name| name != MANIFEST && name != hetrace_ctf::archive::List::NAME);
+    let beside = beside.filter(|name| ![MANIFEST, PART, hetrace_ctf::archive::List::NAME].contains(name));
     for name in std::iter::once("metadata").chain(beside) {
         let bytes = read(files, name)?.unwrap_or_default();
         account.files.push(account::file(name, &bytes));
@@ -215,6 +218,7 @@ impl Trimmed {
         self.copied += other.copied;
         self.rewritten += other.rewritten;
         self.before += other.before;
+        self.matched |= other.matched;
         self.bytes += other.bytes;
         self.problems.extend(other.problems);
     }

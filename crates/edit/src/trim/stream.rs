@@ -124,6 +124,7 @@ impl<'t> Cutter<'t, '_> {
             match self.place(&packet, span, &reader) {
                 Place::Outside => {}
                 Place::Inside if !packet.cut && self.definitions.is_some() => {
+                    self.done.matched |= self.definitions == Some(false);
                     self.copy(&packet, &reader, rewriter, None)?;
                 }
                 _ => self.cut(&packet, &mut reader, rewriter)?,
@@ -252,6 +253,7 @@ impl<'t> Cutter<'t, '_> {
             part.times = Some((part.times.map_or(ticks, |(first, _)| first), ticks));
             part.events += 1;
             self.done.before += u64::from(!now && !whole);
+            self.done.matched |= !whole && class.kind.is_chosen();
             if !rewriter.push(&mut part.body, &event, bytes) {
                 return Err(self.refused("an event cannot be decoded"));
             }

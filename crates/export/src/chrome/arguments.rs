@@ -16,7 +16,7 @@ const MOST: usize = 256;
 /// Appends the fields of an event to the members gathered. Addresses and large numbers are texts.
 pub(super) fn append(members: &mut String, event: &Event<'_, '_>) {
     let start = members.len();
-    let mut writer = Writer { out: members, open: Vec::new(), first: start == 0, hidden: 0 };
+    let mut writer = Writer { out: members, open: Vec::new(), first: start == 0, hidden: 0, bytes: None };
     if event.visit(Scope::EventFields, &mut writer).is_err() {
         // What was visited is not to be trusted, and may not be closed.
         members.truncate(start);
@@ -32,12 +32,14 @@ struct Writer<'o> {
     first: bool,
     /// Inside of an element that is left out, how deep.
     hidden: u32,
+    /// Inside of a list of bytes: what they are as text.
+    bytes: Option<String>,
 }
 
 impl Writer<'_> {
     /// Whether a value is to be written; what stands before it is.
     fn next(&mut self, name: &str) -> bool {
-        if self.hidden > 0 {
+        if self.hidden > 0 || is_internal(name) {
             return false;
         }
         let comma = if self.first { "" } else { "," };
@@ -90,6 +92,21 @@ impl Writer<'_> {
     }
 }
 
+/// Whether a field is there for what lies in the trace only: lengths of lists, and padding of structs.
+fn is_internal(name: &str) -> bool {
+    name.starts_with('_') && (name.ends_with("_length") || name.starts_with("_padding_"))
+}
+
+/// Whether it is a list of bytes without a meaning of their own.
+fn is_bytes(class: &FieldClass) -> bool {
+    let element = match class {
+        FieldClass::Array(c) => &c.element,
+        FieldClass::Sequence(c) => &c.element,
+        _ => return false,
+    };
+    matches!(&**element, FieldClass::Integer(c) if c.size == 8)
+}
+
 fn is_hexadecimal(class: &FieldClass) -> bool {
     match class {
         FieldClass::Integer(c) => c.base == Base::Hexadecimal && c.size > 8,
@@ -99,6 +116,15 @@ fn is_hexadecimal(class: &FieldClass) -> bool {
 
 impl<'v> FieldVisitor<'v> for Writer<'_> {
     fn scalar(&mut self, field: FieldRef<'v>, value: Scalar<'v>) {
+        if let Some(bytes) = &mut self.bytes {
+            match value {
+                Scalar::Unsigned(n) if bytes.len() < 3 * MOST => {
+                    let _ = write!(bytes, "{}{n:02x}", if bytes.is_empty() { "" } else { " " });
+                }
+                _ => {}
+            }
+            return;
+        }
         if !self.next(field.name) {
             return;
         }
@@ -138,10 +164,21 @@ impl<'v> FieldVisitor<'v> for Writer<'_> {
     }
 
     fn begin_array(&mut self, field: FieldRef<'v>, _: u64) {
+        if is_bytes(field.class) && self.hidden == 0 && self.bytes.is_none() {
+            if self.next(field.name) {
+                self.bytes = Some(String::new());
+            } else {
+                self.hidden += 1;
+            }
+            return;
+        }
         self.begin(field.name, '[', Some(0));
     }
 
     fn end_array(&mut self, _: FieldRef<'v>) {
+        if let Some(bytes) = self.bytes.take() {
+            return quoted(self.out, &bytes);
+        }
         self.end(']');
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! X   a call, on the row of its thread, or a command, on one of its queue
-//! s f an arrow from the call to each command that it caused, of a graph to none
+//! s f an arrow from the call to each command that it caused, of a graph to none, and from a command to the
+//!     call that waited for it
 //! b e a range of the program; i its marks
 //! C   commands in flight of each queue, telemetry of each device
 //! M   names of processes, threads and queues

@@ -4,6 +4,8 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
 use hetrace_trace::spans::Command;
+use hetrace_trace::titles::{device_title, queue_label};
+use hetrace_trace::trace::Trace;
 
 use super::QUEUES;
 
@@ -36,15 +38,11 @@ pub(super) struct Queues {
 
 impl Queues {
     /// The queue of a command.
-    pub fn of(&mut self, command: &Command<'_>) -> usize {
+    pub fn of(&mut self, trace: &Trace, command: &Command<'_>) -> usize {
         let id = (command.pid, command.on_queue.map_or(0, |q| q.id));
         *self.by_id.entry(id).or_insert_with(|| {
-            let device = if command.device_name().is_empty() { "device" } else { command.device_name() };
-            let queue = match command.on_queue {
-                None => "unknown queue".to_owned(),
-                Some(queue) if queue.number > 0 => format!("queue {}", queue.number),
-                Some(queue) => format!("queue {:#x}", queue.handle),
-            };
+            let device = device_title(trace, command.on_device);
+            let queue = queue_label(trace, command.on_queue, None);
             self.all.push(Queue {
                 pid: command.pid,
                 name: format!("{device}: {queue}"),

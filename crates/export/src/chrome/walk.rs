@@ -12,6 +12,7 @@ use hetrace_trace::spans::{
 };
 use hetrace_trace::telemetry::{Quantity, Telemetry};
 use hetrace_trace::trace::{FunctionId, Process, Trace};
+use hetrace_trace::waits::{Wait, Waits};
 
 use super::json::{Events, quoted};
 use super::queues::Queues;
@@ -47,7 +48,19 @@ pub(super) struct Writer<'t, 'o> {
     /// Short names of kernels by number.
     kernels: HashMap<u32, String>,
     causes: Causes<()>,
+    waits: Waits<'t, Drawn>,
     arrows: u64,
+}
+
+/// A process and a thread, or what stands for one.
+type Place = (i64, u64);
+
+/// A command that has a slice.
+#[derive(Debug, Clone, Copy)]
+struct Drawn {
+    place: Place,
+    start: u64,
+    end: u64,
 }
 
 type Step = ControlFlow<Stop>;
@@ -78,6 +91,7 @@ impl<'t, 'o> Writer<'t, 'o> {
             queues: Queues::default(),
             kernels: HashMap::new(),
             causes: Causes::default(),
+            waits: Waits::new(trace),
             arrows: 0,
         }
     }
@@ -102,7 +116,7 @@ impl<'t, 'o> Writer<'t, 'o> {
         self.meta("process_name", (pid, 0), name)
     }
 
-    fn meta(&mut self, what: &str, place: (i64, u64), name: &str) -> io::Result<()> {
+    fn meta(&mut self, what: &str, place: Place, name: &str) -> io::Result<()> {
         self.events.add("M", place, |e| {
             e.text("name", what).object("args", |args| {
                 args.text("name", name);
@@ -111,7 +125,7 @@ impl<'t, 'o> Writer<'t, 'o> {
     }
 
     /// Names the thread, and says where it is.
-    fn place(&mut self, at: At<'_>) -> io::Result<(i64, u64)> {
+    fn place(&mut self, at: At<'_>) -> io::Result<Place> {
         let who = at.who();
         let place = (who.pid, who.tid as u64);
         let index = at.thread.index();
@@ -191,7 +205,7 @@ impl<'t, 'o> Writer<'t, 'o> {
         let start = command.times.map_or(at.time, |t| t.start);
         let end = command.times.map_or(start, |t| t.end.max(t.start));
         self.process(command.pid)?;
-        let queue = self.queues.of(command);
+        let queue = self.queues.of(self.trace, command);
         let Some((row, new)) = self.queues.row(queue, start, end) else { return Ok(()) };
         let place = (command.pid, row);
         if new {
@@ -218,19 +232,11 @@ impl<'t, 'o> Writer<'t, 'o> {
             e.object("args", |args| annotate(args, command, title));
         })?;
         if command.graph == 0 && self.causes.of(command).is_some() {
-            self.arrows += 1;
-            let id = self.arrows;
             let from = (command.pid, command.cause_tid as u64);
-            for (kind, place, time) in [("s", from, command.cause), ("f", place, start)] {
-                self.events.add(kind, place, |e| {
-                    e.time("ts", time).text("cat", "enqueue").text("name", "enqueue").raw("id", id);
-                    if kind == "f" {
-                        // It ends at the slice that is around, not at the next.
-                        e.text("bp", "e");
-                    }
-                })?;
-            }
+            self.arrow("enqueue", (from, command.cause), (place, start))?;
         }
+        // Those that nobody can be said to have waited for any more have no arrow.
+        self.waits.command(command, Drawn { place, start, end });
         let queued = command.times.map_or(start, |t| t.queued).min(start);
         let enqueued = if command.cause > 0 { command.cause.min(queued) } else { queued };
         self.in_flight(queue, enqueued)?;
@@ -240,6 +246,33 @@ impl<'t, 'o> Writer<'t, 'o> {
             queue.fly(enqueued, end);
         }
         Ok(())
+    }
+
+    /// Draws an arrow between slices that are around these times.
+    fn arrow(&mut self, name: &str, from: (Place, u64), to: (Place, u64)) -> io::Result<()> {
+        self.arrows += 1;
+        let id = self.arrows;
+        for (kind, (place, time)) in [("s", from), ("f", to)] {
+            self.events.add(kind, place, |e| {
+                e.time("ts", time).text("cat", name).text("name", name).raw("id", id);
+                if kind == "f" {
+                    // It ends at the slice that is around, not at the next.
+                    e.text("bp", "e");
+                }
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Draws the arrow from the command that a wait ended on to the slice of the call that waited.
+    fn waited(&mut self, at: At<'_>, slice: (u64, u64), wait: Option<Wait>) -> io::Result<()> {
+        let Some(waited) = wait.map(|wait| self.waits.waited(&wait)) else { return Ok(()) };
+        let Some(last) = waited.last.and_then(|at| waited.all.get(at)).copied() else { return Ok(()) };
+        // A slice does not have its own end.
+        let inside = |(start, end): (u64, u64), time: u64| time.min(end.saturating_sub(1)).max(start);
+        let place = self.place(at)?;
+        let from = (last.place, inside((last.start, last.end), last.end));
+        self.arrow("wait", from, (place, inside(slice, last.end)))
     }
 
     fn in_flight(&mut self, queue: usize, until: u64) -> io::Result<()> {
@@ -378,6 +411,7 @@ impl Visitor for Writer<'_, '_> {
 
     fn entry(&mut self, at: At<'_>, call: &Open, event: &Event<'_, '_>) -> Step {
         let range = self.ranges.entry(at, call, event);
+        self.waits.entry(call, event);
         if !self.is_range(call.function) {
             let with = self.options.arguments;
             let members = self.open(at, call.depth);
@@ -395,6 +429,7 @@ impl Visitor for Writer<'_, '_> {
 
     fn exit(&mut self, at: At<'_>, call: &Call, event: &Event<'_, '_>) -> Step {
         let range = self.ranges.exit(at, call, event);
+        let wait = self.waits.exit(at, call);
         if !self.is_range(call.function) {
             let with = self.options.arguments;
             let trace = self.trace;
@@ -405,13 +440,17 @@ impl Visitor for Writer<'_, '_> {
             if let Some(code) = call.error {
                 member(members, "error", &trace.error_name(call.function, code));
             }
-            step(self.call(at, call.function, (call.start, call.end), call.depth))?;
+            let slice = (call.start, call.end);
+            step(self.call(at, call.function, slice, call.depth))?;
+            step(self.waited(at, slice, wait))?;
         }
         step(self.ranged(at, range))
     }
 
     fn unfinished(&mut self, at: At<'_>, call: &Unfinished) -> Step {
         let range = self.ranges.unfinished(at, call);
+        // It learned nothing.
+        self.waits.unfinished(at, call);
         if !self.is_range(call.function) {
             let why = match call.why {
                 Why::TraceEnds => "still running when the trace ends",
@@ -430,6 +469,7 @@ impl Visitor for Writer<'_, '_> {
     }
 
     fn fold(&mut self, at: At<'_>, fold: &Fold, _: &Event<'_, '_>) -> Step {
+        let wait = self.waits.fold(at, fold);
         let (name, api) = (&self.trace.functions().get(fold.function).name, self.api(fold.function));
         let place = match self.place(at) {
             Ok(place) => place,
@@ -449,7 +489,8 @@ impl Visitor for Writer<'_, '_> {
             e.text("cat", api).text("name", &format!("{name} (folded)")).object("args", |args| {
                 args.raw("calls", fold.count).raw("ns inside them", fold.total);
             });
-        }))
+        }))?;
+        step(self.waited(at, (fold.first, fold.last), wait))
     }
 
     fn command(&mut self, at: At<'_>, command: &Command<'_>, _: &Event<'_, '_>) -> Step {

@@ -137,6 +137,7 @@ pub static COMMANDS: Table = Table {
         unless("device_uuid", Name, UNREPORTED, "the device's identity, the same in all processes and APIs"),
         unless("queue", Int32, UNREPORTED, "number of its queue: `queue` of `queues`"),
         unless("queue_handle", Uint64, UNREPORTED, "the queue's handle, which another queue may have later"),
+        always("name", Name, "what people look for: the function demangled, or the kind where none runs"),
         always("kind", Name, "`kernel`, `read`, `write`, `copy`, … as the API's model calls it"),
         unless("kernel", Int32, "no known function runs", "number of its function: `kernel` of `kernels`"),
         unless(

@@ -11,7 +11,8 @@
 //! 65536 of each thread.
 //!
 //! Time of calls is what `tally` calls self: that of successful calls, outside of other recorded
-//! calls. Failed calls and calls without an end count as calls only.
+//! calls. Time of calls that failed stands below them in a frame of its own. Calls without an end count as
+//! calls only.
 
 mod flame;
 mod paths;
@@ -129,7 +130,7 @@ pub fn write(
         Form::Flame => {
             let processes = &trace.manifest().processes;
             let title = processes.first().map_or("hetrace".to_owned(), Process::line);
-            flame::draw(&paths, &title, options.weight.unit(), out)
+            flame::draw(&paths, &title, options.weight, out)
         }
     };
     written.map_err(|source| Error::Io { path: "the stacks".to_owned(), source })?;

@@ -15,6 +15,8 @@ use crate::causes::Causes;
 
 /// Events between two questions whether to go on.
 const WATCHED: u32 = 1 << 16;
+/// The frame that has the time of failed calls, below these.
+const FAILED: &str = "[failed]";
 
 /// A thread.
 #[derive(Clone, Debug)]
@@ -130,7 +132,9 @@ impl<'t, 'o> Collector<'t, 'o> {
     /// `own`: time as recorded, and what of it is the tracer's.
     fn count(&mut self, node: Node, own: (u64, u64), calls: u64, failed: bool) {
         match self.options.weight {
-            Weight::Time if !failed => {
+            Weight::Time => {
+                let frame = failed.then(|| self.paths.frame(FAILED));
+                let node = frame.map_or(node, |frame| self.paths.below(node, frame));
                 self.paths.add(node, own.0);
                 self.paths.take_off(node, own.1);
             }

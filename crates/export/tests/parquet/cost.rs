@@ -179,14 +179,18 @@ fn stacks_agree(trace: &Trace, net: &Tally) {
     let mut folded = Vec::new();
     stacks::write(trace, &stacks::Options::default(), &mut folded, &|_| ControlFlow::Continue(()))
         .expect("memory takes it");
-    let mut found: BTreeMap<String, u64> = BTreeMap::new();
+    let mut found: BTreeMap<(String, bool), u64> = BTreeMap::new();
     for line in String::from_utf8(folded).expect("UTF-8").lines() {
         let (path, weight) = line.rsplit_once(' ').expect("a weight");
-        let (_, name) = path.rsplit_once(':').expect("a function");
-        *found.entry(name.to_owned()).or_default() += weight.parse::<u64>().expect("a number");
+        let failed = path.strip_suffix(";[failed]");
+        let (_, name) = failed.unwrap_or(path).rsplit_once(':').expect("a function");
+        let sum = found.entry((name.to_owned(), failed.is_some())).or_default();
+        *sum += weight.parse::<u64>().expect("a number");
     }
-    let own = net.host.iter().filter(|row| row.self_ns > 0).map(|row| (row.name.clone(), row.self_ns));
-    assert_eq!(found, own.collect());
+    let parts = |row: &HostRow| {
+        [((row.name.clone(), false), row.self_ns), ((row.name.clone(), true), row.error_self_ns)]
+    };
+    assert_eq!(found, net.host.iter().flat_map(parts).filter(|(_, ns)| *ns > 0).collect());
 }
 
 /// Tables: what was recorded, and what of it is the tracer's.

@@ -19,8 +19,63 @@ pub struct Flight {
     /// Records from before, such as definitions, that there was no memory for.
     #[serde(skip_serializing_if = "is_zero")]
     pub unkept: u64,
-    /// What asked for it: `asked` (a command or a call of the program), `signal`, `crash`, `failure` or `end`.
+    /// What asked for it: `asked` (a command or a call of the program), `signal`, `trigger`, `crash`, `failure` or `end`.
     pub reason: String,
+    /// Triggers that became true since the snapshot before.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub fired: Vec<Fired>,
+}
+
+/// A trigger that became true.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Fired {
+    /// The expression.
+    pub trigger: String,
+    /// When, on the trace's clock.
+    pub time_ns: u64,
+    /// The process whose call it was, if it was a call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pid: Option<u64>,
+    /// Its thread.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tid: Option<u64>,
+    /// That thread's name.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub thread: String,
+    /// The API of the call.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub api: String,
+    /// The call's function.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub function: String,
+    /// What was compared, with its values.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub value: String,
+    /// How often more it became true up to the snapshot.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub again: u64,
+}
+
+impl std::fmt::Display for Fired {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Fired { trigger, pid, tid, thread, function, value, again, .. } = self;
+        write!(f, "trigger `{trigger}`: {value}")?;
+        if !function.is_empty() {
+            write!(f, " in {function}")?;
+        }
+        if let (Some(pid), Some(tid)) = (pid, tid) {
+            write!(f, ", process {pid}, thread {tid}")?;
+            if !thread.is_empty() {
+                write!(f, " ({thread})")?;
+            }
+        }
+        match again {
+            0 => Ok(()),
+            1 => f.write_str("; once more until the snapshot"),
+            more => write!(f, "; {more} times more until the snapshot"),
+        }
+    }
 }
 
 fn is_zero(number: &u64) -> bool {

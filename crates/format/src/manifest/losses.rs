@@ -46,6 +46,23 @@ pub struct ThreadLosses {
 }
 
 impl Losses {
+    /// Returns what was lost since `before`, of which these are what became.
+    pub fn since(&self, before: &Self) -> Self {
+        let less = |now: u64, then: u64| now.saturating_sub(then);
+        Self {
+            records: less(self.records, before.records),
+            calls: less(self.calls, before.calls),
+            calls_without_ring: less(self.calls_without_ring, before.calls_without_ring),
+            device_commands: less(self.device_commands, before.device_commands),
+            commands_under_way: less(self.commands_under_way, before.commands_under_way),
+            commands_without_call: less(self.commands_without_call, before.commands_without_call),
+            unwritten_bytes: less(self.unwritten_bytes, before.unwritten_bytes),
+            damaged_bytes: less(self.damaged_bytes, before.damaged_bytes),
+            // A thread is added when it ends.
+            threads: self.threads.get(before.threads.len()..).unwrap_or_default().to_vec(),
+        }
+    }
+
     /// Adds what another trace lost.
     pub fn add(&mut self, other: Self) {
         let Self {

@@ -14,6 +14,7 @@ mod losses;
 mod origin;
 mod os;
 mod process;
+mod rotation;
 mod telemetry;
 
 use std::path::PathBuf;
@@ -27,11 +28,12 @@ pub use crate::window::{Capture, Window};
 pub use clocks::{DeviceClock, HostClock};
 pub use cost::{Cost, Timing};
 pub use exit::Exit;
-pub use flight::Flight;
+pub use flight::{Fired, Flight};
 pub use losses::{Losses, ThreadLosses};
 pub use origin::{Boot, Origin, Part};
 pub use os::Os;
 pub use process::{Interposition, Job, Process};
+pub use rotation::{Rotation, read};
 pub use telemetry::{QuantityReport, SamplerReport, SourceReport, Telemetry, TelemetryDevice};
 
 /// The whole file.
@@ -92,6 +94,9 @@ pub struct Manifest {
     /// What it is a snapshot of, if the run was a flight recording.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flight: Option<Flight>,
+    /// Which part of the run it is, if the run was divided into several traces.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rotation: Option<Rotation>,
     /// What recording itself costs, if that could be measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<Cost>,

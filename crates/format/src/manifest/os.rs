@@ -1,5 +1,6 @@
 //! Events of the operating system, recorded beside the program's.
 
+use hetrace_ctf::account::Account;
 use serde::{Deserialize, Serialize};
 
 /// What was recorded of the operating system.
@@ -37,6 +38,13 @@ pub struct Os {
     /// Tracepoints that could not be opened, and why.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<String>,
+    /// Of a snapshot of a flight recording: all that happened since then is there, on the trace's clock; none if nothing
+    /// had been dropped yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since_ns: Option<u64>,
+    /// What is in the files of its trace, as [`Written::account`](super::Written::account).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub account: Option<Account>,
 }
 
 impl Os {

@@ -91,7 +91,7 @@ pub struct Enqueued {
 
 // SAFETY: the name is only read, and stays as it is.
 unsafe impl Send for Enqueued {}
-// SAFETY: as for `Send`.
+// SAFETY: nothing in it can be changed through a shared reference.
 unsafe impl Sync for Enqueued {}
 
 /// The times of a command that has ended, in nanoseconds of the device's clock. 0: not known.

@@ -3,11 +3,13 @@
 
 use std::ffi::{CStr, c_void};
 
-use super::{COPIES, Copy, Library, Loader, P, Traits, hint};
+use super::{COPIES, Copy, Library, Loader, P, Traits, hint, index};
 use crate::elf::Object;
 use crate::real::Real;
 
 const NAMES: [&CStr; 3] = [c"getppid", c"getpgrp", c"no_such_function"];
+
+static INDEX: [u16; index::places(3)] = index::index(&NAMES);
 
 fn reals(count: usize) -> &'static [Real] {
     Box::leak((0..count).map(|_| Real::unknown()).collect())
@@ -33,6 +35,7 @@ fn library(choosing: fn(usize) -> Option<P>, loader: Option<Loader>) -> Library 
             loader,
         },
         names: &NAMES,
+        index: &INDEX,
         wrappers: &[],
         real: reals(NAMES.len()),
         copies: Box::leak(Box::new([const { Copy::unknown() }; COPIES])),

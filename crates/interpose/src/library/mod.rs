@@ -24,7 +24,7 @@
 //! * [`watch`]: noticing a second one;
 //! * [`choose`]: which one a call means;
 //! * [`callers`], [`seen`]: who makes a call, without a lock, and who was looked at;
-//! * [`asked`]: what `dlsym` returns;
+//! * [`asked`]: what `dlsym` returns; [`index`]: the numbers of names;
 //! * [`loaders`]: what is particular about a library that is a loader of drivers;
 //! * [`neighbours`]: names that another API has, too;
 //! * [`started`]: putting right what our presence changed at the start;
@@ -44,6 +44,7 @@ mod callers;
 mod choose;
 mod copies;
 pub mod hint;
+pub mod index;
 mod loaders;
 #[cfg(test)]
 mod loaders_tests;
@@ -79,6 +80,8 @@ pub struct Library {
     pub traits: Traits,
     /// The names of all functions, by their numbers.
     pub names: &'static [&'static CStr],
+    /// Where each name stands, as [`index::index`] made it.
+    pub index: &'static [u16],
     /// Numbers and wrappers.
     pub wrappers: &'static [(usize, Address)],
     /// What the wrappers go on to.
@@ -152,7 +155,7 @@ fn library() -> Option<&'static Library> {
 impl Library {
     /// The number of a function.
     pub fn number(&self, name: &CStr) -> Option<usize> {
-        self.names.iter().position(|n| *n == name)
+        index::find(self.index, self.names, name)
     }
 
     /// Leaves a line for the report, with the API's name before it.
@@ -182,6 +185,7 @@ macro_rules! library {
     ($names:path, $wrappers:path, $(changed: $changed:path,)? absent: $absent:literal, $traits:expr) => {
         const COUNT: usize = $names.len();
         const ALL: usize = COUNT * $crate::library::COPIES;
+        static INDEX: [u16; $crate::library::index::places(COUNT)] = $crate::library::index::index(&$names);
 
         /// The real functions that the wrappers go on to.
         pub static REAL: [$crate::Real; COUNT] = [const { $crate::Real::unknown() }; COUNT];
@@ -195,6 +199,7 @@ macro_rules! library {
         pub static LIBRARY: $crate::library::Library = $crate::library::Library {
             traits: $traits,
             names: &$names,
+            index: &INDEX,
             wrappers: &$wrappers,
             real: &REAL,
             copies: &COPIES,

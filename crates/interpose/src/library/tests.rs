@@ -19,6 +19,7 @@ extern "C" fn missing() -> usize {
 }
 extern "C" fn loaded() {}
 
+static INDEX: [u16; index::places(4)] = index::index(&NAMES);
 static REAL: [Real; 4] = [const { Real::unknown() }; 4];
 static COPIES_HERE: [Copy; COPIES] = [const { Copy::unknown() }; COPIES];
 static DEFINED: [Real; 4 * COPIES] = [const { Real::unknown() }; 4 * COPIES];
@@ -44,6 +45,7 @@ const TRAITS: Traits = Traits {
 static LIBRARY: Library = Library {
     traits: TRAITS,
     names: &NAMES,
+    index: &INDEX,
     wrappers: &[
         (GETPPID, Address(wrapper as *const c_void)),
         (ABSENT, Address(missing as *const c_void)),

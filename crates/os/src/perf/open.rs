@@ -15,6 +15,8 @@ pub enum Of {
     /// Those of the program that this thread of the process starts next, and of all that it starts: they
     /// begin with its `execve`.
     Child(Pid),
+    /// Those of a thread that runs already, and of all that it starts from now on.
+    Thread(Pid),
 }
 
 /// The thread that starts the program.
@@ -56,12 +58,26 @@ pub fn nothing() -> io::Result<OwnedFd> {
     open(attr, Of::Child(rustix::thread::gettid()), None, None)
 }
 
+/// Opens an event of the calling thread on a CPU that records nothing, for a ring buffer that others' records go to:
+/// it lives as long as that thread does.
+///
+/// # Errors
+/// When the system refuses.
+pub fn anchor(cpu: u32, watermark: u32) -> io::Result<OwnedFd> {
+    let mut attr = attributes(watermark);
+    attr.type_ = bindings::PERF_TYPE_SOFTWARE;
+    attr.config = bindings::PERF_COUNT_SW_DUMMY.into();
+    attr.set_exclude_kernel(1);
+    attr.set_exclude_hv(1);
+    open(attr, Of::Child(rustix::thread::gettid()), Some(cpu), None)
+}
+
 /// Opens the records of switches, names, beginnings and ends of threads. It needs no privilege for
 /// one's own threads.
 ///
 /// # Errors
 /// When the system refuses.
-pub fn switches(starter: Pid, cpu: u32, watermark: u32) -> io::Result<OwnedFd> {
+pub fn switches(of: Of, cpu: u32, watermark: u32) -> io::Result<OwnedFd> {
     let mut attr = attributes(watermark);
     attr.type_ = bindings::PERF_TYPE_SOFTWARE;
     attr.config = bindings::PERF_COUNT_SW_DUMMY.into();
@@ -70,7 +86,7 @@ pub fn switches(starter: Pid, cpu: u32, watermark: u32) -> io::Result<OwnedFd> {
     attr.set_comm(1);
     attr.set_exclude_kernel(1);
     attr.set_exclude_hv(1);
-    open(attr, Of::Child(starter), Some(cpu), None)
+    open(attr, of, Some(cpu), None)
 }
 
 /// What all events have in common.
@@ -94,13 +110,17 @@ fn open(
 ) -> io::Result<OwnedFd> {
     // Members of a group follow their leader.
     let leads = leader.is_none();
-    attr.set_disabled(leads.into());
+    attr.set_disabled((leads && !matches!(of, Of::Thread(_))).into());
     let pid = match of {
         Of::Machine => -1,
         Of::Child(starter) => {
             attr.set_inherit(1);
             attr.set_enable_on_exec(leads.into());
             starter.as_raw_nonzero().get()
+        }
+        Of::Thread(thread) => {
+            attr.set_inherit(1);
+            thread.as_raw_nonzero().get()
         }
     };
     let cpu = cpu.map_or(Ok(-1), |cpu| i32::try_from(cpu).map_err(io::Error::other))?;

@@ -13,7 +13,7 @@ use hetrace_trace::text::duration;
 /// Tables when none is named.
 const USUAL: [By; 3] = [By::Kernel, By::Copy, By::Path];
 
-/// Tells what differs between the runs of A and those of B.
+/// Returns what differs between the runs of A and those of B.
 ///
 /// # Errors
 /// When something must not get worse, and nobody can say whether it did.

@@ -29,6 +29,10 @@ struct Thread {
 pub(super) struct Calls {
     /// By position.
     threads: Vec<Thread>,
+    /// Calls of functions that have others in their place.
+    deprecated: QuickMap<FunctionId, (u64, Ref)>,
+    /// What could not be built, by process, type and handle.
+    unbuilt: QuickMap<(i64, KindId, u64), Ref>,
 }
 
 impl Calls {
@@ -42,13 +46,11 @@ impl Calls {
         findings: &mut Findings,
     ) {
         let name = &facts.function.name;
-        if let Some(version) = &facts.function.deprecated {
-            let what = match version.is_empty() {
-                true => format!("{name} is deprecated"),
-                false => format!("{name} is deprecated since version {version}"),
-            };
-            findings.add(Hit::new("deprecated", name, what, ("call", passed.call)));
+        if facts.function.replaced.is_some() {
+            let old = self.deprecated.entry(passed.call.function).or_insert((0, passed.call));
+            old.0 += 1;
         }
+        self.build(passed, facts, error, knowledge, findings);
         if self.threads.len() <= passed.by.thread {
             self.threads.resize_with(passed.by.thread + 1, Thread::default);
         }
@@ -86,11 +88,77 @@ impl Calls {
         }
     }
 
+    /// A call that builds, or uses what could not be built.
+    fn build(
+        &mut self,
+        passed: &Passed,
+        facts: &Facts<'_>,
+        error: Option<i64>,
+        knowledge: &Knowledge<'_>,
+        findings: &mut Findings,
+    ) {
+        let pid = passed.call.pid;
+        if facts.builds {
+            // What is built in its place, and not what others are linked to.
+            let first = passed.handles.first().filter(|_| facts.makes.is_empty());
+            let Some((_, kind, handle)) = first.filter(|(_, kind, _)| !holds_others(knowledge, *kind)) else {
+                return;
+            };
+            match error {
+                Some(_) => drop(self.unbuilt.insert((pid, *kind, *handle), passed.call)),
+                None => drop(self.unbuilt.remove(&(pid, *kind, *handle))),
+            }
+            return;
+        }
+        if self.unbuilt.is_empty() || facts.asks {
+            return;
+        }
+        for (_, kind, handle) in &passed.handles {
+            let Some(failed) = self.unbuilt.get(&(pid, *kind, *handle)).copied() else { continue };
+            if facts.makes.is_empty() && facts.gives_back.is_none() {
+                continue;
+            }
+            self.unbuilt.remove(&(pid, *kind, *handle));
+            if facts.makes.is_empty() {
+                continue;
+            }
+            let (name, kind) =
+                (&facts.function.name, knowledge.kind(*kind).map_or("object", |kind| &kind.name));
+            let what = format!("{name} uses a {kind} that could not be built");
+            let hit = Hit::new("ignored-error", format!("{name} after build"), what, ("failed", failed));
+            findings.add(hit.with(Some(("then", passed.call))));
+        }
+    }
+
+    /// All deprecated functions are one finding.
+    fn deprecated(&self, knowledge: &Knowledge<'_>, findings: &mut Findings) {
+        let mut rows: Vec<_> = self.deprecated.iter().map(|(id, (n, first))| (*id, *n, *first)).collect();
+        rows.sort_by_key(|(id, _, first)| (first.start, *id));
+        let words = rows.iter().filter_map(|(id, ..)| {
+            let function = knowledge.of(*id)?.function;
+            let since = match function.deprecated.as_deref() {
+                None | Some("") => String::new(),
+                Some(version) => format!(" (since {version})"),
+            };
+            Some(format!("{}{since}: use {}", function.name, function.replaced.as_deref()?))
+        });
+        let what = format!("deprecated functions are called: {}", words.collect::<Vec<_>>().join("; "));
+        for (_, count, first) in &rows {
+            findings.add(Hit::new("deprecated", "", what.clone(), ("call", *first)).times(*count));
+        }
+    }
+
     /// The trace has ended.
     pub fn finish(&mut self, knowledge: &Knowledge<'_>, findings: &mut Findings) {
+        self.deprecated(knowledge, findings);
         self.threads.sort_by_key(|thread| thread.ids);
         self.threads.iter_mut().for_each(|thread| thread.end_row(knowledge, findings));
     }
+}
+
+/// Whether objects of a type are what others belong to or go to.
+fn holds_others(knowledge: &Knowledge<'_>, kind: KindId) -> bool {
+    knowledge.kind(kind).is_some_and(|kind| kind.context || kind.queue)
 }
 
 impl Thread {
@@ -165,10 +233,34 @@ impl Thread {
     }
 }
 
-/// A call will have no end.
-pub(super) fn unfinished(call: Ref, about: &Unfinished, name: &str, findings: &mut Findings) {
+/// What a signal is called.
+pub(super) fn signal_name(signal: i32) -> String {
+    const NAMES: [(i32, &str); 9] = [
+        (1, "SIGHUP"),
+        (2, "SIGINT"),
+        (4, "SIGILL"),
+        (6, "SIGABRT"),
+        (7, "SIGBUS"),
+        (8, "SIGFPE"),
+        (9, "SIGKILL"),
+        (11, "SIGSEGV"),
+        (15, "SIGTERM"),
+    ];
+    let name = NAMES.iter().find(|(number, _)| *number == signal);
+    name.map_or_else(|| format!("signal {signal}"), |(_, name)| (*name).to_owned())
+}
+
+/// A call will have no end; `killed` is the signal that ended the program.
+pub(super) fn unfinished(
+    call: Ref,
+    about: &Unfinished,
+    name: &str,
+    killed: Option<i32>,
+    findings: &mut Findings,
+) {
+    let by_signal = killed.map(|signal| format!("when {} ended the program", signal_name(signal)));
     let why = match about.why {
-        Why::TraceEnds => "when the trace ended",
+        Why::TraceEnds => by_signal.as_deref().unwrap_or("when the trace ended"),
         Why::ThreadEnded => "when its thread ended",
         // That is a loss of the tracer's, and no fault.
         Why::ExitLost => return,

@@ -6,8 +6,10 @@ use super::memory::Memory;
 use super::moves::{Move, Moves};
 use super::passed::Passed;
 use super::span::Span;
+use super::sum::Sum;
 use hetrace_trace::hash::QuickMap;
 use hetrace_trace::spans::{Command, MemoryKind};
+use hetrace_trace::trace::FunctionId;
 
 /// Commands that run at a time.
 const ACTIVE: usize = 256;
@@ -18,7 +20,9 @@ const ROW: u64 = 8;
 /// Below it, copies from pageable memory are as good as others.
 const PAGEABLE: u64 = 64 * 1024;
 /// Copies between two launches that are remembered.
-const REPEATS: usize = 4096;
+const REPEATS: usize = 1024;
+/// What is read back as it was sent, from which on it is worth a word: how often, and of how many bytes.
+const BACK: (u64, u64) = (2, 4096);
 
 /// A command that runs.
 #[derive(Clone, Copy, Debug)]
@@ -43,6 +47,14 @@ struct Row {
 /// A copy by what it moves.
 type Same = (Option<Span>, Span);
 
+/// A copy that nothing has read since.
+#[derive(Clone, Copy, Debug)]
+struct Sent {
+    call: Ref,
+    /// Nothing else was written there since.
+    whole: bool,
+}
+
 /// All copies.
 #[derive(Debug, Default)]
 pub(super) struct Copies {
@@ -51,13 +63,16 @@ pub(super) struct Copies {
     /// By the position of the thread.
     rows: Vec<Option<Row>>,
     /// By the position of the process: what nothing could have read yet.
-    written: Vec<QuickMap<Same, Ref>>,
+    written: Vec<QuickMap<Same, Sent>>,
+    /// What was read back as it was sent, by the functions that sent and read.
+    back: QuickMap<(i64, FunctionId, FunctionId), (Sum, Ref)>,
     /// How wrong times of devices may be.
     pub error_ns: u64,
 }
 
 impl Copies {
     /// A call begins.
+    #[inline]
     pub fn entry(&mut self, passed: &mut Passed, facts: &Facts<'_>, memory: &Memory) {
         if !facts.moves && !facts.transfers {
             return;
@@ -81,6 +96,7 @@ impl Copies {
     }
 
     /// A command of a device.
+    #[inline]
     pub fn command(&mut self, command: &Command<'_>, knowledge: &Knowledge<'_>, findings: &mut Findings) {
         let key = (command.pid, command.cause_tid, command.cause);
         let Some(moves) = self.moves.get(&key).copied() else { return };
@@ -121,9 +137,10 @@ impl Copies {
     }
 
     /// A call of the program itself has succeeded.
+    #[inline]
     pub fn exit(
         &mut self,
-        passed: &Passed,
+        passed: &mut Passed,
         facts: &Facts<'_>,
         duration: u64,
         memory: &Memory,
@@ -132,7 +149,7 @@ impl Copies {
     ) {
         if facts.enqueues || facts.syncs {
             self.row(passed, duration, knowledge, findings);
-            self.repeat(passed, facts, memory, findings);
+            self.repeat(passed, facts, duration, memory, findings);
         }
     }
 
@@ -169,7 +186,14 @@ impl Copies {
     }
 
     /// Only what is written into memory that the host cannot read counts.
-    fn repeat(&mut self, passed: &Passed, facts: &Facts<'_>, memory: &Memory, findings: &mut Findings) {
+    fn repeat(
+        &mut self,
+        passed: &mut Passed,
+        facts: &Facts<'_>,
+        duration: u64,
+        memory: &Memory,
+        findings: &mut Findings,
+    ) {
         if self.written.len() <= passed.by.process {
             self.written.resize_with(passed.by.process + 1, QuickMap::default);
         }
@@ -181,21 +205,34 @@ impl Copies {
             return;
         };
         if let Some(source) = passed.source {
+            let (pid, call) = (passed.call.pid, passed.call);
+            let whole = |before: &Span| source.bytes >= BACK.1 && before.covers(&source);
+            if !memory.is_device(pid, &target)
+                && let Some((_, sent)) = written.iter().find(|((from, to), sent)| {
+                    sent.whole && whole(to) && from.is_some_and(|from| !memory.is_device(pid, &from))
+                })
+            {
+                let key = (pid, sent.call.function, call.function);
+                self.back.entry(key).or_insert((Sum::new(call), sent.call)).0.add(duration);
+            }
             written.retain(|(_, before), _| !before.meets(&source));
+        }
+        for ((_, before), sent) in written.iter_mut() {
+            sent.whole &= !before.meets(&target);
         }
         if !memory.is_device(passed.call.pid, &target) || passed.source.is_none() {
             return;
         }
         let name = &facts.function.name;
         let same = (passed.source, target);
-        if let Some(before) = written.insert(same, passed.call) {
+        if let Some(before) = written.insert(same, Sent { call: passed.call, whole: true }) {
             let what = format!(
                 "{name} writes the same {} bytes again before anything could have read them",
                 target.bytes
             );
-            findings.add(
-                Hit::new("same-bytes", name, what, ("again", passed.call)).with(Some(("before", before))),
-            );
+            let hit = Hit::new("same-bytes", name, what, ("again", passed.call));
+            findings.add(hit.with(Some(("before", before.call))).costs(duration));
+            passed.repeats = true;
         }
         if written.len() > REPEATS {
             written.clear();
@@ -212,6 +249,17 @@ impl Copies {
         let mut rows: Vec<Row> = self.rows.drain(..).flatten().collect();
         rows.sort_by_key(|row| (row.first.pid, row.first.tid));
         rows.iter().for_each(|row| end_of_row(row, knowledge, findings));
+        let mut back: Vec<_> = self.back.iter().filter(|(_, (sum, _))| sum.count >= BACK.0).collect();
+        back.sort_by_key(|(key, _)| **key);
+        for ((pid, from, to), (sum, sent)) in back {
+            let name = |id: FunctionId| knowledge.of(id).map_or("a call", |facts| &facts.function.name);
+            let (from, to) = (name(*from), name(*to));
+            let what = format!(
+                "{to} reads back what {from} has sent, with nothing in between that could have changed it"
+            );
+            let hit = Hit::new("ping-pong", format!("{pid} {from} {to}"), what, ("read", sum.first));
+            findings.add(hit.with(Some(("sent", *sent))).times(sum.count).costs(sum.ns));
+        }
     }
 }
 

@@ -56,6 +56,37 @@ pub(super) struct Facts<'t> {
     pub transfers: bool,
     pub launch: bool,
     pub moves: bool,
+    /// Makes device memory addressable by the host, in the order of a queue, or ends that.
+    pub maps: bool,
+    pub unmaps: bool,
+    /// Holds back what comes later in its queue.
+    pub barrier: bool,
+    /// What it enqueues calls the program.
+    pub calls_back: bool,
+    /// It registers a function of the program to be called.
+    pub callback: bool,
+    /// What it enqueues is not known.
+    pub obscure_command: bool,
+    /// May wait for all devices, as freeing memory does.
+    pub may_wait: bool,
+    /// Only asks.
+    pub asks: bool,
+    /// Appends to what is run later.
+    pub records: bool,
+    /// What it is passed may change or be read in ways that are not followed.
+    pub exposes: bool,
+    /// Its API sets arguments of kernels by calls.
+    pub has_arguments: bool,
+    /// It enqueues, waits, asks, or has something called back.
+    pub orders: bool,
+    /// It may be passed events.
+    pub names_events: bool,
+    /// Reads from a device, and nothing else.
+    pub reads: bool,
+    /// Values in place of a queue's handle that mean the default one, beside 0.
+    pub default_queues: &'t [u64],
+    /// The parameter with the address of bytes that it reads before it returns.
+    pub host: Option<u16>,
     pub enqueues: bool,
     pub syncs: bool,
     pub polls: bool,
@@ -70,7 +101,7 @@ pub(super) struct Facts<'t> {
     /// Some rule looks at what its calls return, beside whether they failed.
     pub returns: bool,
     /// What is read of each call.
-    pub reads: Reads<'t>,
+    pub numbers: Reads<'t>,
 }
 
 /// All functions and types.
@@ -94,16 +125,23 @@ impl<'t> Knowledge<'t> {
         }
         let all = trace.functions().all().len();
         let ids = (0..u32::try_from(all).unwrap_or(0)).map(FunctionId);
+        let sets = |model: &Model| model.functions.iter().any(|f| f.has_role("set-arg"));
+        let setting: Vec<&Model> = trace.models().iter().filter(|model| sets(model)).collect();
         let facts = ids.map(|id| {
             let (model, function) = (trace.model_of(id)?, trace.described(id)?);
             let kind = |name: &str| by_name.get(&(model.api.as_str(), name.to_owned())).copied();
-            Some(facts_of(model, function, &kind, &kinds))
+            let mut facts = facts_of(model, function, &kind, &kinds);
+            facts.has_arguments = setting.iter().any(|other| std::ptr::eq(*other, model));
+            Some(facts)
         });
         let mut facts: Vec<Option<Facts<'t>>> = facts.collect();
         let built = facts.iter().flatten().filter(|facts| facts.builds);
         let built: Vec<KindId> = built.flat_map(|facts| &facts.handles).map(|(_, kind)| *kind).collect();
         for facts in facts.iter_mut().flatten() {
-            facts.reads.decide_hash(facts.builds, &facts.makes, &built);
+            facts.numbers.decide_hash(facts.builds, &facts.makes, &built);
+            let is_event =
+                |(_, kind): &(u16, KindId)| kinds.get(*kind as usize).is_some_and(|kind| kind.event);
+            facts.names_events = facts.handles.iter().any(is_event);
         }
         let apis = trace.functions().all().iter().map(|f| u16::try_from(f.api).unwrap_or(u16::MAX));
         Self { facts, apis: apis.collect(), kinds }
@@ -172,6 +210,8 @@ fn kinds_of(model: &Model) -> Vec<Kind> {
                 && model.functions.iter().any(|f| f.has_role("marker") || f.has_role("enqueue"))
                 && model.functions.iter().any(|w| waited(w) && w.has_role("sync")),
             context: model.context.as_deref() == Some(base),
+            queue: queues.contains(&base),
+            memory: model.functions.iter().any(|c| c.memory.is_some() && c.creates.as_deref() == Some(base)),
         });
     }
     kinds
@@ -185,6 +225,23 @@ fn queue_type(f: &Function) -> Option<&str> {
 fn queue_of(f: &Function) -> Option<&str> {
     f.command.as_ref().and_then(|c| c.queue.as_deref()).or(f.queue.as_deref())
 }
+
+/// Roles of what enqueues of which it is known what their commands do and wait for.
+const COMMANDS: [&str; 13] = [
+    "alloc",
+    "barrier",
+    "collective",
+    "copy",
+    "fill",
+    "free",
+    "launch",
+    "map",
+    "marker",
+    "migrate",
+    "read",
+    "unmap",
+    "write",
+];
 
 fn facts_of<'t>(
     model: &'t Model,
@@ -215,6 +272,24 @@ fn facts_of<'t>(
         transfers: f.transfer.is_some(),
         launch: has("launch"),
         moves: has("copy") || has("read") || has("write"),
+        maps: has("map") && enqueues(f),
+        unmaps: has("unmap") && enqueues(f),
+        barrier: has("barrier"),
+        calls_back: enqueues(f) && has("callback"),
+        callback: has("callback"),
+        obscure_command: enqueues(f) && !COMMANDS.iter().any(|role| has(role)) && f.transfer.is_none(),
+        may_wait: has("blocks") && !enqueues(f) && !has("sync") && !has("build"),
+        asks: has("query") || has("poll"),
+        records: has("record"),
+        exposes: has("interop")
+            || has("native")
+            || !["query", "poll", "retain", "release", "set-arg", "enqueue"].iter().any(|role| has(role)),
+        has_arguments: false,
+        names_events: false,
+        orders: false,
+        reads: has("read"),
+        default_queues: &model.default_queues,
+        host: host(f).filter(|_| !enqueues(f)),
         enqueues: enqueues(f),
         syncs: has("sync"),
         polls: has("poll"),
@@ -225,9 +300,10 @@ fn facts_of<'t>(
         reads_bytes: reads_bytes(f),
         asks_error: f.success == Success::Always && result_is_error && f.params.is_empty(),
         returns: false,
-        reads: Reads::default(),
+        numbers: Reads::default(),
     };
-    facts.reads = Reads::new(f, &facts.handles, facts.queue);
+    facts.numbers = Reads::new(f, &facts.handles, facts.queue);
+    facts.orders = facts.enqueues || facts.syncs || facts.asks || facts.may_wait || facts.callback;
     facts.returns = facts.allocation.is_some()
         || facts.builds
         || [&facts.makes, &facts.mentions].iter().any(|handed| !handed.is_empty())
@@ -323,6 +399,20 @@ fn waits_of(f: &Function) -> Waits {
         Some(at) => Waits::If(at),
         None if f.has_role("sync") || (f.has_role("blocks") && enqueues(f)) => Waits::Always,
         None => Waits::Never,
+    }
+}
+
+/// The parameter with the address of bytes that a call reads.
+fn host(f: &Function) -> Option<u16> {
+    let mut bytes =
+        params(f).filter(|(p, _)| p.direction == Direction::In && matches!(p.follow, Follow::Data { .. }));
+    bytes.next().map(|(_, at)| at)
+}
+
+impl Facts<'_> {
+    /// A queue's handle; 0 for the default one, by whatever value.
+    pub fn queue_of(&self, handle: u64) -> u64 {
+        if self.default_queues.contains(&handle) { 0 } else { handle }
     }
 }
 

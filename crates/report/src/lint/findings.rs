@@ -129,6 +129,16 @@ impl Findings {
         self.windowed = true;
     }
 
+    /// A signal ended the program: uses of released objects that the API let pass may be why.
+    pub fn convict(&mut self, signal: &str) {
+        for folded in self.all.iter_mut().filter(|folded| folded.rule == position("use-after-release")) {
+            if folded.severity == Severity::Warning {
+                folded.severity = Severity::Error;
+                folded.what = format!("{}; later {signal} ended the program", folded.what);
+            }
+        }
+    }
+
     pub fn add(&mut self, hit: Hit) {
         if !self.wants(hit.rule) {
             return;

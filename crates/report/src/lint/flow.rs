@@ -6,6 +6,7 @@ use super::kinds::KindId;
 use super::lifetimes::Lifetimes;
 use super::passed::Passed;
 use super::rules::Severity;
+use super::sum::Sum;
 use hetrace_trace::hash::QuickMap;
 use hetrace_trace::spans::{Command, CommandKind};
 use hetrace_trace::trace::FunctionId;
@@ -23,10 +24,8 @@ const POLL_PERIOD: u64 = 10_000;
 const POLL_TIME: u64 = 1_000_000;
 /// Device time that small launches leave unused before it is worth a word.
 const UNUSED: u64 = 1_000_000;
-/// Arguments of a kernel that need no table.
-const DIRECT: usize = 64;
-/// Arguments set again.
-const ARGUMENTS: u64 = 16;
+/// Items from which on groups of one are not meant so.
+const SINGLE_ITEMS: u64 = 64;
 /// Builds of the same code again.
 const BUILDS: u64 = 2;
 
@@ -52,24 +51,6 @@ struct Polls {
     until: u64,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Sum {
-    count: u64,
-    ns: u64,
-    first: Ref,
-}
-
-impl Sum {
-    fn new(first: Ref) -> Self {
-        Self { count: 0, ns: 0, first }
-    }
-
-    fn add(&mut self, ns: u64) {
-        self.count += 1;
-        self.ns = self.ns.saturating_add(ns);
-    }
-}
-
 /// What was built last from some code.
 #[derive(Clone, Copy, Debug)]
 struct Build {
@@ -89,30 +70,6 @@ struct Queues {
     first: Ref,
 }
 
-/// The arguments of a kernel: the value of each and since when it has it.
-#[derive(Debug, Default)]
-struct Arguments {
-    /// By number.
-    first: Vec<Option<(u64, u64)>>,
-    /// Those of greater numbers.
-    others: QuickMap<u64, (u64, u64)>,
-}
-
-impl Arguments {
-    /// Sets one; returns what it was before.
-    fn set(&mut self, index: u64, value: (u64, u64)) -> Option<(u64, u64)> {
-        match usize::try_from(index).ok().filter(|at| *at < DIRECT) {
-            Some(at) => {
-                if self.first.len() <= at {
-                    self.first.resize(at + 1, None);
-                }
-                self.first[at].replace(value)
-            }
-            None => self.others.insert(index, value),
-        }
-    }
-}
-
 /// All that is counted.
 #[derive(Debug, Default)]
 pub(super) struct Flow {
@@ -122,9 +79,8 @@ pub(super) struct Flow {
     launches: Vec<u64>,
     queues: QuickMap<(i64, usize), Queues>,
     small: QuickMap<(i64, u32), (Sum, u64, u64)>,
-    /// By process and kernel's handle.
-    arguments: QuickMap<(i64, u64), Arguments>,
-    redundant: QuickMap<(i64, FunctionId), Sum>,
+    /// Launches in groups of one item, and how many items at most.
+    single: QuickMap<(i64, u32), (Sum, u64)>,
     builds: QuickMap<(i64, FunctionId, u64, u64), Build>,
 }
 
@@ -187,30 +143,8 @@ impl Flow {
                 queues.others += 1;
             }
         }
-        for (place, _) in &facts.makes {
-            if let Some(handle) = out.first(*place) {
-                self.arguments.remove(&(pid, handle));
-            }
-        }
-        self.argument(passed, duration, lifetimes);
         if facts.builds {
             self.build(passed, facts, duration, out, lifetimes, knowledge);
-        }
-    }
-
-    /// A call that sets an argument has succeeded, if it is one.
-    fn argument(&mut self, passed: &Passed, duration: u64, lifetimes: &Lifetimes) {
-        let (pid, call) = (passed.call.pid, passed.call);
-        let Some((kernel, index, value)) = passed.argument else { return };
-        let arguments = self.arguments.entry((pid, kernel)).or_default();
-        let before = arguments.set(index, (passed.hash, call.start));
-        let same = before.filter(|(hash, _)| *hash == passed.hash);
-        let renewed = |since| value.is_some_and(|v| lifetimes.is_newer(pid, v, since));
-        if same.is_some_and(|(_, since)| !renewed(since)) {
-            self.redundant.entry((pid, call.function)).or_insert(Sum::new(call)).add(duration);
-        }
-        if self.arguments.len() > KEPT {
-            self.arguments.clear();
         }
     }
 
@@ -281,33 +215,41 @@ impl Flow {
 
     /// A command of a device.
     pub fn command(&mut self, command: &Command<'_>) {
-        let (Some(device), Some(times)) = (command.on_device, command.times) else { return };
-        let units = u64::from(device.compute_units);
+        let Some(times) = command.times else { return };
+        let units = command.on_device.map_or(0, |device| u64::from(device.compute_units));
         let geometry = &command.geometry;
-        if command.kind != CommandKind::Kernel
-            || units == 0
-            || geometry.global.is_empty()
-            || geometry.local.is_empty()
-        {
+        if command.kind != CommandKind::Kernel || geometry.global.is_empty() {
             return;
         }
-        let groups = geometry.global.product() / geometry.local.product().max(1);
+        let (items, local) = (geometry.global.product(), geometry.local.product());
+        if local == 1 && !geometry.local.is_empty() && items >= SINGLE_ITEMS {
+            self.single(command, times.duration(), items);
+        }
+        // Where the platform chooses, there are at most as many groups as items.
+        let groups = items / local.max(1);
         if groups >= units || self.small.len() >= KEPT {
             return;
         }
         let idle = u128::from(times.duration()) * u128::from(units - groups) / u128::from(units);
         let function = command.function.map_or(0, |f| f.id);
-        let call = Ref {
-            pid: command.pid,
-            tid: command.cause_tid,
-            start: command.cause,
-            function: FunctionId(u32::MAX),
-        };
+        let call = cause(command);
         let small = self.small.entry((command.pid, function)).or_insert((Sum::new(call), groups, units));
         small.0.count = small.0.count.saturating_add(command.weight);
         small.0.ns =
             small.0.ns.saturating_add(u64::try_from(idle).unwrap_or(0).saturating_mul(command.weight));
         small.1 = small.1.max(groups);
+    }
+
+    /// A kernel runs in groups of one item.
+    fn single(&mut self, command: &Command<'_>, duration: u64, items: u64) {
+        let function = command.function.map_or(0, |f| f.id);
+        if self.single.len() >= KEPT {
+            return;
+        }
+        let single = self.single.entry((command.pid, function)).or_insert((Sum::new(cause(command)), items));
+        single.0.count = single.0.count.saturating_add(command.weight);
+        single.0.ns = single.0.ns.saturating_add(duration.saturating_mul(command.weight));
+        single.1 = single.1.max(items);
     }
 
     fn finish_threads(&mut self, knowledge: &Knowledge<'_>, findings: &mut Findings) {
@@ -354,11 +296,10 @@ impl Flow {
                 findings.add(hit.times(sum.count).costs(sum.ns));
             }
         }
-        for ((pid, function), sum) in sorted(&self.redundant) {
-            let Some(facts) = knowledge.of(*function).filter(|_| sum.count >= ARGUMENTS) else { continue };
-            let name = &facts.function.name;
-            let what = format!("{name} sets arguments to the values that they have");
-            let hit = Hit::new("redundant-set-arg", format!("{pid} {name}"), what, ("first", sum.first));
+        for ((pid, function), (sum, items)) in sorted(&self.single) {
+            let name = kernel(*function);
+            let what = format!("{name} is launched in groups of one work-item, up to {items} of them");
+            let hit = Hit::new("local-size-one", format!("{pid} {name}"), what, ("first", sum.first));
             findings.add(hit.times(sum.count).costs(sum.ns));
         }
         for (_, build) in sorted(&self.builds) {
@@ -391,6 +332,12 @@ impl Thread {
         findings
             .add(Hit::new("busy-poll", name, what, ("first", polls.first)).times(polls.count).costs(span));
     }
+}
+
+/// The call that enqueued a command.
+fn cause(command: &Command<'_>) -> Ref {
+    let function = FunctionId(u32::MAX);
+    Ref { pid: command.pid, tid: command.cause_tid, start: command.cause, function }
 }
 
 /// Rows of a table in an order that does not change from run to run.

@@ -17,6 +17,10 @@ pub(super) struct Kind {
     pub event: bool,
     /// What all others belong to.
     pub context: bool,
+    /// Where commands go.
+    pub queue: bool,
+    /// It holds memory.
+    pub memory: bool,
 }
 
 /// What a function makes or hands out.

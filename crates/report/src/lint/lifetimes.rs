@@ -10,9 +10,11 @@ use std::collections::{BTreeMap, VecDeque};
 use super::facts::{Facts, Knowledge};
 use super::findings::{Findings, Hit, Ref};
 use super::kinds::{Kind, KindId};
-use super::objects::{Key, Object, Objects};
+use super::objects::{Key, Memory as Contents, Object, Objects};
+use super::order::Id;
 use super::passed::{Passed, word};
 use super::rules::Severity;
+use hetrace_model::Flags;
 use hetrace_trace::hash::QuickMap;
 use hetrace_trace::trace::FunctionId;
 use hetrace_trace::values::Values;
@@ -32,6 +34,8 @@ pub(super) struct Lifetimes {
     /// By the function that made them.
     unused: QuickMap<FunctionId, (u64, Ref)>,
     pub overflow: bool,
+    /// It grows when an object with memory comes or goes.
+    pub epoch: u64,
 }
 
 /// What leaked, by the function that made it.
@@ -63,12 +67,13 @@ impl Lifetimes {
                         passed.ended.push((Some(kind), handle));
                         if object.count == 0 {
                             object.dead = Some(passed.call);
-                            self.died(key);
+                            self.died(key, about);
                         }
                     }
                 }
                 continue;
             }
+            object.memory.foreign |= about.memory && (facts.exposes || !passed.root);
             if let Some(dead) = object.dead.filter(|_| passed.root) {
                 passed.faults.push(late(passed, facts, about, object, dead));
             } else if facts.retains.is_some() {
@@ -81,9 +86,33 @@ impl Lifetimes {
             }
         }
         passed.handles = handles;
+        if passed.root && passed.argument.is_some() {
+            self.argument(passed, facts, knowledge);
+        }
     }
 
-    fn died(&mut self, key: Key) {
+    /// An argument is set: to an object, perhaps one that is gone.
+    fn argument(&mut self, passed: &mut Passed, facts: &Facts<'_>, knowledge: &Knowledge<'_>) {
+        let (pid, call) = (passed.call.pid, passed.call);
+        let Some(setting) = &mut passed.argument else { return };
+        let Some(value) = setting.value.filter(|value| *value != 0) else { return };
+        let holds = |kind: KindId| knowledge.kind(kind).filter(|kind| kind.memory);
+        let mut found =
+            self.objects.at(pid, value).filter_map(|(id, object)| Some((id, object, holds(*id)?)));
+        let Some((id, object, kind)) = found.next() else { return };
+        setting.object = Some((*id, value));
+        if let Some(dead) = object.dead {
+            let name = &facts.function.name;
+            let what =
+                format!("{name} sets argument {} to a {} that was released before", setting.index, kind.name);
+            let hit = Hit::new("use-after-release", format!("{name} argument"), what, ("use", call));
+            let hit = hit.with(Some(("release", dead))).with(Some(("made", object.made)));
+            passed.faults.push(hit);
+        }
+    }
+
+    fn died(&mut self, key: Key, kind: &Kind) {
+        self.epoch += u64::from(kind.memory);
         self.dead.push_back(key);
         self.count_unused(&key);
         while self.dead.len() > REMEMBERED {
@@ -129,10 +158,11 @@ impl Lifetimes {
             return;
         }
         let context = if facts.makes.is_empty() { 0 } else { self.context_of(passed, knowledge) };
+        let flags = facts.numbers.flags.map(|bits| bits.means);
         for (place, kind) in &facts.makes {
             for &handle in out.all(*place).iter().filter(|handle| **handle != 0) {
                 self.objects.remove_dead(pid, handle);
-                self.made(passed, (pid, *kind, handle), context, knowledge);
+                self.made(passed, (pid, *kind, handle), (context, flags), knowledge);
             }
         }
         // An API handed it out, so it is there, also for one above or below, where its type has
@@ -146,7 +176,13 @@ impl Lifetimes {
         }
     }
 
-    fn made(&mut self, passed: &Passed, key: Key, context: u64, knowledge: &Knowledge<'_>) {
+    fn made(
+        &mut self,
+        passed: &Passed,
+        key: Key,
+        (context, flags): (u64, Option<&Flags>),
+        knowledge: &Knowledge<'_>,
+    ) {
         if !passed.root {
             self.objects.remove(&key);
             return;
@@ -155,15 +191,30 @@ impl Lifetimes {
             self.overflow = true;
             return;
         }
-        let own = knowledge.kind(key.1).is_some_and(|kind| kind.context);
+        let about = knowledge.kind(key.1);
+        let own = about.is_some_and(|kind| kind.context);
+        let holds = |kind: KindId| knowledge.kind(kind).is_some_and(|kind| kind.memory);
+        self.epoch += u64::from(holds(key.1));
+        // A part of another object, or what it is made of.
+        let shares = passed.handles.iter().any(|(_, kind, _)| holds(*kind));
+        let bits = |mask: fn(&Flags) -> u64| flags.is_some_and(|flags| mask(flags) & passed.flags != 0);
+        let memory = Contents {
+            foreign: flags.is_none() || shares || bits(|flags| flags.content),
+            only_read: bits(|flags| flags.only_read),
+            only_written: bits(|flags| flags.only_written),
+            written: (0, 0),
+        };
         let object = Object {
             count: 1,
             made: passed.call,
             dead: None,
+            refused: false,
             context: if own { key.2 } else { context },
             bytes: passed.size,
             content: passed.hash,
             used: false,
+            command: passed.command,
+            memory,
         };
         self.objects.insert(key, object);
     }
@@ -173,6 +224,7 @@ impl Lifetimes {
             let Some(kind) = kind else { continue };
             if let Some(object) = self.objects.get_mut(&(passed.call.pid, *kind, *handle)) {
                 object.count = object.count.saturating_add(1);
+                object.refused = true;
                 if object.dead == Some(passed.call) {
                     object.dead = None;
                 }
@@ -243,6 +295,29 @@ impl Lifetimes {
         Some((object.content, object.made.function))
     }
 
+    /// The command that an event stands for; none if it is not known.
+    pub fn command_of(&self, pid: i64, event: (KindId, u64)) -> Option<Id> {
+        let object = self.objects.get(&(pid, event.0, event.1))?;
+        Some(object.command).filter(|id| *id > 0)
+    }
+
+    /// From now on an event stands for this command.
+    pub fn stands_for(&mut self, pid: i64, event: (KindId, u64), command: Id) {
+        if let Some(object) = self.objects.get_mut(&(pid, event.0, event.1)) {
+            object.command = command;
+        }
+    }
+
+    /// An object that is there, or was.
+    pub fn object(&self, pid: i64, object: (KindId, u64)) -> Option<&Object> {
+        self.objects.get(&(pid, object.0, object.1))
+    }
+
+    /// An object that is there.
+    pub fn alive(&mut self, pid: i64, object: (KindId, u64)) -> Option<&mut Object> {
+        self.objects.get_mut(&(pid, object.0, object.1)).filter(|object| object.dead.is_none())
+    }
+
     /// Whether an object is known to be there.
     pub fn is_alive(&self, pid: i64, object: (KindId, u64)) -> bool {
         self.objects.get(&(pid, object.0, object.1)).is_some_and(|o| o.dead.is_none())
@@ -270,7 +345,8 @@ impl Lifetimes {
             let (Some(object), Some(kind)) = (self.objects.get(&key), knowledge.kind(key.1)) else {
                 continue;
             };
-            if kind.leaks {
+            // A release that failed is shown as such.
+            if kind.leaks && !object.refused {
                 let place = (key.0, object.made.function, kind.name.clone());
                 let leak = leaks.entry(place).or_insert((0, 0, object.made));
                 leak.0 += 1;

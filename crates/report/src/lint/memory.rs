@@ -25,6 +25,10 @@ struct Block {
     device: bool,
     made: Ref,
     dead: Option<Ref>,
+    /// A copy or fill has written into it.
+    written: bool,
+    /// Commands of its process before it that may write anything.
+    before: u64,
 }
 
 /// Allocations of one size by one function.
@@ -44,6 +48,8 @@ pub(super) struct Memory {
     blocks: BTreeMap<(i64, u64), Block>,
     dead: VecDeque<(i64, u64)>,
     rounds: QuickMap<(i64, FunctionId, u64), Rounds>,
+    /// Commands that may write anything, by the position of the process.
+    obscure: Vec<u64>,
     pub overflow: bool,
 }
 
@@ -175,8 +181,15 @@ impl Memory {
         {
             pooled = allocation.pooled;
             self.clear(pid, address, passed.size.unwrap_or(1));
-            let block =
-                Block { bytes: passed.size, device: allocation.device, made: passed.call, dead: None };
+            let before = self.obscure.get(passed.by.process).copied().unwrap_or(0);
+            let block = Block {
+                bytes: passed.size,
+                device: allocation.device,
+                made: passed.call,
+                dead: None,
+                written: false,
+                before,
+            };
             match self.blocks.len() < KEPT {
                 true if passed.root => drop(self.blocks.insert((pid, address), block)),
                 true => {}
@@ -188,6 +201,49 @@ impl Memory {
         if passed.root && !pooled {
             self.allocated(passed, duration, launches);
         }
+    }
+
+    /// A call that enqueues has succeeded; returns what it reads that nothing has written.
+    #[inline]
+    pub fn enqueued(&mut self, passed: &Passed, facts: &Facts<'_>) -> Option<Hit> {
+        let (pid, process) = (passed.call.pid, passed.by.process);
+        if !facts.transfers || !passed.root {
+            if !facts.marks && !facts.barrier && facts.allocation.is_none() && facts.frees.is_none() {
+                if self.obscure.len() <= process {
+                    self.obscure.resize(process + 1, 0);
+                }
+                self.obscure[process] += 1;
+            }
+            return None;
+        }
+        let address = |span: Option<Span>| span.filter(|span| span.object.is_none()).map(|span| span.start);
+        let mut hit = None;
+        if let Some((at, source)) =
+            address(passed.source).and_then(|at| Some((at, self.around_mut(pid, at)?)))
+            && source.device
+            && !source.written
+        {
+            let (made, before) = (source.made, source.before);
+            // Once for each allocation.
+            source.written = true;
+            if self.obscure.get(process).copied().unwrap_or(0) == before {
+                let name = &facts.function.name;
+                let what = format!("{name} reads {at:#x}, into whose allocation nothing has written");
+                let read = Hit::new("uninitialized-read", name, what, ("read", passed.call));
+                hit = Some(read.with(Some(("made", made))));
+            }
+        }
+        if let Some(target) = address(passed.target).and_then(|at| self.around_mut(pid, at)) {
+            target.written = true;
+        }
+        hit
+    }
+
+    /// The allocation that an address is in, if it is there.
+    fn around_mut(&mut self, pid: i64, address: u64) -> Option<&mut Block> {
+        let ((_, start), block) = self.blocks.range_mut((pid, 0)..=(pid, address)).next_back()?;
+        let inside = address.checked_sub(*start)? < block.bytes.unwrap_or(1).max(1);
+        (inside && block.dead.is_none()).then_some(block)
     }
 
     /// Takes out what cannot be there any more.

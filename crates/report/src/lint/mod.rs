@@ -9,7 +9,14 @@
 //!    ├── calls       ignored-error, unfinished-call, deprecated
 //!    ├── memory      out-of-bounds, alloc-in-loop, and releases of addresses
 //!    ├── copies      overlapping-copies, pageable-async, small-copies, same-bytes: with `moves` for commands
-//!    └── flow        sync-after-launch, busy-poll, default-stream, small-launch, build-in-loop, …
+//!    ├── flow        sync-after-launch, busy-poll, default-stream, small-launch, build-in-loop, …
+//!    └── hazards     what commands do to memory, and in which order:
+//!          ├── arguments   redundant-set-arg, argument-size, launches with released arguments
+//!          ├── waits       unwaited-read, redundant-sync, double-wait: by `order`
+//!          ├── races       race
+//!          ├── maps        map-leak, mapped-in-use
+//!          ├── contents    uninitialized-read
+//!          └── repeats     unused-read, ping-pong, same-bytes again
 //!  findings   equal ones folded  ──►  show   a second walk that writes the calls they name
 //!    └──► report   as a value, text, or SARIF
 //! ```
@@ -18,24 +25,33 @@
 //! the trace shows. Where calls are missing, rules that need all of them say so and are graded
 //! down.
 
+mod arguments;
 mod calls;
+mod contents;
 mod copies;
 mod facts;
 mod findings;
 mod flow;
+mod hazards;
 mod kinds;
 mod lifetimes;
+mod maps;
 mod memory;
 mod moves;
 mod objects;
+mod order;
 mod passed;
+mod races;
 mod reads;
+mod repeats;
 mod report;
 mod rules;
 mod sarif;
 mod show;
 mod span;
+mod sum;
 mod text;
+mod waits;
 mod walk;
 
 use std::ops::ControlFlow;
@@ -81,7 +97,7 @@ pub fn lint_watched(trace: &Trace, options: &Options, watch: Option<Watch<'_>>) 
     linter.finish();
     let doubt = doubt(&summary, options, linter.unknown);
     let calls = show::calls(trace, &linter.findings, &summary, Pace::new(watch))?;
-    Ok(report::report(trace, &linter, &calls, &summary, doubt))
+    Ok(report::report(trace, &linter, &calls, &summary, (doubt, !options.only.is_empty())))
 }
 
 /// Why calls may be missing.

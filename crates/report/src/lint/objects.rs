@@ -5,6 +5,7 @@
 
 use super::findings::Ref;
 use super::kinds::KindId;
+use super::order::Id;
 use hetrace_trace::hash::QuickMap;
 
 /// Process, kind and handle.
@@ -18,12 +19,31 @@ pub(super) struct Object {
     pub made: Ref,
     /// Where the last one was released.
     pub dead: Option<Ref>,
+    /// The program released it and was refused, as runtimes are that clean up when the driver has ended.
+    pub refused: bool,
     /// Handle of its context; 0 if it is not known.
     pub context: u64,
     pub bytes: Option<u64>,
     /// Of what it was made from.
     pub content: u64,
     pub used: bool,
+    /// The command that it stands for.
+    pub command: Id,
+    /// What is known of its memory.
+    pub memory: Memory,
+}
+
+/// What is known of an object's memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Memory {
+    /// It may have content that no command of the trace gave it, or share its bytes with another object.
+    pub foreign: bool,
+    /// Device code only reads it.
+    pub only_read: bool,
+    /// Device code only writes it.
+    pub only_written: bool,
+    /// What was written, from the first byte to behind the last.
+    pub written: (u64, u64),
 }
 
 /// The objects of a handle: nearly always one.
@@ -67,6 +87,11 @@ impl Objects {
     #[inline]
     pub fn get_mut(&mut self, (pid, kind, handle): &Key) -> Option<&mut Object> {
         self.by_handle.get_mut(&(*pid, *handle))?.get_mut(*kind)
+    }
+
+    /// All that a handle is, with their kinds.
+    pub fn at(&self, pid: i64, handle: u64) -> impl Iterator<Item = &(KindId, Object)> {
+        self.by_handle.get(&(pid, handle)).into_iter().flat_map(Here::iter)
     }
 
     /// All that a handle is.
@@ -145,7 +170,17 @@ mod tests {
     fn object(dead: bool) -> Object {
         let made = Ref::default();
         let dead = dead.then_some(made);
-        Object { count: 1, made, dead, context: 0, bytes: None, content: 0, used: false }
+        Object {
+            count: 1,
+            made,
+            dead,
+            context: 0,
+            bytes: None,
+            content: 0,
+            used: false,
+            command: 0,
+            memory: Memory::default(),
+        }
     }
 
     #[test]

@@ -3,6 +3,8 @@
 use super::facts::{Facts, Waits};
 use super::findings::{Hit, Ref};
 use super::kinds::KindId;
+use super::objects::Memory;
+use super::order::Id;
 use super::span::Span;
 use hetrace_trace::values::{Place, Values};
 
@@ -31,14 +33,69 @@ pub(super) struct Passed {
     pub freed: Vec<u64>,
     /// Of what it was passed but handles; only where [`Reads`](super::reads::Reads) says so.
     pub hash: u64,
-    /// Of what sets an argument: the first object, which one, and its value, if it may be a handle.
-    pub argument: Option<(u64, u64, Option<u64>)>,
+    /// Of what sets an argument.
+    pub argument: Option<Setting>,
+    /// The kernel that it launches.
+    pub kernel: Option<u64>,
+    /// The bits that say what it makes.
+    pub flags: u64,
+    /// The address of bytes that it reads before it returns.
+    pub host: Option<u64>,
+    /// The address whose mapping it ends.
+    pub unmapped: Option<u64>,
+    /// What is known of the arguments of the kernel that it launches.
+    pub launched: Launched,
+    /// The memory objects among them, where they are looked at.
+    pub used: Vec<Used>,
+    /// It repeats a copy that nothing has read.
+    pub repeats: bool,
+    /// The command that it enqueued.
+    pub command: Id,
+    /// The last command of its process when it began.
+    pub mark: Id,
+    /// What it waits for was known to be over when it began.
+    pub idle: bool,
     /// What is wrong with it, whatever comes of it.
     pub faults: Vec<Hit>,
     /// Objects and addresses whose end is to be taken back if it fails.
     pub ended: Vec<(Option<KindId>, u64)>,
     /// Whether it took a reference.
     pub retained: bool,
+}
+
+/// What is known of a launch's arguments.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Launched {
+    /// Nothing.
+    #[default]
+    Unknown,
+    /// Which memory objects they are.
+    Objects,
+    /// They are as when a launch of this kernel was looked at last, and no object came or went.
+    Same,
+}
+
+/// A memory object that a launch uses.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Used {
+    pub object: (KindId, u64),
+    pub memory: Memory,
+    pub bytes: Option<u64>,
+}
+
+/// A call that sets an argument.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Setting {
+    /// Whose.
+    pub of: u64,
+    /// Which one.
+    pub index: u64,
+    /// Its value, if it may be a handle.
+    pub value: Option<u64>,
+    /// How many bytes were recorded of it; 0 if it has no value.
+    pub bytes: usize,
+    /// The memory object that the value is.
+    pub object: Option<(KindId, u64)>,
 }
 
 /// Who calls, as positions in tables.
@@ -51,7 +108,7 @@ pub(super) struct By {
 impl Passed {
     /// A call begins, the outermost if it is `root`.
     pub fn begin(&mut self, facts: &Facts<'_>, values: &Values<'_>, call: Ref, by: By, root: bool) {
-        let reads = &facts.reads;
+        let reads = &facts.numbers;
         self.handles.clear();
         for &(at, kind) in &facts.handles {
             self.handles.extend(values.all(Place::Param(at)).iter().map(|handle| (at, kind, *handle)));
@@ -72,10 +129,18 @@ impl Passed {
         }
         self.hash = values.hash;
         self.argument = reads.argument.and_then(|argument| {
-            let value = word(values.all(Place::Param(argument.value)));
+            let recorded = values.all(Place::Param(argument.value));
             let of = values.first(Place::Param(argument.of))?;
-            Some((of, values.first(Place::Param(argument.index))?, value))
+            let index = values.first(Place::Param(argument.index))?;
+            Some(Setting { of, index, value: word(recorded), bytes: recorded.len(), object: None })
         });
+        self.kernel = reads.kernel.and_then(|at| values.first(Place::Param(at)));
+        self.flags = reads.flags.map_or(0, |bits| bits.get(values));
+        self.host = facts.host.and_then(|at| values.first(Place::Param(at)));
+        self.unmapped = reads.unmapped.and_then(|at| values.first(Place::Param(at)));
+        (self.command, self.mark, self.idle, self.repeats) = (0, 0, false, false);
+        self.launched = Launched::Unknown;
+        self.used.clear();
         self.faults.clear();
         self.ended.clear();
         self.retained = false;

@@ -1,6 +1,6 @@
 //! Which values of a call rules ask for, resolved once per function: calls are many, and names are slow.
 
-use hetrace_model::{Expr, Function, Transfer};
+use hetrace_model::{Expr, Flags, Function, Transfer};
 
 use super::kinds::{Handed, KindId};
 use super::span::Span;
@@ -100,10 +100,16 @@ pub(super) struct Argument {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Reads<'t> {
     pub queue: Option<Number<'t>>,
-    /// How much memory it asks for.
+    /// How much memory it asks for or maps.
     pub size: Option<Number<'t>>,
     pub moved: Option<Moved<'t>>,
     pub argument: Option<Argument>,
+    /// The parameter with the kernel that is launched.
+    pub kernel: Option<u16>,
+    /// Bits that say what is made.
+    pub flags: Option<Bits<'t>>,
+    /// The parameter with the address whose mapping ends.
+    pub unmapped: Option<u16>,
     /// Whether a rule compares all that calls are passed.
     pub hash: bool,
 }
@@ -126,11 +132,16 @@ impl<'t> Reads<'t> {
             ),
         };
         let size = function.memory.as_ref().and_then(|memory| memory.bytes.as_ref());
+        let mapped = function.command.as_ref().filter(|_| function.has_role("map"));
+        let size = size.or_else(|| mapped.and_then(|command| command.bytes.as_ref()));
         Self {
             queue: queue.map(|name| Number::named(function, name)),
             size: size.map(|bytes| Number::of(function, bytes)),
             moved: function.transfer.as_ref().map(moved),
             argument: argument(function, handles).filter(|_| function.has_role("set-arg")),
+            kernel: function.command.as_ref().and_then(|c| position(function, c.kernel.as_deref()?)),
+            flags: function.flags.as_ref().and_then(|flags| Bits::new(function, flags)),
+            unmapped: unmapped(function).filter(|_| function.has_role("unmap")),
             hash: false,
         }
     }
@@ -141,6 +152,37 @@ impl<'t> Reads<'t> {
         let is_built_from = makes.iter().any(|(_, kind)| from.contains(kind));
         self.hash = builds || self.argument.is_some() || is_built_from;
     }
+}
+
+/// Bits that say what is made.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bits<'t> {
+    at: u16,
+    pub means: &'t Flags,
+}
+
+impl<'t> Bits<'t> {
+    fn new(function: &Function, means: &'t Flags) -> Option<Self> {
+        Some(Self { at: position(function, &means.param)?, means })
+    }
+
+    /// The bits of a call.
+    pub fn get(&self, values: &Values<'_>) -> u64 {
+        let all = values.all(Place::Param(self.at));
+        match self.means.key {
+            None => all.first().copied().unwrap_or(0),
+            Some(key) => {
+                let pair = all.chunks_exact(2).find(|pair| pair.first() == Some(&key));
+                pair.and_then(|pair| pair.get(1)).copied().unwrap_or(0)
+            }
+        }
+    }
+}
+
+/// The parameter with an address, of what ends a mapping.
+fn unmapped(function: &Function) -> Option<u16> {
+    let at = function.params.iter().position(|p| p.base == "void" && p.pointers == 1)?;
+    u16::try_from(at).ok()
 }
 
 fn argument(function: &Function, handles: &[(u16, KindId)]) -> Option<Argument> {

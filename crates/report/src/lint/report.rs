@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 
-use super::findings::Ref;
+use super::findings::{Folded, Ref};
 use super::rules::{RULES, Severity};
 use super::walk::Linter;
 use hetrace_trace::capture::Covered;
@@ -77,6 +77,9 @@ pub struct Finding {
     /// Nanoseconds that it costs at most, where that is known; the rule says of what.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_ns: Option<u64>,
+    /// `cost_ns` as a part of the time from the first event to the last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub share: Option<f64>,
     /// The first of them.
     pub occurrences: Vec<Occurrence>,
 }
@@ -117,7 +120,7 @@ pub(super) fn report(
     linter: &Linter<'_>,
     calls: &HashMap<(i64, i64, u64), String>,
     summary: &Summary,
-    doubt: Option<String>,
+    (doubt, chosen): (Option<String>, bool),
 ) -> Report {
     let start = summary.first.unwrap_or(0);
     let evidence = |&(part, call): &(&'static str, Ref)| Evidence {
@@ -128,8 +131,14 @@ pub(super) fn report(
         function: super::walk::name_of(trace, call.function).to_owned(),
         call: calls.get(&(call.pid, call.tid, call.start)).cloned().unwrap_or_default(),
     };
+    let run = summary.last.unwrap_or(start).saturating_sub(start);
+    let mut passed_over = Vec::new();
     let findings = linter.findings.all.iter().filter_map(|folded| {
         let rule = RULES.get(folded.rule)?;
+        if !chosen && folded.severity == Severity::Hint && is_little(folded, rule.id, run) {
+            passed_over.push(rule.id);
+            return None;
+        }
         let missing = doubt.as_ref().filter(|_| rule.needs_all);
         let occurrences =
             folded.occurrences.iter().map(|calls| Occurrence { calls: calls.iter().map(evidence).collect() });
@@ -141,6 +150,7 @@ pub(super) fn report(
             doubt: missing.cloned().or(folded.doubt.map(str::to_owned)),
             count: folded.count,
             cost_ns: folded.cost,
+            share: folded.cost.filter(|_| run > 0).map(|cost| cost as f64 / run as f64),
             occurrences: occurrences.collect(),
         })
     });
@@ -150,7 +160,56 @@ pub(super) fn report(
         rank(b).cmp(&rank(a)).then_with(|| a.rule.cmp(b.rule)).then_with(|| a.message.cmp(&b.message))
     });
     let of = |severity| findings.iter().filter(|f| f.severity == severity).count() as u64;
+    let notes = notes(trace, linter, summary, doubt, little(&mut passed_over));
+    Report {
+        schema: SCHEMA,
+        command: trace.manifest().command.clone(),
+        errors: of(Severity::Error),
+        warnings: of(Severity::Warning),
+        hints: of(Severity::Hint),
+        findings,
+        notes,
+        missing: missing(summary),
+    }
+}
+
+/// Runs shorter than this are mostly start and end: shares of them say little.
+const LONG: u64 = 2_000_000_000;
+/// Less than one part of so many is not worth a word.
+const PARTS: u64 = 100;
+/// Events that nobody looks at, in a second.
+const EVENTS: u64 = 1_000;
+
+/// Whether a hint is about so little of a run's time that nobody would notice.
+fn is_little(folded: &Folded, rule: &str, run: u64) -> bool {
+    run >= LONG
+        && match folded.cost {
+            Some(cost) => cost.saturating_mul(PARTS) < run,
+            None if rule == "event-unused" => folded.count < run / 1_000_000_000 * EVENTS,
+            None => false,
+        }
+}
+
+/// Says which hints were passed over.
+fn little(rules: &mut Vec<&'static str>) -> Option<String> {
+    let hints = hetrace_trace::text::plural(rules.len() as u64, "hint");
+    rules.sort_unstable();
+    rules.dedup();
+    let names = rules.join(",");
+    (!rules.is_empty()).then(|| format!("{hints} about less than 1 % of the run: --rule {names} shows them."))
+}
+
+/// What was not looked at, and why findings may be wrong.
+fn notes(
+    trace: &Trace,
+    linter: &Linter<'_>,
+    summary: &Summary,
+    doubt: Option<String>,
+    little: Option<String>,
+) -> Vec<String> {
+    let start = summary.first.unwrap_or(0);
     let mut notes = linter.notes.clone();
+    notes.extend(little);
     if !summary.is_complete() {
         notes.push(format!("Incomplete: {}.", summary.what_is_missing()));
     }
@@ -166,16 +225,7 @@ pub(super) fn report(
     if trace.lacks_manifest() {
         notes.push("The manifest is missing: the end of the program was not seen.".to_owned());
     }
-    Report {
-        schema: SCHEMA,
-        command: trace.manifest().command.clone(),
-        errors: of(Severity::Error),
-        warnings: of(Severity::Warning),
-        hints: of(Severity::Hint),
-        findings,
-        notes,
-        missing: missing(summary),
-    }
+    notes
 }
 
 fn missing(summary: &Summary) -> Missing {

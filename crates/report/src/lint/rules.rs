@@ -78,8 +78,15 @@ pub struct Rule {
 
 /// Rules that look at each call or command by itself. All others say nothing of a process that adds calls up: what they
 /// miss may be among these.
-const BY_THEMSELVES: [&str; 6] =
-    ["unfinished-call", "deprecated", "pageable-async", "default-stream", "small-launch", "busy-poll"];
+const BY_THEMSELVES: [&str; 7] = [
+    "unfinished-call",
+    "deprecated",
+    "pageable-async",
+    "default-stream",
+    "small-launch",
+    "busy-poll",
+    "local-size-one",
+];
 
 impl Rule {
     /// Whether it looks at nothing but which objects are made and freed.
@@ -268,6 +275,94 @@ pub const RULES: &[Rule] = &[
         true,
         "an argument is set to the value that it has",
         "Set only what changed; arguments keep their value from launch to launch.",
+    ),
+    rule(
+        "argument-size",
+        Calls,
+        Warning,
+        false,
+        "an argument of a kernel is set with different sizes",
+        "Pass the size of the argument's type in the kernel: it is one of both at most.",
+    ),
+    rule(
+        "race",
+        Memory,
+        Error,
+        true,
+        "two commands use the same memory, one of them writes, and nothing orders them",
+        "Pass the event of the first in the wait list of the second, wait for it, or use one queue that has an order.",
+    ),
+    rule(
+        "unwaited-read",
+        Memory,
+        Warning,
+        true,
+        "a read is enqueued, and nothing waits for it before its memory is used or the program ends",
+        "Wait for its event or its queue before its memory is used, or let the call block.",
+    ),
+    rule(
+        "uninitialized-read",
+        Memory,
+        Warning,
+        true,
+        "memory is read that nothing has written",
+        "Write or fill it before, or check which buffer and which bytes are meant.",
+    ),
+    rule(
+        "map-leak",
+        Memory,
+        Warning,
+        true,
+        "memory is mapped for the host, and that never ends",
+        "Unmap it after its last use by the host: until then devices may not see what was written.",
+    ),
+    rule(
+        "mapped-in-use",
+        Memory,
+        Error,
+        true,
+        "a command uses memory while it is mapped for the host",
+        "Unmap it before commands use it, in the same queue or with an event.",
+    ),
+    rule(
+        "ping-pong",
+        Memory,
+        Hint,
+        true,
+        "bytes go from a device to the host and back, or the other way, unchanged",
+        "Copy on the device, or keep what the other side has already.",
+    ),
+    rule(
+        "unused-read",
+        Memory,
+        Hint,
+        true,
+        "bytes are read that the next read overwrites before anything could look at them",
+        "Read only what is looked at, after the last change.",
+    ),
+    rule(
+        "redundant-sync",
+        Flow,
+        Hint,
+        true,
+        "a queue or device is waited for that has nothing left to do",
+        "Wait once after the last command; a blocking copy has waited already.",
+    ),
+    rule(
+        "double-wait",
+        Flow,
+        Hint,
+        true,
+        "the same commands are waited for again",
+        "Wait once: what was waited for is over.",
+    ),
+    rule(
+        "local-size-one",
+        Flow,
+        Hint,
+        false,
+        "a kernel is launched in work-groups of one item",
+        "Use groups of at least as many items as the device runs at once (32 or 64 on GPUs), or let the platform choose.",
     ),
 ];
 

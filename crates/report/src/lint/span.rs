@@ -23,6 +23,11 @@ impl Span {
         self.object == other.object && self.start < other.end() && other.start < self.end()
     }
 
+    /// Whether it has all bytes of the other.
+    pub fn covers(&self, other: &Span) -> bool {
+        self.object == other.object && self.start <= other.start && other.end() <= self.end()
+    }
+
     /// Whether it begins where the other ends.
     pub fn follows(&self, other: &Span) -> bool {
         self.object == other.object && self.start == other.end()

@@ -44,7 +44,9 @@ fn write_finding(out: &mut String, style: Style, finding: &Finding) {
         more.push(format!("{} times", count(finding.count)));
     }
     if let Some(cost) = finding.cost_ns.filter(|cost| *cost > 0) {
-        more.push(format!("at most {}", duration(cost)));
+        let share = finding.share.filter(|share| *share >= 0.0005);
+        let share = share.map_or(String::new(), |share| format!(", {:.1} % of the run", share * 100.0));
+        more.push(format!("at most {}{share}", duration(cost)));
     }
     if !more.is_empty() {
         let _ = write!(out, " ({})", more.join(", "));

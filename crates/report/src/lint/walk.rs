@@ -4,24 +4,28 @@ use std::ops::ControlFlow;
 
 use hetrace_ctf::read::Event;
 
-use super::calls::{self, Calls};
+use super::calls::{self, Calls, signal_name};
 use super::copies::Copies;
 use super::facts::Knowledge;
 use super::findings::{Findings, Hit, Ref};
 use super::flow::Flow;
+use super::hazards::{Ended, Hazards};
 use super::lifetimes::{Leaks, Lifetimes};
 use super::memory::Memory;
 use super::passed::{By, Passed};
 use super::rules::Severity;
 use hetrace_trace::budget::step_of;
 use hetrace_trace::demangle;
-use hetrace_trace::spans::{At, Call, Command, Fold, Open, Unfinished, Visitor};
+use hetrace_trace::spans::{At, Call, Command, Fold, Open, Unfinished, Visitor, Why};
 use hetrace_trace::trace::{Exit, FunctionId, ThreadId, Threads, Trace};
 use hetrace_trace::values::{Plans, Values};
 use hetrace_trace::watch::{Pace, Stopped};
 
 /// A stack that deep is damage.
 const DEEPEST: usize = 1024;
+
+/// Signals by which a fault of the program's own ends it: SIGILL, SIGABRT, SIGBUS, SIGFPE, SIGSEGV.
+const FAULTS: [i32; 5] = [4, 6, 7, 8, 11];
 
 /// A thread and what its open calls were passed.
 #[derive(Debug)]
@@ -70,6 +74,9 @@ pub(super) struct Linter<'t> {
     copies: Copies,
     calls: Calls,
     flow: Flow,
+    hazards: Hazards,
+    /// The signal that ended the program.
+    killed: Option<i32>,
     /// Calls of functions that no model has.
     pub unknown: u64,
     pub notes: Vec<String>,
@@ -83,7 +90,8 @@ impl<'t> Linter<'t> {
         let mut copies = Copies::default();
         copies.error_ns = trace.manifest().device_error_ns().unwrap_or(0);
         let knowledge = Knowledge::new(trace);
-        let hashed = |function| knowledge.of(function).filter(|f| f.reads.hash).map(|f| f.handles.as_slice());
+        let hashed =
+            |function| knowledge.of(function).filter(|f| f.numbers.hash).map(|f| f.handles.as_slice());
         let plans = Plans::with_hash(trace, |function| knowledge.of(function).is_some(), &hashed);
         Self {
             pace,
@@ -99,6 +107,11 @@ impl<'t> Linter<'t> {
             copies,
             calls: Calls::default(),
             flow: Flow::default(),
+            hazards: Hazards::default(),
+            killed: match trace.manifest().exit {
+                Some(Exit::Signal(signal)) => Some(signal),
+                _ => None,
+            },
             unknown: 0,
             notes: Vec::new(),
         }
@@ -132,7 +145,12 @@ impl<'t> Linter<'t> {
             demangle::short(name).into_owned()
         };
         self.flow.finish(kernel, knowledge, findings);
+        let ended = matches!(self.trace.manifest().exit, Some(Exit::Code(_)));
+        self.hazards.finish(ended, knowledge, findings);
         self.leaks(leaks);
+        if let Some(signal) = self.killed.filter(|signal| FAULTS.contains(signal)) {
+            self.findings.convict(&signal_name(signal));
+        }
         if self.lifetimes.overflow || self.memory.overflow {
             self.notes.push("More objects than are followed at a time: some were passed over.".to_owned());
         }
@@ -213,6 +231,7 @@ impl Visitor for Linter<'_> {
         self.lifetimes.entry(passed, facts, &self.knowledge);
         self.memory.entry(passed, facts, &self.lifetimes);
         self.copies.entry(passed, facts, &self.memory);
+        self.hazards.entry(passed, facts, &self.lifetimes, &self.knowledge);
         ControlFlow::Continue(())
     }
 
@@ -247,6 +266,9 @@ impl Visitor for Linter<'_> {
                 self.flow.exit(passed, facts, call.end, out, known, findings);
             }
         }
+        let ended = Ended { at: call.end, failed };
+        let tables = (&mut self.lifetimes, &mut self.memory);
+        self.hazards.exit(passed, facts, (ended, out), tables, knowledge, findings);
         if !failed && (!passed.ended.is_empty() || !facts.makes.is_empty()) && !facts.enqueues {
             self.copies.forget(passed.by.process);
         }
@@ -256,14 +278,25 @@ impl Visitor for Linter<'_> {
 
     fn unfinished(&mut self, at: At<'_>, call: &Unfinished) -> Step {
         let caller = self.threads.get_mut(call.thread.index());
+        // What is wrong with a call that never returned may be why.
+        let killed = self.killed.filter(|_| call.why != Why::ExitLost);
+        let mut explained = false;
         if let Some(passed) = caller.and_then(|caller| caller.opened(call.depth)) {
             passed.open = false;
+            for mut hit in passed.faults.drain(..).filter(|_| call.why != Why::ExitLost) {
+                if let Some(signal) = killed {
+                    hit.what = format!("{}, and {} ends the program in it", hit.what, signal_name(signal));
+                    (hit.severity, hit.doubt) = (None, None);
+                    explained = true;
+                }
+                self.findings.add(hit);
+            }
         }
-        if call.depth == 0 {
+        if call.depth == 0 && !explained {
             let who = at.who();
             let this = Ref { pid: who.pid, tid: who.tid, start: call.start, function: call.function };
             let name = &self.trace.functions().get(call.function).name;
-            calls::unfinished(this, call, name, &mut self.findings);
+            calls::unfinished(this, call, name, killed, &mut self.findings);
         }
         ControlFlow::Continue(())
     }
@@ -285,7 +318,10 @@ impl Visitor for Linter<'_> {
     }
 
     fn command(&mut self, _: At<'_>, command: &Command<'_>, _: &Event<'_, '_>) -> Step {
-        self.copies.command(command, &self.knowledge, &mut self.findings);
+        self.hazards.command(command);
+        if !self.hazards.has_raced((command.pid, command.cause_tid, command.cause)) {
+            self.copies.command(command, &self.knowledge, &mut self.findings);
+        }
         self.flow.command(command);
         ControlFlow::Continue(())
     }

@@ -48,7 +48,19 @@ impl Face {
 
     /// Appends a time and a space.
     pub fn write(&mut self, out: &mut String, time: u64) {
-        let signed = |ns: u64| i64::try_from(ns).unwrap_or(i64::MAX);
+        self.write_time(out, time);
+        if self.deltas {
+            let delta = signed(time).saturating_sub(signed(self.last.unwrap_or(time)));
+            out.push_str(" (");
+            write_seconds(out, "+", delta);
+            out.push(')');
+            self.last = Some(time);
+        }
+        out.push(' ');
+    }
+
+    /// Appends a time alone.
+    pub fn write_time(&self, out: &mut String, time: u64) {
         match self.clock {
             Clock::Relative => {
                 let first = self.first.unwrap_or(time);
@@ -64,15 +76,11 @@ impl Face {
                 let _ = write!(out, "{h:02}:{m:02}:{s:02}.{ns:09}");
             }
         }
-        if self.deltas {
-            let delta = signed(time).saturating_sub(signed(self.last.unwrap_or(time)));
-            out.push_str(" (");
-            write_seconds(out, "+", delta);
-            out.push(')');
-            self.last = Some(time);
-        }
-        out.push(' ');
     }
+}
+
+fn signed(ns: u64) -> i64 {
+    i64::try_from(ns).unwrap_or(i64::MAX)
 }
 
 fn write_seconds(out: &mut String, plus: &str, ns: i64) {

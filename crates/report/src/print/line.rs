@@ -127,6 +127,9 @@ pub(super) fn write_command(out: &mut String, command: &Command<'_>) {
     ] {
         if !sizes.is_empty() {
             add(name, format_args!("{:?}", sizes.as_slice()));
+        } else if name == "local" && !geometry.global.is_empty() {
+            // The program left it to the API.
+            add(name, format_args!("auto"));
         }
     }
     if command.shared > 0 {

@@ -2,9 +2,14 @@
 
 mod beside;
 mod clock;
+mod commands;
 mod filter;
+mod last;
 mod line;
+mod nested;
+mod numbers;
 mod options;
+mod order;
 mod run;
 mod shared;
 mod tree;
@@ -15,6 +20,7 @@ use std::ops::ControlFlow;
 
 pub use clock::Clock;
 pub use filter::Filter;
+pub use last::{LastOptions, print_last};
 pub use options::{Form, Options};
 pub use run::{print_both, print_some};
 

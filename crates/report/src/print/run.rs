@@ -1,6 +1,6 @@
 //! The walk that prints.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::ops::ControlFlow;
@@ -9,8 +9,12 @@ use hetrace_ctf::read::{Event, StreamError};
 
 use super::beside::{Beside, Next};
 use super::clock::Face;
+use super::commands::{Commands, write_number};
 use super::filter::{Filter, Line};
-use super::line::{Who, write_call, write_command, write_duration, write_fields, write_result};
+use super::line::{Who, write_call, write_duration, write_fields, write_result};
+use super::nested::{self, Nested};
+use super::numbers::Numbers;
+use super::order::{Order, Place, Waited};
 use super::shared::Shared;
 use super::tree::Tree;
 use super::{Form, Options};
@@ -18,14 +22,14 @@ use crate::text::Style;
 use hetrace_trace::args::{Args, Plans, Role};
 use hetrace_trace::budget::{BudgetStep, step_of};
 use hetrace_trace::capture::flip_of;
-use hetrace_trace::demangle;
 use hetrace_trace::spans::{
-    At, Call, Command, ErrorText, Fold, NewQueue, Open, Orphan, Summary, Unfinished, Visitor, Why,
-    walk_as_recorded,
+    At, Call, Command, ErrorText, Fold, NewQueue, OWN_WORK, Open, Orphan, Summary, Unfinished, Visitor, Why,
+    cause_id, walk_as_recorded,
 };
-use hetrace_trace::text::{digits, duration};
+use hetrace_trace::text::duration;
+use hetrace_trace::trace::Fired;
 use hetrace_trace::trace::{FunctionId, Trace};
-use hetrace_trace::watch::Watch;
+use hetrace_trace::watch::{Stopped, Watch};
 
 /// Prints what of a trace is asked for; none if `watch` has stopped it, with
 /// whole lines.
@@ -54,21 +58,35 @@ pub fn print_both(
     watch: Watch<'_>,
     out: &mut dyn Write,
 ) -> io::Result<Option<Summary>> {
+    let shared = Shared::of(trace);
+    let style = Style { colour: options.colour };
+    let mut commands = Commands::new(style, options.full_names);
+    let nested = match options.form {
+        Form::Tree => nested_commands(trace, filter, watch, &shared, &mut commands),
+        Form::Calls | Form::Events => Ok(Nested::default()),
+    };
+    let Ok(nested) = nested else { return Ok(None) };
     let mut printer = Printer {
         trace,
         out,
         form: options.form,
-        style: Style { colour: options.colour },
+        style,
         face: Face::new(options.clock, trace.epoch_offset_ns(), options.deltas),
         plans: Plans::new(trace),
-        shared: Shared::of(trace),
+        shared,
+        commands,
+        nested,
+        nesting: HashSet::new(),
+        commands_met: 0,
+        numbers: if options.form == Form::Calls { Numbers::of(trace) } else { Numbers::default() },
+        order: Order::default(),
         open: Vec::new(),
         exit: Args::default(),
         around: Args::default(),
-        line: String::with_capacity(2 * FULL),
-        start: 0,
-        full_names: options.full_names,
-        kernels: HashMap::new(),
+        line: String::new(),
+        time: 0,
+        depth: 0,
+        ready: String::with_capacity(2 * FULL),
         texts: HashMap::new(),
         filter,
         all: filter.is_of_all(),
@@ -78,22 +96,12 @@ pub fn print_both(
         left: WATCHED,
         who: Who::default(),
         first: None,
+        now: 0,
         beside: beside.map(Beside::new),
+        fired: fired(trace),
     };
-    let walked = walk_as_recorded(trace, &mut printer);
-    let walked = match walked {
-        ControlFlow::Continue(summary) => printer.beside_until(None).map_continue(|()| {
-            let (damaged, packets) = printer.beside.as_ref().map_or((0, 0), Beside::missing);
-            let other = Summary { damaged, lost_packets: packets, ..Summary::default() };
-            let mut both = summary;
-            both.merge(other);
-            both
-        }),
-        stopped => stopped,
-    };
-    match walked {
+    match printer.walk() {
         ControlFlow::Continue(summary) => {
-            printer.out.write_all(printer.line.as_bytes())?;
             printer.out.flush()?;
             Ok(Some(summary))
         }
@@ -122,13 +130,23 @@ struct Printer<'t, 'o> {
     exit: Args<'t>,
     /// What stands beside an event's fields.
     around: Args<'t>,
-    /// Lines that are not written yet.
+    /// The line that is being made, without its time.
     line: String,
-    /// Where the last of them starts.
-    start: usize,
-    full_names: bool,
-    /// Names as they are shown, by the function's number.
-    kernels: HashMap<u32, String>,
+    /// Its time, and how deep in other calls it is.
+    time: u64,
+    depth: u32,
+    /// Lines that are in order and not written yet.
+    ready: String,
+    /// Lines that others may come before.
+    order: Order,
+    commands: Commands,
+    numbers: Numbers,
+    /// Commands that stand below their calls.
+    nested: Nested,
+    /// The calls that have such commands, of those that have begun.
+    nesting: HashSet<u64>,
+    /// Commands that came and may be nested.
+    commands_met: usize,
     /// What APIs say of their error codes.
     texts: HashMap<String, HashMap<i64, String>>,
     filter: &'o Filter,
@@ -140,10 +158,47 @@ struct Printer<'t, 'o> {
     watch: Watch<'o>,
     /// Events until the next question whether to go on.
     left: u32,
-    /// Time of the first event.
+    /// Time of the first event, and of the last one that came.
     first: Option<u64>,
+    now: u64,
     /// Events of the operating system.
     beside: Option<Beside<'t>>,
+    /// Triggers that fired, by time.
+    fired: VecDeque<&'t Fired>,
+}
+
+/// Triggers that fired in a flight recording, by time.
+fn fired(trace: &Trace) -> VecDeque<&Fired> {
+    let mut fired: Vec<&Fired> = trace.manifest().flight.iter().flat_map(|flight| &flight.fired).collect();
+    fired.sort_by_key(|fired| fired.time_ns);
+    fired.into()
+}
+
+/// The commands of a trace by their calls, in words.
+fn nested_commands(
+    trace: &Trace,
+    filter: &Filter,
+    watch: Watch<'_>,
+    shared: &Shared,
+    commands: &mut Commands,
+) -> Result<Nested, Stopped> {
+    Nested::of(trace, watch, |at, command, first| {
+        let line = command_line(command, at.time.saturating_sub(first));
+        let mut text = String::new();
+        commands.write(&mut text, shared, command, None);
+        (text, filter.is_of_all() || filter.has_command(command, &line))
+    })
+}
+
+/// What a filter asks for of a command; it has several names.
+fn command_line<'e>(command: &Command<'e>, begin: u64) -> Line<'e> {
+    Line {
+        name: "",
+        api: command.on_queue.map_or("", |queue| &queue.api),
+        begin,
+        duration: command.times.map(|t| t.duration()),
+        failed: command.failed(),
+    }
 }
 
 /// Ends with an error, or none if it is stopped.
@@ -152,9 +207,14 @@ type Step = ControlFlow<Option<io::Error>>;
 impl<'t> Printer<'t, '_> {
     /// Begins a line.
     fn begin(&mut self, at: At<'_>, time: u64) {
-        self.start = self.line.len();
-        self.face.write(&mut self.line, time);
+        self.begin_at(time);
         self.who.write(&mut self.line, at);
+    }
+
+    /// Begins a line that is of no thread.
+    fn begin_at(&mut self, time: u64) {
+        self.line.clear();
+        (self.time, self.depth) = (time, 0);
     }
 
     /// Begins the line of a call: what was passed, if that is known, and what came back, if it did.
@@ -167,6 +227,10 @@ impl<'t> Printer<'t, '_> {
         returned: bool,
     ) {
         self.begin(at, time);
+        self.call_text(function, place, returned);
+    }
+
+    fn call_text(&mut self, function: FunctionId, place: Option<Place>, returned: bool) {
         self.indent(place.map_or(0, |(_, depth)| depth));
         let name = self.shared.name(function).unwrap_or(&self.trace.functions().get(function).name);
         self.line.push_str(name);
@@ -177,6 +241,7 @@ impl<'t> Printer<'t, '_> {
     }
 
     fn indent(&mut self, depth: u32) {
+        self.depth = depth;
         // A stack that deep is damage; so deep a line helps nobody.
         for _ in 0..depth.min(32) {
             self.line.push_str("  ");
@@ -185,28 +250,143 @@ impl<'t> Printer<'t, '_> {
 
     fn end(&mut self) -> Step {
         self.line.push('\n');
-        if self.line.len() < FULL { ControlFlow::Continue(()) } else { self.write() }
+        // What comes is never earlier than what waits already, as far as it is not of a call that is open.
+        if self.form == Form::Events || self.order.is_idle(self.time) {
+            self.face.write(&mut self.ready, self.time);
+            self.ready.push_str(&self.line);
+            return self.write_if_full();
+        }
+        let line = std::mem::take(&mut self.line);
+        self.order.push(self.time, self.depth, true, line);
+        self.let_go(Some(self.now))
+    }
+
+    /// Makes lines ready that no other can come before any more, if all that comes is at `now` or later; all if that is none.
+    fn let_go(&mut self, now: Option<u64>) -> Step {
+        self.ready_until(now)?;
+        // Which lines a filter wants is known at the end of a call only; but then few wait.
+        while self.order.is_full() && self.all && self.form == Form::Calls && now.is_some() {
+            let Some((start, place, call)) = self.order.cut() else { break };
+            self.cut_line(start, place, &call);
+            self.ready_until(now)?;
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn ready_until(&mut self, now: Option<u64>) -> Step {
+        while let Some(held) = self.order.next(now) {
+            if held.timed {
+                self.face.write(&mut self.ready, held.time);
+            }
+            self.ready.push_str(&held.text);
+            self.write_if_full()?;
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// A line for the beginning of a call that does not end soon.
+    fn cut_line(&mut self, start: u64, place: Place, call: &Waited) {
+        let Waited { function, pid, tid } = *call;
+        self.begin_at(start);
+        let _ = write!(self.line, "{pid}:{tid} ");
+        self.call_text(function, Some(place), false);
+        self.line.push_str(" <returns below>\n");
+        let line = std::mem::take(&mut self.line);
+        self.order.push(start, place.1, true, line);
+    }
+
+    /// Begins the second line of a call that has one already.
+    fn resume(&mut self, at: At<'_>, end: u64, function: FunctionId, depth: u32) {
+        self.begin(at, end);
+        self.indent(depth);
+        let name = self.shared.name(function).unwrap_or(&self.trace.functions().get(function).name);
+        let _ = write!(self.line, "<{name} returned>");
+    }
+
+    /// A call begins.
+    fn open_call(&mut self, at: At<'_>, call: &Open, place: Place) {
+        let who = at.who();
+        let cause = || cause_id(who.pid, who.tid, call.start);
+        match self.form {
+            Form::Events => return,
+            Form::Calls => self.numbers.entry(call.function, cause),
+            Form::Tree => {
+                let cause = cause();
+                if self.nested.has(cause) {
+                    self.nesting.insert(cause);
+                }
+                if call.depth > 0 {
+                    return;
+                }
+            }
+        }
+        self.order.entry(call.start, place, Waited { function: call.function, pid: who.pid, tid: who.tid });
+    }
+
+    fn write_if_full(&mut self) -> Step {
+        if self.ready.len() < FULL { ControlFlow::Continue(()) } else { self.write() }
     }
 
     #[cold]
     fn write(&mut self) -> Step {
-        let written = self.out.write_all(self.line.as_bytes());
-        self.line.clear();
+        let written = self.out.write_all(self.ready.as_bytes());
+        self.ready.clear();
         written.map_or_else(|error| ControlFlow::Break(Some(error)), ControlFlow::Continue)
     }
 
+    /// Reads both traces, and makes lines of all that is in them.
+    fn walk(&mut self) -> ControlFlow<Option<io::Error>, Summary> {
+        let mut summary = walk_as_recorded(self.trace, self)?;
+        self.beside_until(None)?;
+        self.fired_until(None)?;
+        let (damaged, packets) = self.beside.as_ref().map_or((0, 0), Beside::missing);
+        summary.merge(Summary { damaged, lost_packets: packets, ..Summary::default() });
+        self.finish()?;
+        ControlFlow::Continue(summary)
+    }
+
+    /// Writes all that is left.
+    fn finish(&mut self) -> Step {
+        self.let_go(None)?;
+        self.write()
+    }
+
     /// Ends the line of a call: in a tree it waits for the outermost one.
-    fn end_call(&mut self, call: &Line<'_>, at: (usize, u32), wanted: bool) -> Step {
+    fn end_call(&mut self, call: &Line<'_>, start: u64, at: Place, wanted: bool) -> Step {
         if self.form != Form::Tree {
             return self.end();
         }
         self.line.push('\n');
+        let mut line = String::with_capacity(self.line.len() + 24);
+        self.face.write(&mut line, self.time);
+        line.push_str(&self.line);
         self.whole.clear();
-        let line = self.line.get(self.start..).unwrap_or("");
-        self.tree.call(at.0, call.begin, at.1, line, wanted, &mut self.whole);
-        self.line.truncate(self.start);
-        self.line.push_str(&self.whole);
-        if self.line.len() < FULL { ControlFlow::Continue(()) } else { self.write() }
+        self.tree.call(at.0, call.begin, at.1, &line, wanted, &mut self.whole);
+        if self.whole.is_empty() {
+            return ControlFlow::Continue(());
+        }
+        self.order.push(start, 0, false, std::mem::take(&mut self.whole));
+        self.let_go(Some(self.now))
+    }
+
+    /// Puts the commands of a call below it, before the call itself comes.
+    fn nest(&mut self, at: At<'_>, begin: u64, start: u64, place: Place) {
+        if self.form != Form::Tree {
+            return;
+        }
+        let who = at.who();
+        let cause = cause_id(who.pid, who.tid, start);
+        if !self.nesting.contains(&cause) {
+            return;
+        }
+        for nested::Command { time, text, wanted } in self.nested.take(cause) {
+            self.begin(at, time);
+            self.indent(place.1.saturating_add(1));
+            let mut line = String::new();
+            self.face.write(&mut line, time);
+            let _ = writeln!(line, "{}{text}", self.line);
+            self.tree.call(place.0, begin, place.1.saturating_add(1), &line, wanted, &mut self.whole);
+        }
     }
 
     /// A call that is not wanted has ended.
@@ -307,6 +487,19 @@ impl<'t> Printer<'t, '_> {
         step
     }
 
+    /// Lines for triggers that fired before a time, or for all that are left.
+    fn fired_until(&mut self, time: Option<u64>) -> Step {
+        while let Some(fired) = self.fired.pop_front_if(|fired| time.is_none_or(|time| fired.time_ns < time))
+        {
+            if self.all {
+                self.begin_at(fired.time_ns);
+                self.line.push_str(&self.style.red(&format!("<{fired}>")));
+                self.end()?;
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
     fn beside_line(&mut self, event: &Next<'_>) -> Step {
         self.met(event.time)?;
         let begin = self.since_first(event.time);
@@ -314,8 +507,7 @@ impl<'t> Printer<'t, '_> {
         if !self.all && !self.filter.has_event(&event.who, &line) {
             return ControlFlow::Continue(());
         }
-        self.start = self.line.len();
-        self.face.write(&mut self.line, event.time);
+        self.begin_at(event.time);
         let _ = write!(self.line, "kernel {}: {}", event.name, event.text);
         self.line.truncate(self.line.trim_end().len());
         self.end()
@@ -324,6 +516,7 @@ impl<'t> Printer<'t, '_> {
     /// An event of either trace has come: asks now and then whether to go on.
     fn met(&mut self, time: u64) -> Step {
         self.face.see(time);
+        self.now = self.now.max(time);
         self.first.get_or_insert(time);
         self.left -= 1;
         if self.left > 0 {
@@ -333,14 +526,15 @@ impl<'t> Printer<'t, '_> {
         if (self.watch)(u64::from(WATCHED)).is_break() {
             return ControlFlow::Break(None);
         }
+        self.let_go(Some(time))?;
         self.write()
     }
 
     /// A line for bytes that could not be read.
     fn damage_line(&mut self, damage: &StreamError) -> Step {
-        self.start = self.line.len();
-        self.line.push_str(&self.style.red(&format!("<damaged: {damage}>")));
-        self.end()
+        let line = self.style.red(&format!("<damaged: {damage}>")) + "\n";
+        self.order.push(self.now, 0, false, line);
+        self.let_go(Some(self.now))
     }
 
     /// A line for a step by which a thread keeps within its budget.
@@ -374,7 +568,8 @@ impl Visitor for Printer<'_, '_> {
 
     fn event(&mut self, at: At<'_>, _: &Event<'_, '_>) -> Step {
         self.beside_until(Some(at.time))?;
-        self.met(at.time)
+        self.met(at.time)?;
+        if self.fired.is_empty() { ControlFlow::Continue(()) } else { self.fired_until(Some(at.time)) }
     }
 
     fn entry(&mut self, at: At<'_>, call: &Open, event: &Event<'_, '_>) -> Step {
@@ -383,6 +578,7 @@ impl Visitor for Printer<'_, '_> {
         args.read(&self.plans, event, None);
         let line = Line { begin: self.since_first(call.start), ..self.line_of(call.function) };
         let wanted = self.form == Form::Events && self.wants(at, &line, [Some(&args), None]);
+        self.open_call(at, call, place);
         let step = if wanted { self.event_line(at, event, &args) } else { ControlFlow::Continue(()) };
         *self.args(place) = args;
         step
@@ -390,7 +586,9 @@ impl Visitor for Printer<'_, '_> {
 
     fn exit(&mut self, at: At<'_>, call: &Call, event: &Event<'_, '_>) -> Step {
         let place = (call.thread.index(), call.depth);
+        let cut = self.order.exit(call.start, place);
         self.read_exit(Some(place), event);
+        self.nest(at, self.since_first(call.start), call.start, place);
         let line = Line {
             begin: self.since_first(call.start),
             duration: Some(call.duration()),
@@ -407,7 +605,11 @@ impl Visitor for Printer<'_, '_> {
             self.exit = args;
             return step;
         }
-        self.begin_call(at, call.start, call.function, Some(place), true);
+        if cut {
+            self.resume(at, call.end, call.function, call.depth);
+        } else {
+            self.begin_call(at, call.start, call.function, Some(place), true);
+        }
         write_result(&mut self.line, self.style, &self.exit, call.error.is_some());
         if let Some(code) = call.error {
             let api = self.trace.functions().get(call.function).api;
@@ -416,14 +618,20 @@ impl Visitor for Printer<'_, '_> {
                 let _ = write!(self.line, " \"{text}\"");
             }
         }
-        self.line.push_str("  (");
+        self.line.push_str("  ");
+        let who = at.who();
+        let cause = || cause_id(who.pid, who.tid, call.start);
+        write_number(&mut self.line, self.numbers.of_call(call.function, cause));
+        self.line.push('(');
         write_duration(&mut self.line, call.duration(), call.cost);
         self.line.push(')');
-        self.end_call(&line, place, wanted)
+        self.end_call(&line, call.start, place, wanted)
     }
 
     fn unfinished(&mut self, at: At<'_>, call: &Unfinished) -> Step {
         let place = (call.thread.index(), call.depth);
+        let cut = self.order.exit(call.start, place);
+        self.nest(at, self.since_first(call.start), call.start, place);
         let why = match call.why {
             Why::TraceEnds => "no end: still running when the trace ends",
             Why::ExitLost => "no end: it was lost",
@@ -439,9 +647,13 @@ impl Visitor for Printer<'_, '_> {
         if !wanted && !self.is_around(place) {
             return self.skip(&line, place);
         }
-        self.begin_call(at, call.start, call.function, Some(place), false);
+        if cut {
+            self.resume(at, call.until, call.function, call.depth);
+        } else {
+            self.begin_call(at, call.start, call.function, Some(place), false);
+        }
         let _ = write!(self.line, " {why}");
-        self.end_call(&line, place, wanted)
+        self.end_call(&line, call.start, place, wanted)
     }
 
     fn orphan(&mut self, at: At<'_>, call: &Orphan, event: &Event<'_, '_>) -> Step {
@@ -475,77 +687,45 @@ impl Visitor for Printer<'_, '_> {
         if self.form == Form::Events {
             return self.plain(at, event);
         }
-        self.begin(at, fold.first);
+        // They are known when the last one has ended.
+        self.begin(at, at.time);
         self.indent(fold.depth);
         let _ = write!(
             self.line,
-            "{}: {} {} in {}, inside them ",
+            "{}: {} {} from ",
             self.shared.name(fold.function).unwrap_or(&self.trace.functions().get(fold.function).name),
             fold.count,
             if fold.summed { "calls added up" } else { "equal calls" },
-            duration(fold.last.saturating_sub(fold.first)),
         );
+        self.face.write_time(&mut self.line, fold.first);
+        let _ = write!(self.line, " on in {}, inside them ", duration(fold.last.saturating_sub(fold.first)));
         write_duration(&mut self.line, fold.total, fold.cost);
-        self.end_call(&line, place, wanted)
+        let line = Line { begin: self.since_first(at.time), ..line };
+        self.end_call(&line, at.time, place, wanted)
     }
 
     fn command(&mut self, at: At<'_>, command: &Command<'_>, event: &Event<'_, '_>) -> Step {
-        let line = Line {
-            name: "",
-            api: command.on_queue.map_or("", |queue| &queue.api),
-            begin: self.since_first(at.time),
-            duration: command.times.map(|t| t.duration()),
-            failed: command.failed(),
-        };
+        if self.form == Form::Tree && nested::is_nested(command, self.commands_met) {
+            self.commands_met += 1;
+            if self.nesting.contains(&command.cause_id()) {
+                return ControlFlow::Continue(());
+            }
+        }
+        let line = command_line(command, self.since_first(at.time));
         if !self.all && !self.filter.has_command(command, &line) {
             return ControlFlow::Continue(());
         }
         if self.form == Form::Events {
             return self.plain(at, event);
         }
-        self.begin(at, at.time);
-        if let Some(queue) = command.on_queue.filter(|q| self.shared.queue(q.id)) {
-            self.line.push_str(&queue.api);
-            self.line.push(' ');
-        }
-        self.line.push_str("queue ");
-        digits::hexadecimal(&mut self.line, command.queue);
-        self.line.push_str(command.on_queue.map_or("", |q| self.shared.mark(q.id)));
-        self.line.push_str(": ");
-        self.line.push_str(command.kind.name());
-        if let Some(function) = command.function.filter(|f| !f.name.is_empty()) {
-            let full = self.full_names;
-            let name = self.kernels.entry(function.id).or_insert_with(|| {
-                let shown =
-                    if full { demangle::full(&function.name) } else { demangle::short(&function.name) };
-                shown.into_owned()
-            });
-            self.line.push(' ');
-            self.line.push_str(name);
-        }
-        self.line.push('(');
-        write_command(&mut self.line, command);
-        self.line.push(')');
-        if command.failed() {
-            let failed = self.style.red(&format!("failed: {}", command.status));
-            let _ = write!(self.line, " = {failed}");
-        }
-        match command.times {
-            Some(times) => {
-                self.line.push_str("  (");
-                digits::duration(&mut self.line, times.duration());
-                // What was not reported is the start.
-                if times.queued != times.start {
-                    self.line.push_str(", queued ");
-                    digits::duration(&mut self.line, times.start.saturating_sub(times.queued));
-                    self.line.push_str(" before");
-                }
-                self.line.push(')');
-            }
-            None => {
-                let _ = write!(self.line, "  (times not known: {})", command.times_error);
-            }
-        }
+        self.begin_at(at.time);
+        // A thread of the API may have reported it.
+        let _ = match command.cause_tid {
+            0 => write!(self.line, "{}:- ", command.pid),
+            tid => write!(self.line, "{}:{tid} ", command.pid),
+        };
+        let number = self.numbers.of_command(command.cause_id());
+        self.commands.write(&mut self.line, &self.shared, command, number);
         self.end()
     }
 
@@ -593,6 +773,10 @@ impl Visitor for Printer<'_, '_> {
             // It stands beside the calls that fail.
             let text = text.unwrap_or_default().to_owned();
             self.texts.entry(api.to_owned()).or_default().insert(code, text);
+            return ControlFlow::Continue(());
+        }
+        // What recording took is no event of the program.
+        if self.form != Form::Events && event.class().name.ends_with(OWN_WORK) {
             return ControlFlow::Continue(());
         }
         if !self.wants_event(at, "", &event.class().name) {

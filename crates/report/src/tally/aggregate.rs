@@ -70,9 +70,9 @@ impl Aggregate {
         &self.rest.traces
     }
 
-    /// Tells rows apart by the machine or the rank, too: as far as all of them
+    /// Groups rows by the machine or the rank, too: as far as all of them
     /// are of one, which the file knows. Whether that could be done.
-    pub fn tell_apart(&mut self, by: &[By]) -> bool {
+    pub fn distinguish(&mut self, by: &[By]) -> bool {
         for by in by.iter().copied().filter(|by| !self.rest.by.contains(by)).collect::<Vec<_>>() {
             let text = match by {
                 By::Host => self.rest.traces.iter().map(|t| &t.host).collect::<Vec<_>>(),
@@ -148,6 +148,7 @@ impl Aggregate {
             traffic: self.traffic.iter().map(traffic_row).collect(),
             ranges: self.ranges.iter().map(range_row).collect(),
             devices: self.devices.len() as u64,
+            processes: self.rest.traces.iter().map(|t| t.processes).fold(0, u64::saturating_add),
             ..self.rest.clone()
         };
         for api in &mut tally.apis {
@@ -296,6 +297,7 @@ fn merge_rest(to: &mut Tally, mut from: Tally) {
     merge_counts(to, &from);
     merge_runs(to, &mut from);
     to.traces.extend(from.traces);
+    to.utilization.extend(from.utilization);
     to.clock_errors.extend(from.clock_errors);
     to.open_ranges.extend(from.open_ranges);
     to.communicators.extend(from.communicators);

@@ -20,6 +20,7 @@ use super::marked::Marked;
 use super::monitor;
 use super::query::{Choice, Query, Reading};
 use super::rows::{BudgetRow, CaptureRow, ClockError, SCHEMA, SteppedRow, Tally, TraceRow, UnknownRow};
+use super::usage::Usage;
 use hetrace_trace::capture::Covered;
 use hetrace_trace::collectives::Collectives;
 use hetrace_trace::memory::{Memory, Table};
@@ -107,7 +108,8 @@ pub fn aggregate(trace: &Trace, options: &Options, query: &Query<'_>) -> Result<
         }
     }
     let mut sums = collector.sums(trace, &telemetry, &labels, query, &summary);
-    if table.active {
+    // What is held is known from all allocations and releases; of a part of the calls it would be wrong.
+    if table.active && query.is_of_all() {
         let memory = collector.memory.finish();
         sums.rest.memory = memory.rows(summary.first.unwrap_or(0), &labels.host);
         sums.rest.memory_releases = memory.releases();
@@ -141,6 +143,7 @@ fn walk_all<'t>(trace: &'t Trace, mut collector: Collector<'t>) -> Result<(Colle
 struct Collector<'t> {
     host: Host,
     devices: Devices,
+    usage: Usage,
     meters: &'t Meters,
     energy: KernelEnergy,
     marked: Marked<'t>,
@@ -190,6 +193,7 @@ impl<'t> Collector<'t> {
             current: (0, true),
             host,
             devices: Devices::new(&labels.commands),
+            usage: Usage::default(),
             meters,
             energy: KernelEnergy::default(),
             in_ranges: ranges.is_active(),
@@ -306,6 +310,7 @@ impl Visitor for Collector<'_> {
 
     fn command(&mut self, at: At<'_>, command: &Command<'_>, _: &Event<'_, '_>) -> ControlFlow<Stopped> {
         self.energy.command(self.meters, command);
+        self.usage.command(command);
         if !self.choice.any || self.choice.has_command(command, at.time) {
             let range = if self.by_range { self.marked.of_command(command) } else { None };
             self.devices.command(command, range);
@@ -365,12 +370,12 @@ impl Collector<'_> {
             energy,
             devices,
             ranks,
-            rest: self.rest(trace, telemetry, labels, query, summary),
+            rest: self.facts(trace, telemetry, labels, query, summary),
         }
     }
 
-    /// What is no sum over calls or commands.
-    fn rest(
+    /// Returns what is no sum over calls or commands.
+    fn facts(
         &self,
         trace: &Trace,
         telemetry: &Telemetry,
@@ -413,6 +418,11 @@ impl Collector<'_> {
             unknown: unknown.collect(),
             impossible_orders: clocks.map(|c| c.impossible_order).fold(0, u64::saturating_add),
             queues: self.devices.queues(),
+            utilization: if query.is_of_all() {
+                self.usage.rows(labels, summary.duration(), summary.lost_commands > 0)
+            } else {
+                Vec::new()
+            },
             open_ranges: self.marked.open(marked_threads, summary.first.unwrap_or(0)),
             unmatched_range_ends: self.marked.unmatched(),
             collectives: self.collectives.rows(names),

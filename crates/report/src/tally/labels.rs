@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use hetrace_ctf::class::EnvValue;
 
 use super::by::{By, Group, NONE};
-use hetrace_trace::titles::{default_queue_mark, device_label};
+use hetrace_trace::titles::{default_queue_mark, device_label, device_number};
 use hetrace_trace::trace::{Device, Names, Queue, Thread, Trace};
 
 /// Names for the parts of a [`Group`].
@@ -119,13 +119,23 @@ impl<'t> Labels<'t> {
             By::Thread if who.tid == 0 => format!("{}:{NONE}", who.pid),
             By::Thread => and(format!("{}:{}", who.pid, who.tid), who.thread),
             By::Rank => self.ranks.get(&who.pid).map_or_else(|| NONE.to_owned(), ToString::to_string),
-            By::Device => who.device.map_or_else(|| NONE.to_owned(), device_label),
+            By::Device => self.device(who.device),
             By::Queue => {
                 let mark = who.queue.map_or_else(String::new, |q| default_queue_mark(self.trace, q));
                 format!("{}:{:#x}{mark}", who.pid, who.queue.map_or(0, |q| q.handle))
             }
             By::Range => who.range.unwrap_or(NONE).to_owned(),
             By::Error => who.error.unwrap_or(NONE).to_owned(),
+        }
+    }
+
+    /// A device's name, with its number where others of the process have the name as well.
+    pub fn device(&self, device: Option<&Device>) -> String {
+        let Some(device) = device else { return NONE.to_owned() };
+        let label = device_label(device);
+        match device_number(self.trace, device) {
+            Some(number) => format!("{label} (device {number})"),
+            None => label,
         }
     }
 

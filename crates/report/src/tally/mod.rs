@@ -30,6 +30,7 @@ mod makers;
 mod marked;
 mod monitor;
 mod monitored_host;
+mod next;
 mod order;
 mod query;
 mod render;
@@ -37,6 +38,7 @@ mod rows;
 mod shapes;
 mod sketch;
 mod times;
+mod usage;
 mod whole;
 
 pub use aggregate::{Aggregate, Unlike};
@@ -46,14 +48,15 @@ pub use export::Table;
 pub use file::{FileError, is_aggregate};
 pub use hetrace_trace::watch::Stopped;
 pub use live::{Busy, Calling, LIVE_SCHEMA, Live, LiveText, Picture};
+pub use next::NextStep;
 pub use order::Sort;
 pub use query::{Query, Reading, Watch};
 pub use render::{Form, TextOptions};
 pub use rows::{
-    ApiTotals, BudgetRow, ClockError, CollectiveRow, CommunicatorRow, DeviceRow, EnergyRow, ErrorRow,
-    HostRow, LaunchRow, LevelRow, MemoryProcessRow, MemoryReleases, MemoryRow, OccupancyRow, OpenRangeRow,
-    RangeRow, SCHEMA, SteppedRow, Tally, TelemetryRow, ThrottleRow, TraceRow, TracingRow, TrafficRow,
-    UnfinishedCollectiveRow, UnfinishedRow, UnknownRow,
+    ApiTotals, BudgetRow, ClockError, CollectiveRow, CommunicatorRow, DeviceRow, DeviceUseRow, EnergyRow,
+    ErrorRow, HostRow, LaunchRow, LevelRow, MemoryProcessRow, MemoryReleases, MemoryRow, OccupancyRow,
+    OpenRangeRow, RangeRow, SCHEMA, SteppedRow, Tally, TelemetryRow, ThrottleRow, TraceRow, TracingRow,
+    TrafficRow, UnfinishedCollectiveRow, UnfinishedRow, UnknownRow,
 };
 pub use sketch::ERROR as QUANTILE_ERROR;
 pub use whole::SumsError;

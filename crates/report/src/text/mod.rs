@@ -2,6 +2,8 @@
 
 mod style;
 mod table;
+mod wrap;
 
 pub(crate) use style::Style;
 pub(crate) use table::{Column, Table};
+pub(crate) use wrap::wrap;

@@ -9,6 +9,19 @@ use hetrace_trace::spans::notable;
 /// Longer texts are cut: they are to be read in a side panel.
 const MAX_TEXT: usize = 256;
 
+/// Numbers of a list that are annotated as such.
+const LISTED: usize = 16;
+
+/// The numbers of a short list of them, `[256, 4]`; none of all else.
+fn listed(text: &str) -> Option<Vec<u64>> {
+    let inside = text.strip_prefix('[')?.strip_suffix(']')?;
+    if !inside.starts_with(|c: char| c.is_ascii_digit()) || inside.len() > LISTED * 22 {
+        return None;
+    }
+    let numbers: Option<Vec<u64>> = inside.split(", ").map(|number| number.parse().ok()).collect();
+    numbers.filter(|numbers| numbers.len() <= LISTED)
+}
+
 /// Annotations gathered for one event, as its fields.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Annotations {
@@ -51,6 +64,15 @@ impl Annotations {
         self.add(name, |m| m.varint(annotation::UINT, number));
     }
 
+    /// Numbers, each of which a query finds as `name[0]` and so on.
+    pub fn numbers(&mut self, name: &str, numbers: &[u64]) {
+        self.add(name, |m| {
+            for number in numbers {
+                m.message(annotation::ARRAY, |m| m.varint(annotation::UINT, *number));
+            }
+        });
+    }
+
     pub fn signed(&mut self, name: &str, number: i64) {
         self.add(name, |m| m.varint(annotation::INT, number as u64));
     }
@@ -79,8 +101,25 @@ impl Annotations {
                 Some(Typed::Signed(v)) => self.signed(name, v),
                 Some(Typed::Pointer(v)) => self.pointer(name, v),
                 Some(Typed::Float(v)) => self.float(name, v),
-                None => self.text(name, args.of(piece)),
+                None => match listed(args.of(piece)) {
+                    Some(numbers) => self.numbers(name, &numbers),
+                    None => self.text(name, args.of(piece)),
+                },
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_of_numbers_are_numbers() {
+        assert_eq!(listed("[256, 4]"), Some(vec![256, 4]));
+        assert_eq!(listed("[7]"), Some(vec![7]));
+        for text in ["[]", "[0x10]", "[10 89]", "7", "[CL_R]", "[{a=1}]", "[1, …]"] {
+            assert_eq!(listed(text), None, "{text}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What is written beside a command.
+//! What is written beside a command: under names that a query in SQL can use without quotes.
 
 use super::annotations::Annotations;
 use hetrace_trace::spans::{Command, MemoryKind, Sizes};
@@ -15,23 +15,23 @@ pub(super) fn annotate(notes: &mut Annotations, command: &Command<'_>, arguments
         }
     }
     if let Some(peer) = command.peer {
-        notes.text("other device", if peer.name.is_empty() { "unnamed" } else { &peer.name });
+        notes.text("other_device", if peer.name.is_empty() { "unnamed" } else { &peer.name });
     }
     if command.failed() {
-        notes.signed("failed with", command.status);
+        notes.signed("status", command.status);
     }
     match command.times {
         Some(times) => {
             // What was not reported is the start.
             for (name, since) in
-                [("ns from queued to start", times.queued), ("ns from submitted to start", times.submitted)]
+                [("queued_to_start_ns", times.queued), ("submitted_to_start_ns", times.submitted)]
             {
                 if since != times.start {
                     notes.number(name, times.start.saturating_sub(since));
                 }
             }
         }
-        None => notes.signed("times not known, error", command.times_error),
+        None => notes.signed("times_error", command.times_error),
     }
     if arguments {
         shapes(notes, command, streams);
@@ -42,7 +42,7 @@ pub(super) fn annotate(notes: &mut Annotations, command: &Command<'_>, arguments
         notes.number("node", command.node);
     }
     if command.weight > 1 {
-        notes.number("stands for launches", command.weight);
+        notes.number("launches", command.weight);
     }
 }
 
@@ -51,19 +51,19 @@ fn shapes(notes: &mut Annotations, command: &Command<'_>, streams: bool) {
     let words = if streams { ["offset", "threads", "block"] } else { ["offset", "global", "local"] };
     let groups = groups(&geometry.global, &geometry.local);
     if streams && !groups.is_empty() {
-        notes.text("grid", &format!("{groups:?}"));
+        notes.numbers("grid", &groups);
     }
     for (name, sizes) in words.into_iter().zip([geometry.offset, geometry.global, geometry.local]) {
         // With grid and block, threads are no news.
         if !sizes.is_empty() && (name != "threads" || groups.is_empty()) {
-            notes.text(name, &format!("{:?}", sizes.as_slice()));
+            notes.numbers(name, sizes.as_slice());
         }
     }
     if !streams && !groups.is_empty() {
-        notes.text("groups", &format!("{groups:?}"));
+        notes.numbers("groups", &groups);
     }
     if !geometry.cluster.is_empty() {
-        notes.text("cluster", &format!("{:?}", geometry.cluster.as_slice()));
+        notes.numbers("cluster", geometry.cluster.as_slice());
     }
 }
 
@@ -81,10 +81,10 @@ fn groups(global: &Sizes, local: &Sizes) -> Vec<u64> {
 fn needs(notes: &mut Annotations, command: &Command<'_>) {
     if let Some(function) = command.function {
         for (name, value) in [
-            ("registers per thread", function.registers),
-            ("static shared memory, bytes", function.shared),
-            ("local memory per thread, bytes", function.local),
-            ("constant memory, bytes", function.constant),
+            ("registers_per_thread", function.registers),
+            ("shared_static_bytes", function.shared),
+            ("local_bytes_per_thread", function.local),
+            ("constant_bytes", function.constant),
         ] {
             if value > 0 {
                 notes.number(name, value.into());
@@ -92,6 +92,6 @@ fn needs(notes: &mut Annotations, command: &Command<'_>) {
         }
     }
     if command.shared > 0 {
-        notes.number("dynamic shared memory, bytes", command.shared);
+        notes.number("shared_dynamic_bytes", command.shared);
     }
 }

@@ -2,11 +2,10 @@
 //!
 //! ```text
 //! Toy GPU                        a process's view of a device
-//! ├── kernels                    what ran, of all queues together and without arguments:
-//! ├── copies host → device       that is for the overview, the same commands are below
-//! ├── …
+//! ├── kernels: running           how many run at a time, of all queues together
+//! ├── copies host → device: running, …
 //! ├── … bandwidth                of copies of one direction; copies at a time add up
-//! ├── stream 7                   commands with arguments and arrows
+//! ├── stream 7                   commands with arguments and arrows, each once
 //! ├── stream 7: commands in flight    enqueued and not ended
 //! └── device memory          what the program has allocated and not freed
 //! ```
@@ -15,11 +14,11 @@ use std::collections::HashMap;
 use std::io;
 
 use super::lanes::{Lanes, Whole};
-use super::sheet::{Mark, Row, Sheet, Unit};
+use super::sheet::{Row, Sheet, Unit};
 use super::steps::Steps;
 use super::tracks::{Kind, number};
 use hetrace_trace::spans::{Command, CommandKind, Direction};
-use hetrace_trace::titles::{device_title, queue_title, queue_word};
+use hetrace_trace::titles::{device_title, queue_label, queue_word};
 use hetrace_trace::trace::{Device, Trace};
 
 /// A part of a device, as far as commands show.
@@ -117,9 +116,9 @@ struct DeviceRows {
 /// Rows of a part of a device.
 #[derive(Debug, Default)]
 struct EngineRows {
-    lanes: Lanes,
-    /// Rows of the lanes.
-    lane_rows: Vec<u64>,
+    /// Commands at a time.
+    running: Steps,
+    running_row: Option<u64>,
     bandwidth: Steps,
     bandwidth_row: Option<u64>,
 }
@@ -146,7 +145,7 @@ impl Devices {
         }
         let process = process(sheet);
         let device = device_row(sheet, trace, command.pid, command.on_device, process);
-        let name = queue_title(trace, command.on_queue, called());
+        let name = queue_label(trace, command.on_queue, called());
         let place_of_device = self.devices.iter().position(|d| d.row == device).unwrap_or_else(|| {
             self.devices.push(DeviceRows { row: device, engines: Default::default() });
             self.devices.len() - 1
@@ -207,26 +206,19 @@ impl Devices {
         queue.count(sheet, |depth| depth.next_beyond(HELD))
     }
 
-    /// Draws a command once more where all queues of the device are together,
-    /// and counts what it copies.
+    /// Counts a command as running where all queues of the device are together, and what it copies.
     pub fn overview(
         &mut self,
         sheet: &mut Sheet<'_>,
         at: usize,
         command: &Command<'_>,
-        title: &str,
         (start, end): (u64, u64),
     ) -> io::Result<()> {
         let (Some(queue), Some(engine)) = (self.rows.get(at), Engine::of(command)) else { return Ok(()) };
         let Some(device) = self.devices.get_mut(queue.place_of_device) else { return Ok(()) };
         let (parent, rows) = (device.row, &mut device.engines[engine as usize]);
-        if let Some(lane) = rows.lanes.take(start, end) {
-            let row = of_lane(&mut rows.lane_rows, lane, || {
-                let key = number(Kind::Engine, [parent, engine as u64, lane as u64]);
-                sheet.row(Row { rank: Some(engine as u64), ..Row::new(key, Some(parent), engine.title()) })
-            });
-            sheet.slice(Mark::begin(start, row, command.kind.name(), title), end)?;
-        }
+        rows.running(sheet, parent, engine, start)?;
+        rows.running.add(start, end, 1);
         let time = end.saturating_sub(start);
         if !engine.is_copy() || command.bytes == 0 || time == 0 {
             return Ok(());
@@ -244,6 +236,7 @@ impl Devices {
         }
         for device in &mut self.devices {
             for (engine, rows) in Engine::ALL.into_iter().zip(&mut device.engines) {
+                rows.running(sheet, device.row, engine, time)?;
                 rows.bandwidth(sheet, device.row, engine, time)?;
             }
         }
@@ -279,6 +272,20 @@ impl QueueRows {
 }
 
 impl EngineRows {
+    /// Writes how many commands run up to a time.
+    fn running(&mut self, sheet: &mut Sheet<'_>, device: u64, engine: Engine, until: u64) -> io::Result<()> {
+        while let Some((time, level)) = self.running.next_before(until) {
+            let row = *self.running_row.get_or_insert_with(|| {
+                let key = number(Kind::Engine, [device, engine as u64, 0]);
+                let name = format!("{}: running", engine.title());
+                let (rank, counter) = (Some(engine as u64), Some(Unit::Count));
+                sheet.row(Row { rank, counter, ..Row::new(key, Some(device), &name) })
+            });
+            sheet.count(time, row, level)?;
+        }
+        Ok(())
+    }
+
     /// Writes bytes per second up to a time.
     fn bandwidth(
         &mut self,

@@ -68,8 +68,8 @@ impl Kernels {
         let needs = Needs { threads, registers: function.registers.into(), shared };
         let limits = self.limits.get(&device).and_then(Option::as_ref);
         if let Some(occupancy) = limits.and_then(|l| l.occupancy(&needs)) {
-            notes.float("theoretical occupancy, %", occupancy.percent());
-            notes.text("occupancy limited by", &occupancy.limiter.to_string());
+            notes.float("theoretical_occupancy_percent", occupancy.percent());
+            notes.text("occupancy_limited_by", &occupancy.limiter.to_string());
         }
     }
 }

@@ -60,6 +60,7 @@ mod packets;
 mod part;
 mod proto;
 mod ranges;
+mod remarks;
 mod run;
 mod sheet;
 mod states;

@@ -93,6 +93,7 @@ pub(super) mod field {
         pub const STRING: u32 = 6;
         pub const POINTER: u32 = 7;
         pub const NAME_ITSELF: u32 = 10;
+        pub const ARRAY: u32 = 12;
     }
 }
 

@@ -1,5 +1,6 @@
 //! The walk that draws.
 
+use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::ops::ControlFlow;
 
@@ -14,6 +15,7 @@ use super::memory::Live;
 use super::monitored::Monitor;
 use super::part::{Drawn, Error, Options, Part, Parts, Watch, Whole};
 use super::ranges::{Place, RangeRows};
+use super::remarks::{Remark, remarks};
 use super::sheet::{Mark, Sheet};
 use super::states::States;
 use super::tracks::Tracks;
@@ -79,6 +81,7 @@ pub fn timeline_in_parts(
         live: Live::new(trace, &table),
         states: States::new(trace, &options.pids),
         arrows: Vec::new(),
+        remarks: remarks(trace),
     };
     let summary = match walk(trace, &mut drawer) {
         ControlFlow::Continue(summary) => summary,
@@ -90,6 +93,7 @@ pub fn timeline_in_parts(
             summary
         }
     };
+    drawer.remarks_until(u64::MAX)?;
     drawer.finish(&summary)?;
     Ok(Drawn { summary, parts: drawer.parts })
 }
@@ -141,6 +145,8 @@ pub(super) struct Drawer<'t, 'o> {
     pub states: States<'t>,
     /// Arrows of the mark that is about to be written; kept for its room.
     arrows: Vec<u64>,
+    /// What is to be said of moments that are to come.
+    remarks: VecDeque<Remark>,
 }
 
 pub(super) type Step = ControlFlow<Stop>;
@@ -153,6 +159,15 @@ pub(super) fn step(result: io::Result<()>) -> Step {
 }
 
 impl<'t> Drawer<'t, '_> {
+    /// Draws what is to be said of moments up to a time.
+    fn remarks_until(&mut self, until: u64) -> io::Result<()> {
+        while let Some(Remark { time, category, text }) = self.remarks.pop_front_if(|r| r.time <= until) {
+            let row = self.tracks.remarks(&mut self.sheet);
+            self.sheet.mark(Mark::instant(time, row, category, &text))?;
+        }
+        Ok(())
+    }
+
     /// The row of the thread.
     fn row(&mut self, at: At<'_>) -> u64 {
         let index = at.thread.index();
@@ -430,7 +445,7 @@ impl<'t> Drawer<'t, '_> {
                 if !part {
                     self.devices.in_flight(&mut self.sheet, queue, enqueued, end)?;
                 }
-                self.devices.overview(&mut self.sheet, queue, command, &title, (start, end))
+                self.devices.overview(&mut self.sheet, queue, command, (start, end))
             }
             None => {
                 self.flows.waits.command(command, None);
@@ -497,6 +512,9 @@ impl Visitor for Drawer<'_, '_> {
         let full = bytes >= self.options.part_bytes || slices >= self.options.part_slices;
         if self.left == 0 || at.time >= self.turn_at || full {
             self.turn(at.time)?;
+        }
+        if !self.remarks.is_empty() {
+            step(self.remarks_until(at.time))?;
         }
         if self.states.is_due(at.time) { step(self.draw_states(at.time)) } else { Step::Continue(()) }
     }

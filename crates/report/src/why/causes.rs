@@ -1,5 +1,8 @@
 //! Why a device had nothing to do, in words.
 
+use std::collections::HashMap;
+
+use super::threads::Threads;
 use hetrace_trace::facts::{Facts, Work};
 use hetrace_trace::system::{PersonId, Waker};
 use hetrace_trace::text::plural;
@@ -22,6 +25,23 @@ pub(super) enum Cause {
     AfterWait(FunctionId),
     /// It was outside of calls.
     Host,
+    /// It had not made a call yet, and the thread at this place, which most likely began it, was in this call.
+    Before(FunctionId, u32),
+    /// It had not made a call yet; the thread at this place was in no call that explains it.
+    Absent(Option<u32>),
+    /// It was outside of calls, and the thread at this place was in this call, which ended before it went on.
+    Meanwhile(FunctionId, u32),
+    /// The command waited for an event that the program completed.
+    Signal {
+        /// With this call.
+        set: FunctionId,
+        /// In the thread at this place.
+        by: u32,
+        /// Which was in this call meanwhile.
+        doing: Option<FunctionId>,
+    },
+    /// The call or the device took its time for the first command of a kernel.
+    First(FunctionId),
     /// The command was in the queue, but the device did not have it.
     Submit,
     /// The command waited for one on another device.
@@ -68,15 +88,37 @@ pub(super) struct Words<'a, 't> {
     pub facts: &'a [Facts<'t>],
     /// Commands lost while recording.
     pub lost: u64,
+    pub threads: &'a Threads,
+    /// Names of threads, by process and thread.
+    pub names: &'a HashMap<(i64, i64), &'a str>,
 }
 
 impl Words<'_, '_> {
-    fn work(&self, function: FunctionId) -> Work {
+    pub fn work(&self, function: FunctionId) -> Work {
         self.facts.get(function.index()).map_or(Work::Other, |f| f.work)
     }
 
-    fn function(&self, id: FunctionId) -> &str {
+    pub fn function(&self, id: FunctionId) -> &str {
         self.trace.functions().all().get(id.index()).map_or("?", |f| &f.name)
+    }
+
+    /// A thread by its place.
+    fn who(&self, place: Option<u32>) -> String {
+        let thread = place.and_then(|place| self.threads.get(place as usize));
+        let Some(thread) = thread else { return "another thread".to_owned() };
+        match self.names.get(&(thread.pid, thread.tid)) {
+            Some(name) if !name.is_empty() => format!("thread {} ({name})", thread.tid),
+            _ => format!("thread {}", thread.tid),
+        }
+    }
+
+    /// The thread that the cause names.
+    pub fn by(&self, cause: Cause) -> Option<u32> {
+        match cause {
+            Cause::Before(_, by) | Cause::Meanwhile(_, by) | Cause::Signal { by, .. } => Some(by),
+            Cause::Absent(by) => by,
+            _ => None,
+        }
     }
 
     /// The name of the kind, for programs that read.
@@ -89,6 +131,11 @@ impl Words<'_, '_> {
             Cause::Call(_) => "call",
             Cause::AfterWait(_) => "host after wait",
             Cause::Host => "host",
+            Cause::Before(..) => "call",
+            Cause::Absent(_) => "no thread yet",
+            Cause::Meanwhile(..) => "another thread",
+            Cause::Signal { .. } => "user event",
+            Cause::First(_) => "first launch",
             Cause::Submit => "not submitted",
             Cause::Dependency => "dependency",
             Cause::Latency => "device latency",
@@ -115,6 +162,10 @@ impl Words<'_, '_> {
             | Cause::Call(f)
             | Cause::AfterWait(f)
             | Cause::EndLost(f)
+            | Cause::Before(f, _)
+            | Cause::Meanwhile(f, _)
+            | Cause::Signal { set: f, .. }
+            | Cause::First(f)
             | Cause::Preempted(Some(f), _)
             | Cause::Blocked(Some(f), _) => Some(self.function(f).to_owned()),
             _ => None,
@@ -131,6 +182,24 @@ impl Words<'_, '_> {
             Cause::Call(_) => format!("in {name}"),
             Cause::AfterWait(_) => format!("host work after waiting in {name}"),
             Cause::Host => "host work outside of calls".to_owned(),
+            Cause::Before(_, by) => {
+                format!("in {name} of {}, before the next thread made its first call", self.who(Some(by)))
+            }
+            Cause::Absent(None) => "before the thread made its first call".to_owned(),
+            Cause::Absent(by) => {
+                format!("host work of {} before the next thread made its first call", self.who(by))
+            }
+            Cause::Meanwhile(_, by) => {
+                format!("{} in {name}, and this one outside of calls", self.who(Some(by)))
+            }
+            Cause::Signal { by, doing, .. } => {
+                let meanwhile = match doing {
+                    Some(f) => format!("in {}", self.function(f)),
+                    None => "outside of calls".to_owned(),
+                };
+                format!("user event: {} is {meanwhile} before {name}", self.who(Some(by)))
+            }
+            Cause::First(_) => format!("first launch of a kernel in {name}"),
             Cause::Submit => "enqueued, but not submitted".to_owned(),
             Cause::Dependency => "waiting for a command of another device".to_owned(),
             Cause::Latency => "enqueued, not yet started by the device".to_owned(),
@@ -167,6 +236,31 @@ impl Words<'_, '_> {
         }
     }
 
+    /// Returns what to do about a call that a device waits for.
+    fn remedy_of_call(&self, function: FunctionId) -> &'static str {
+        match self.work(function) {
+            Work::Build => "Build before the loop, at the same time as other work, or keep the binary.",
+            Work::Objects => "Make objects and memory once and use them again.",
+            Work::Move => "Copy without blocking, on a queue of its own, ahead of need.",
+            Work::Enqueue => "Enqueue for each device or queue on a thread of its own, or less often.",
+            Work::Wait => "Wait later, for less.",
+            Work::Poll | Work::Other => "Take the call out of the loop, or make it while the device works.",
+        }
+    }
+
+    /// Returns what to do about what happens once.
+    pub fn remedy_once(&self, cause: Cause) -> String {
+        match cause {
+            Cause::Call(f) | Cause::Before(f, _) if self.work(f) != Work::Build => {
+                "It happens once: do it beside other work, if it matters.".to_owned()
+            }
+            Cause::Call(_) | Cause::Before(..) => {
+                "It happens once: do it beside other work, or keep the binary.".to_owned()
+            }
+            _ => self.remedy(cause),
+        }
+    }
+
     /// Returns how to fix it, in a sentence.
     pub fn remedy(&self, cause: Cause) -> String {
         let name = self.call(cause).unwrap_or_default();
@@ -177,17 +271,16 @@ impl Words<'_, '_> {
             Cause::Return(_) => format!("Enqueue more before {name}, or wait for single events later."),
             Cause::Elsewhere(_) => "Give this device its work before waiting for the other one.".to_owned(),
             Cause::Poll(_) => "Wait in a call, or enqueue the next command before asking.".to_owned(),
-            Cause::Call(f) => match self.work(f) {
-                Work::Build => "Build before the loop, at the same time as other work, or keep the binary.",
-                Work::Objects => "Make objects and memory once and use them again.",
-                Work::Move => "Copy without blocking, on a queue of its own, ahead of need.",
-                Work::Enqueue => "Enqueue for each device or queue on a thread of its own, or less often.",
-                Work::Wait => "Wait later, for less.",
-                Work::Poll | Work::Other => {
-                    "Take the call out of the loop, or make it while the device works."
-                }
+            Cause::Call(f) | Cause::Before(f, _) => self.remedy_of_call(f).to_owned(),
+            Cause::Absent(_) => "Begin the thread that enqueues earlier.".to_owned(),
+            Cause::Meanwhile(f, _) => format!(
+                "Whether the thread waited for that call is not known (hetrace run --os tree shows it); if so: {}",
+                self.remedy_of_call(f)
+            ),
+            Cause::Signal { .. } => {
+                format!("Call {name} earlier, or do not make the command wait for the event.")
             }
-            .to_owned(),
+            Cause::First(_) => "Launch each kernel once before the work begins.".to_owned(),
             Cause::AfterWait(_) => format!("Enqueue the next command before {name}: double buffering."),
             Cause::Host => {
                 "Enqueue ahead of this work, or do it on another thread or on the device.".to_owned()

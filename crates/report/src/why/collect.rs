@@ -5,24 +5,32 @@ use std::ops::ControlFlow;
 
 use hetrace_ctf::read::Event;
 
-use super::device::{Device, Evidence, Place, Ran, Title};
+use super::device::{Device, Evidence, Explained, Place, Ran, Title};
 use super::gaps::{Gap, Part as GapPart, Scene, explain, outside};
 use super::path::{NodeId, Paths, ROOT, Step, UNSET};
+use super::signals::Signals;
 use super::states::by_states;
+use super::steps::Steps;
 use super::sweep::Part;
-use super::threads::{Span, Threads};
+use super::threads::{Long, Span, Threads};
 use super::waits::{Recent, Waits};
 use super::{Options, Window};
 use hetrace_trace::budget;
 use hetrace_trace::capture::Covered;
-use hetrace_trace::facts::{Facts, facts};
-use hetrace_trace::spans::{At, Call, Command, Fold, Open, Orphan, Times, Unfinished, Visitor, Why};
+use hetrace_trace::facts::{Facts, Work, facts};
+use hetrace_trace::spans::{
+    At, Call, Command, CommandKind, Fold, Open, Orphan, Times, Unfinished, Visitor, Why,
+};
 use hetrace_trace::trace::{FunctionId, Trace};
 use hetrace_trace::waits::Wait;
 use hetrace_trace::watch::{Pace, Stopped};
 
 /// Clocks of devices are not trusted to be wrong by more than this, in nanoseconds.
 const MAX_SLACK: u64 = 10_000;
+/// Compute units of a device of which it is not known how many it has: at least so many.
+const UNITS: f64 = 2.0;
+/// Calls of other threads that take so long may be what a thread waits for, in nanoseconds.
+const LONG: u64 = 20_000;
 
 /// All that is found out.
 pub(super) struct Collector<'t> {
@@ -39,6 +47,10 @@ pub(super) struct Collector<'t> {
     pub devices: Vec<Device>,
     by_number: HashMap<u32, usize>,
     by_uuid: HashMap<&'t str, usize>,
+    /// All devices as if they were one; none while there is only one.
+    pub all: Option<Device>,
+    pub steps: Steps<'t>,
+    signals: Signals<'t>,
     pub waits: Waits<'t>,
     pub paths: Paths,
     /// By process and queue: the end of the last command, and the path to it.
@@ -69,6 +81,9 @@ impl<'t> Collector<'t> {
             last: 0,
             threads: Threads::new(&stepped),
             devices: Vec::new(),
+            all: None,
+            steps: Steps::new(trace),
+            signals: Signals::new(trace),
             by_number: HashMap::new(),
             by_uuid: HashMap::new(),
             waits: Waits::new(trace),
@@ -88,7 +103,20 @@ impl<'t> Collector<'t> {
     /// The place of a thread; a new one was outside of calls since the beginning.
     fn thread(&mut self, at: At<'_>) -> usize {
         let (who, first) = (at.who(), self.first.unwrap_or(at.time));
-        self.threads.place(at.thread, who.pid, who.tid, first)
+        let known = self.threads.len();
+        let place = self.threads.place(at.thread, (who.pid, who.tid), first, at.time);
+        if place == known
+            && let Some(creator) = self.threads.creator(place)
+            && let Some(creator) = self.threads.get_mut(creator)
+        {
+            // What it waited for is what was done until it was there.
+            let (tip, last) = (self.paths.tip(&mut creator.strand), creator.last);
+            if let Some(new) = self.threads.get_mut(place) {
+                new.strand.rebase(tip);
+                new.last = last;
+            }
+        }
+        place
     }
 
     fn begin(&mut self, at: At<'_>, call: &Open, event: &Event<'_, '_>) {
@@ -97,23 +125,26 @@ impl<'t> Collector<'t> {
             return;
         }
         let (place, window) = (self.thread(at), self.window);
+        let who = (at.who().pid, call.thread, place);
+        let (depends, signals) = self.signals.entry(who, (call.function, call.start), &facts, event);
+        if self.signals.has_set() {
+            self.path_to_set(place, call.start);
+        }
         let Some(thread) = self.threads.get_mut(place) else { return };
         if call.depth == 0 {
             thread.strand.spend(Step::Host(place as u32), window.of(thread.last, call.start));
             thread.last = thread.last.max(call.start);
             let waits = facts.waits(event);
             thread.open = Some(Span {
-                function: call.function,
-                start: call.start,
-                end: u64::MAX,
-                node: UNSET,
                 enqueues: facts.enqueues,
-                produced: false,
-                failed: false,
                 waits,
                 polls: facts.polls,
-                lost: false,
+                ..Span::new(call.function, call.start, u64::MAX)
             });
+        }
+        if let Some(open) = thread.open.as_mut().filter(|_| depends || signals > 0) {
+            open.depends = true;
+            open.signals = signals.max(open.signals);
         }
         if let Some(open) = &mut thread.open
             && open.node == UNSET
@@ -123,6 +154,18 @@ impl<'t> Collector<'t> {
             open.node = self.paths.tip(&mut thread.strand);
         }
         self.tidy();
+    }
+
+    /// An event has been completed: what waits for it waits for all that the thread did until now.
+    fn path_to_set(&mut self, place: usize, now: u64) {
+        let window = self.window;
+        let Some(thread) = self.threads.get_mut(place) else { return };
+        if thread.open.is_none() {
+            thread.strand.spend(Step::Host(place as u32), window.of(thread.last, now));
+            thread.last = thread.last.max(now);
+        }
+        let tip = self.paths.tip(&mut thread.strand);
+        self.signals.set_at(tip);
     }
 
     fn end_call(&mut self, at: At<'_>, span: Span) {
@@ -144,11 +187,17 @@ impl<'t> Collector<'t> {
             span.waits = false;
         }
         thread.push(span, room);
+        let works = matches!(self.facts(span.function).work, Work::Build | Work::Objects | Work::Other);
+        if works && !span.waits && !span.polls && !span.lost && span.end.saturating_sub(span.start) >= LONG {
+            let long = Long { start: span.start, end: span.end, function: span.function, place };
+            self.threads.remember(at.who().pid, long);
+        }
     }
 
     /// A thread goes on from what it waited for; that counts when its outermost call ends.
     fn waited(&mut self, place: usize, wait: &Wait) {
-        let Some(last) = self.waits.ended(wait, self.window) else { return };
+        let polls = self.facts(wait.function).polls;
+        let Some(last) = self.waits.ended(wait, polls, self.window) else { return };
         let woken = self.window.of(last.end, wait.end);
         let tip = self.paths.add(last.node, Step::WakeUp(wait.function.0), woken);
         if let Some(thread) = self.threads.get_mut(place) {
@@ -172,18 +221,8 @@ impl<'t> Collector<'t> {
         let end = fold.last.max(start);
         thread.strand.spend(Step::Host(place as u32), window.of(thread.last, start));
         thread.last = start;
-        let span = Span {
-            function: fold.function,
-            start,
-            end,
-            node: UNSET,
-            enqueues: false,
-            produced: false,
-            failed: fold.error.is_some(),
-            waits: false,
-            polls: facts.polls,
-            lost: false,
-        };
+        let span =
+            Span { failed: fold.error.is_some(), polls: facts.polls, ..Span::new(fold.function, start, end) };
         if let Some(wait) = wait {
             self.waited(place, &wait);
         }
@@ -200,6 +239,10 @@ impl<'t> Collector<'t> {
         let place = if uuid.is_empty() { new } else { *self.by_uuid.entry(uuid).or_insert(new) };
         if place == new {
             self.devices.push(Device::default());
+            if new == 1 {
+                // Until now all was the one.
+                self.all = self.devices.first().cloned();
+            }
         }
         self.by_number.insert(number, place);
         if let Some(device) = self.devices.get_mut(place) {
@@ -240,11 +283,18 @@ impl<'t> Collector<'t> {
         let before = self.queues.get(&(command.pid, queue)).map_or(0, |(end, _)| *end);
         let submitted = if times.submitted < times.start { times.submitted } else { 0 };
         let ready = (command.cause > 0).then(|| command.cause.max(submitted).max(before));
-        let ran = Ran { title, part, queue, start: times.start, end, cause: command.cause, ready, thread };
-        self.between(place, &ran, call, &times);
+        let fresh = self.steps.command((place, command.pid, kind, title.function), times.start, end);
+        let (start, cause, fill) = (times.start, command.cause, fill(command));
+        let ran = Ran { title, part, queue, start, end, cause, ready, thread, fresh, fill };
+        let of_one = self.devices.get(place).and_then(|device| self.between(device, &ran, call, &times));
+        let of_all = self.all.as_ref().and_then(|all| self.between(all, &ran, call, &times));
         let node = self.node(&ran, call);
+        let least = self.options.gaps;
         if let Some(device) = self.devices.get_mut(place) {
-            device.command(&ran, self.window);
+            device.ran(&ran, of_one, self.window, least);
+        }
+        if let Some(all) = &mut self.all {
+            all.ran(&ran, of_all, self.window, None);
         }
         let recent = Recent {
             start: ran.start,
@@ -260,28 +310,33 @@ impl<'t> Collector<'t> {
 
     /// Parts of which a thread is the cause, by what it did.
     fn by_states(&self, parts: Vec<GapPart>, thread: Option<usize>) -> Vec<GapPart> {
-        match (self.trace.system(), thread.and_then(|place| self.threads.get(place))) {
-            (Some(system), Some(thread)) => by_states(parts, system, &self.threads, (thread.pid, thread.tid)),
-            _ => parts,
+        match thread {
+            Some(place) => by_states(parts, self.trace.system(), &self.threads, place),
+            None => parts,
         }
     }
 
     /// Explains the gap that a command ends, or what was before the first one.
-    fn between(&mut self, place: usize, ran: &Ran, call: Option<Span>, times: &Times) {
-        let Some(device) = self.devices.get(place) else { return };
-        let (where_, (start, end)) = match device.gap(ran.start) {
+    fn between(&self, device: &Device, ran: &Ran, call: Option<Span>, times: &Times) -> Option<Explained> {
+        let (place, (start, end)) = match device.gap(ran.start) {
             Some(gap) => (Place::Between, gap),
             None if device.first.is_none() => {
                 (Place::Before, (self.first.unwrap_or(ran.start).min(ran.start), ran.start))
             }
-            None => return,
+            None => return None,
         };
         // A time that equals the start was not reported.
         let submitted = if times.submitted < times.start { times.submitted } else { 0 };
         let gap = Gap { start, end, cause: ran.cause, submitted, slack: self.slack };
+        let set = call.filter(|call| call.signals > 0);
+        let set = set.and_then(|call| self.signals.last(call.signals, ran.start));
         let scene = Scene {
-            thread: ran.thread.and_then(|t| self.threads.get(t)),
+            threads: &self.threads,
+            facts: &self.facts,
+            place: ran.thread,
             call,
+            set,
+            fresh: ran.fresh,
             process: self.waits.process(ran.title.pid),
             untimed: (device.untimed > 0).then_some(&device.untimed_busy),
             losses: self.lost > 0,
@@ -290,10 +345,7 @@ impl<'t> Collector<'t> {
         let parts = self.by_states(explain(gap, scene), ran.thread);
         let evidence =
             Evidence { start, end, before: device.last, after: Some(ran.title), thread: ran.thread };
-        let (window, least) = (self.window, self.options.gaps);
-        if let Some(device) = self.devices.get_mut(place) {
-            device.explained(where_, evidence, &parts, window, least);
-        }
+        Some(Explained { place, evidence, parts })
     }
 
     /// The path to the end of a command, by what it had to wait for last.
@@ -309,7 +361,14 @@ impl<'t> Collector<'t> {
             self.waits.ended_within(ran.title.pid, recent, ran.start.saturating_add(self.slack))
         });
         let window = self.window;
+        let set = call.filter(|call| call.signals > 0);
+        let set = set.and_then(|call| self.signals.last(call.signals, ran.start));
+        let least = before.map(|b| b.0).max(call.map(|c| c.start));
+        let set = set.filter(|set| least.is_none_or(|least| set.time > least));
         let (parent, step, from) = match (other, before, call) {
+            _ if set.is_some() => {
+                set.map_or((ROOT, Step::Unknown, 0), |set| (set.node, Step::Latency, set.time))
+            }
             (Some(other), ..) => (other.node, Step::Latency, other.end),
             (None, Some((end, node)), Some(call)) if end > call.start => (node, Step::Latency, end),
             (None, _, Some(call)) => (call.node, Step::Launch(call.function.0), call.start),
@@ -337,11 +396,12 @@ impl<'t> Collector<'t> {
         if !self.paths.is_full() {
             return;
         }
-        let (threads, waits) = (&mut self.threads, &mut self.waits);
+        let (threads, waits, signals) = (&mut self.threads, &mut self.waits, &mut self.signals);
         let (queues, end) = (&mut self.queues, &mut self.end);
         self.paths.clear_up(|visit| {
             threads.all_mut().flat_map(|t| t.nodes()).for_each(&mut *visit);
             waits.nodes().for_each(&mut *visit);
+            signals.nodes().for_each(&mut *visit);
             queues.values_mut().for_each(|(_, node)| visit(node));
             visit(&mut end.1);
         });
@@ -356,15 +416,17 @@ impl<'t> Collector<'t> {
     pub fn finish(&mut self, last: u64) {
         self.last = last;
         let last = self.reach().map_or(last, |(_, end)| last.min(end));
-        for device in &mut self.devices {
+        for device in self.devices.iter_mut().chain(&mut self.all) {
             device.sweep.finish(self.window);
-            let thread = device.last_thread.and_then(|t| self.threads.get(t));
-            let (Some(thread), Some(_)) = (thread, device.first) else { continue };
+            device.ledger.finish(device.last_end.min(self.window.to), device.totals());
+            let thread = device.last_thread.and_then(|t| Some((t, self.threads.get(t)?)));
+            let (Some((place, thread)), Some(_)) = (thread, device.first) else { continue };
             let last = last.max(device.last_end);
-            let mut parts: Vec<GapPart> = outside(thread, device.last_end, last);
-            if let Some(system) = self.trace.system() {
-                parts = by_states(parts, system, &self.threads, (thread.pid, thread.tid));
-            }
+            let parts: Vec<GapPart> = outside(thread, device.last_end, last);
+            let parts = match self.trace.system() {
+                Some(system) => by_states(parts, Some(system), &self.threads, place),
+                None => parts,
+            };
             let evidence = Evidence {
                 start: device.last_end,
                 end: last,
@@ -399,11 +461,14 @@ impl Visitor for Collector<'_> {
 
     fn entry(&mut self, at: At<'_>, call: &Open, event: &Event<'_, '_>) -> Flow {
         self.waits.matcher.entry(call, event);
+        self.steps.entry(at, call, event);
         self.begin(at, call, event);
         ControlFlow::Continue(())
     }
 
-    fn exit(&mut self, at: At<'_>, call: &Call, _: &Event<'_, '_>) -> Flow {
+    fn exit(&mut self, at: At<'_>, call: &Call, event: &Event<'_, '_>) -> Flow {
+        self.signals.exit(at.who().pid, call, event);
+        self.steps.exit(at, call, event);
         if let Some(wait) = self.waits.matcher.exit(at, call) {
             let place = self.thread(at);
             self.waited(place, &wait);
@@ -416,8 +481,10 @@ impl Visitor for Collector<'_> {
     }
 
     fn unfinished(&mut self, at: At<'_>, call: &Unfinished) -> Flow {
+        self.steps.unfinished(at, call);
         if let Some(wait) = self.waits.matcher.unfinished(at, call) {
-            self.waits.unfinished(&wait, self.window);
+            let polls = self.facts(wait.function).polls;
+            self.waits.unfinished(&wait, polls, self.window);
         }
         if call.depth == 0 && !self.facts(call.function).marks {
             let lost = call.why == Why::ExitLost;
@@ -427,6 +494,7 @@ impl Visitor for Collector<'_> {
     }
 
     fn orphan(&mut self, at: At<'_>, call: &Orphan, _: &Event<'_, '_>) -> Flow {
+        self.steps.orphan(call);
         let (place, window) = (self.thread(at), self.window);
         if let Some(thread) = self.threads.get_mut(place).filter(|t| t.open.is_none()) {
             thread.strand.spend(Step::Unknown, window.of(thread.last, call.end));
@@ -446,18 +514,20 @@ impl Visitor for Collector<'_> {
     }
 }
 
+/// How much of its device a command can keep busy: a kernel of fewer work-groups than there are compute units leaves
+/// the others idle.
+fn fill(command: &Command<'_>) -> f64 {
+    let units = f64::from(command.on_device.map_or(0, |device| device.compute_units));
+    let (global, local) = (command.geometry.global.as_slice(), command.geometry.local.as_slice());
+    let groups = global.iter().enumerate().map(|(n, size)| match local.get(n) {
+        Some(local) if *local > 0 => size.div_ceil(*local) as f64,
+        _ => *size as f64,
+    });
+    let is_known = command.kind == CommandKind::Kernel && !global.is_empty();
+    if is_known { (groups.product::<f64>() / if units > 0.0 { units } else { UNITS }).min(1.0) } else { 1.0 }
+}
+
 /// An outermost call of which no beginning was kept.
 fn span(function: FunctionId, start: u64, end: u64, failed: bool, lost: bool) -> Span {
-    Span {
-        function,
-        start,
-        end,
-        node: UNSET,
-        enqueues: false,
-        produced: false,
-        failed,
-        waits: false,
-        polls: false,
-        lost,
-    }
+    Span { failed, lost, ..Span::new(function, start, end) }
 }

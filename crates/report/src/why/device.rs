@@ -8,6 +8,7 @@ use super::causes::Cause;
 use super::coverage::{Busy, Union};
 use super::gaps::Part as GapPart;
 use super::histogram::Histogram;
+use super::ledger::{Idle, Ledger, Totals};
 use super::sharing::Sharing;
 use super::sweep::{Part, Sweep};
 
@@ -45,6 +46,14 @@ pub(super) struct Evidence {
     pub thread: Option<usize>,
 }
 
+/// A gap, or what was before the first command, with its parts.
+#[derive(Clone, Debug)]
+pub(super) struct Explained {
+    pub place: Place,
+    pub evidence: Evidence,
+    pub parts: Vec<GapPart>,
+}
+
 /// Sums of a cause.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CauseSum {
@@ -75,6 +84,17 @@ pub(super) struct Ran {
     /// Since when nothing of its own process kept it; none if that is not known.
     pub ready: Option<u64>,
     pub thread: Option<usize>,
+    /// It is the first of its function.
+    pub fresh: bool,
+    /// How much of the device it can keep busy, from 0 to 1.
+    pub fill: f64,
+}
+
+/// The last command of a queue.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Last {
+    pub end: u64,
+    fill: f64,
 }
 
 /// A device.
@@ -100,7 +120,15 @@ pub(super) struct Device {
     pub launch: Histogram,
     pub queued: Histogram,
     /// By process and queue, when the last command had ended.
-    pub queue_ends: HashMap<(i64, u32), u64>,
+    pub queue_ends: HashMap<(i64, u32), Last>,
+    /// Time of commands by queue's number, and whether they compute.
+    pub by_queue: HashMap<(u32, bool), u64>,
+    pub ledger: Ledger,
+    /// What others could have run beside kernels that waited for each other on one queue.
+    room: u64,
+    /// Whether the last command computed, and how often a copy came after one that did.
+    computed: bool,
+    rounds: u64,
     pub causes: HashMap<(Place, Cause), CauseSum>,
     pub gaps: u64,
     pub longest_gap: u64,
@@ -114,13 +142,27 @@ impl Device {
         (self.first.is_some() && start > self.last_end).then_some((self.last_end, start))
     }
 
-    /// A command begins.
-    pub fn command(&mut self, ran: &Ran, window: Window) {
+    /// A command begins, behind a gap if there is one.
+    pub fn ran(&mut self, ran: &Ran, gap: Option<Explained>, window: Window, least: Option<u64>) {
+        if let Some(Explained { place, evidence, parts }) = gap {
+            self.explained(place, evidence, &parts, window, least);
+        }
+        self.command(ran, window);
+    }
+
+    fn command(&mut self, ran: &Ran, window: Window) {
         self.commands += u64::from(window.from <= ran.start && ran.start <= window.to);
         if !self.pids.contains(&ran.title.pid) {
             self.pids.push(ran.title.pid);
         }
-        self.sweep.command(ran.start, ran.end, ran.part, window);
+        let alone = self.sweep.command(ran.start, ran.end, ran.part, window);
+        self.ledger.mark(ran.start.max(window.from).min(window.to), self.totals());
+        let inside = window.of(ran.start, ran.end);
+        let computes = ran.part == Part::Compute;
+        self.rounds += u64::from(self.computed && !computes && inside > 0);
+        self.computed = computes;
+        let of_queue = self.by_queue.entry((ran.queue, computes)).or_default();
+        *of_queue = of_queue.saturating_add(inside);
         self.sharing.command(ran.title.pid, ran.ready, (ran.start, ran.end), window);
         let first = *self.first.get_or_insert(ran.start);
         let queue_end = self.queue_ends.entry((ran.title.pid, ran.queue)).or_default();
@@ -131,17 +173,29 @@ impl Device {
             if window.from <= ran.start && ran.start <= window.to {
                 let since = ran.start.saturating_sub(ran.cause);
                 self.queued.add(since);
-                if *queue_end <= ran.cause {
+                if queue_end.end <= ran.cause {
                     self.launch.add(since);
                 }
             }
         }
-        *queue_end = (*queue_end).max(ran.end);
+        let behind = ran.cause > 0 && queue_end.end > ran.cause && queue_end.end <= ran.start;
+        if behind && alone && ran.fill < 1.0 && queue_end.fill < 1.0 && computes {
+            self.room = self.room.saturating_add((inside as f64 * (1.0 - ran.fill)) as u64);
+        }
+        if ran.end >= queue_end.end {
+            *queue_end = Last { end: ran.end, fill: ran.fill };
+        }
         if ran.end >= self.last_end {
             self.last_end = ran.end;
             self.last = Some(ran.title);
         }
         self.last_thread = ran.thread.or(self.last_thread);
+    }
+
+    /// Sums up to where the sweep is.
+    pub fn totals(&self) -> Totals {
+        let Sweep { busy, both, parts, .. } = self.sweep;
+        Totals { busy, both, parts, room: self.room, rounds: self.rounds }
     }
 
     /// A gap has been explained. `least` is from when on gaps are listed.
@@ -158,6 +212,7 @@ impl Device {
             return;
         }
         let mut causes: HashMap<Cause, u64> = HashMap::new();
+        let drained = parts.iter().any(|part| matches!(part.cause, Cause::Return(_) | Cause::AfterWait(_)));
         for part in parts {
             let (start, end) = window.clip(part.start, part.end);
             if end == start {
@@ -171,7 +226,11 @@ impl Device {
                 sum.longest = longest;
             }
             let of_gap = causes.entry(part.cause).or_insert(0);
-            sum.gaps += u64::from(*of_gap == 0);
+            let gaps = u64::from(*of_gap == 0);
+            sum.gaps += gaps;
+            if place == Place::Between {
+                self.ledger.idle(Idle { cause: part.cause, drained, ns: end - start, gaps });
+            }
             *of_gap = of_gap.saturating_add(end - start);
         }
         if place != Place::Between {

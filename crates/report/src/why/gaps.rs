@@ -2,7 +2,10 @@
 
 use super::causes::Cause;
 use super::coverage::Busy;
-use super::threads::{Doing, Span, Thread};
+use super::signals::Set;
+use super::threads::{Doing, Span, Thread, Threads};
+use hetrace_trace::facts::{Facts, Work};
+use hetrace_trace::trace::FunctionId;
 
 /// A command that begins later than so long after another one's end did not
 /// wait for that, in nanoseconds; errors of clocks come on top.
@@ -26,10 +29,16 @@ pub(super) struct Gap {
 /// What is known of the time of a gap.
 #[derive(Clone, Copy)]
 pub(super) struct Scene<'a> {
-    /// The thread that enqueued the next command.
-    pub thread: Option<&'a Thread>,
+    pub threads: &'a Threads,
+    pub facts: &'a [Facts<'a>],
+    /// The place of the thread that enqueued the next command.
+    pub place: Option<usize>,
     /// The call that it was enqueued in.
     pub call: Option<Span>,
+    /// The last of the program's own events that the next command waited for.
+    pub set: Option<Set>,
+    /// The next command is the first of its kernel.
+    pub fresh: bool,
     /// When other devices of the process ran.
     pub process: Option<&'a Busy>,
     /// Commands without times, from their calls to when they were seen.
@@ -37,6 +46,16 @@ pub(super) struct Scene<'a> {
     /// Commands were lost somewhere.
     pub losses: bool,
     pub sampled: bool,
+}
+
+impl<'a> Scene<'a> {
+    fn work(&self, function: FunctionId) -> Work {
+        self.facts.get(function.index()).map_or(Work::Other, |facts| facts.work)
+    }
+
+    fn thread(&self, place: Option<usize>) -> Option<&'a Thread> {
+        self.threads.get(place?)
+    }
 }
 
 /// A part of a gap.
@@ -53,7 +72,8 @@ pub(super) fn explain(gap: Gap, scene: Scene<'_>) -> Vec<Part> {
     if scene.sampled {
         return whole(Cause::Sampled);
     }
-    let Some((thread, call)) = scene.thread.zip(scene.call).filter(|_| gap.cause > 0) else {
+    let known = scene.thread(scene.place).zip(scene.call).filter(|_| gap.cause > 0);
+    let Some((thread, call)) = known else {
         return cover(whole(Cause::NoCall), scene.untimed);
     };
     let mut parts = Parts::default();
@@ -62,14 +82,11 @@ pub(super) fn explain(gap: Gap, scene: Scene<'_>) -> Vec<Part> {
     // Who waited for the device when it ran empty, and only then went on.
     let drained = thread.waited(gap.start, gap.slack, called).map(|s| (s.function, s.end));
     thread.during(gap.start, called, |start, end, doing| match doing {
-        Doing::Forgotten => parts.add(start, end, Cause::Forgotten),
-        Doing::AddedUp => parts.add(start, end, Cause::AddedUp),
         Doing::Outside => match drained {
             Some((function, since)) if since <= start => parts.add(start, end, Cause::AfterWait(function)),
             _ => parts.add(start, end, Cause::Host),
         },
-        Doing::In(span) if span.lost => parts.add(start, end, Cause::EndLost(span.function)),
-        Doing::In(span) if span.waits => {
+        Doing::In(span) if span.waits && !span.lost && scene.work(span.function) != Work::Objects => {
             // This device had nothing, so whatever ran was another one.
             for (from, to) in scene.process.into_iter().flat_map(|p| p.pieces(start, end)) {
                 parts.add(parts.at(start), from, Cause::Return(span.function));
@@ -77,11 +94,12 @@ pub(super) fn explain(gap: Gap, scene: Scene<'_>) -> Vec<Part> {
             }
             parts.add(parts.at(start), end, Cause::Return(span.function));
         }
-        Doing::In(span) if span.polls => parts.add(start, end, Cause::Poll(span.function)),
-        Doing::In(span) => parts.add(start, end, Cause::Call(span.function)),
+        Doing::Absent => before_birth(&mut parts, start, end, scene),
+        other => parts.add(start, end, doing_other(other)),
     });
-    parts.add(called, returned, Cause::Launch(call.function));
-    queued(&mut parts, gap, returned, scene.process);
+    let launch = if scene.fresh { Cause::First(call.function) } else { Cause::Launch(call.function) };
+    parts.add(called, returned, launch);
+    queued(&mut parts, gap, returned, call, scene);
     if scene.losses
         && let Some(fruitless) = thread.fruitless(gap.start, called)
     {
@@ -90,22 +108,97 @@ pub(super) fn explain(gap: Gap, scene: Scene<'_>) -> Vec<Part> {
     cover(parts.0, scene.untimed)
 }
 
+/// What needs nothing but the thread to be known.
+fn doing_other(doing: Doing<'_>) -> Cause {
+    match doing {
+        Doing::Forgotten => Cause::Forgotten,
+        Doing::AddedUp => Cause::AddedUp,
+        Doing::Outside => Cause::Host,
+        Doing::Absent => Cause::Absent(None),
+        Doing::In(span) if span.lost => Cause::EndLost(span.function),
+        Doing::In(span) if span.polls => Cause::Poll(span.function),
+        Doing::In(span) => Cause::Call(span.function),
+    }
+}
+
+/// A time in which the thread that went on had not made a call yet: what the one did that began it.
+fn before_birth(parts: &mut Parts, start: u64, end: u64, scene: Scene<'_>) {
+    let creator = scene.place.and_then(|place| scene.threads.creator(place));
+    let Some((by, thread)) = creator.and_then(|by| Some((by, scene.threads.get(by)?))) else {
+        parts.add(start, end, Cause::Absent(None));
+        return;
+    };
+    let by_place = by as u32;
+    thread.during(start, end, |start, end, doing| {
+        let cause = match doing {
+            Doing::In(span) if !span.lost && !span.polls && !span.waits => {
+                Cause::Before(span.function, by_place)
+            }
+            Doing::Outside | Doing::In(_) => Cause::Absent(Some(by_place)),
+            Doing::Absent => Cause::Absent(None),
+            other => doing_other(other),
+        };
+        parts.add(start, end, cause);
+    });
+}
+
 /// From when it was enqueued to when it began.
-fn queued(parts: &mut Parts, gap: Gap, enqueued: u64, process: Option<&Busy>) {
+fn queued(parts: &mut Parts, gap: Gap, enqueued: u64, call: Span, scene: Scene<'_>) {
     if enqueued >= gap.end {
         return;
     }
-    let submitted = gap.submitted.clamp(enqueued, gap.end);
-    parts.add(enqueued, submitted, Cause::Submit);
+    let set = scene.set.filter(|set| set.time > enqueued && set.time <= gap.end);
+    let waited = set.map_or(enqueued, |set| set.time);
+    if let Some(set) = set {
+        let doing = |function| Cause::Signal { set: set.function, by: set.by as u32, doing: function };
+        match scene.threads.get(set.by) {
+            Some(thread) => thread.during(enqueued, waited, |start, end, what| {
+                let inside = match what {
+                    Doing::In(span) if span.start < waited => Some(span.function),
+                    _ => None,
+                };
+                parts.add(start, end, doing(inside));
+            }),
+            None => parts.add(enqueued, waited, doing(None)),
+        }
+    }
+    // What waits for others is not handed over before, whatever the program does.
+    let submitted = if call.depends || set.is_some() { waited } else { gap.submitted };
+    let submitted = submitted.clamp(waited, gap.end);
+    let latency = if scene.fresh { Cause::First(call.function) } else { Cause::Latency };
+    parts.add(waited, submitted, if scene.fresh { latency } else { Cause::Submit });
     let near = gap.slack.saturating_add(AT_ONCE);
-    let last = process.and_then(|p| p.pieces(submitted, gap.end).last());
+    let last = scene.process.and_then(|p| p.pieces(submitted, gap.end).last());
     match last {
         Some((_, end)) if gap.end - end <= near => {
             parts.add(submitted, end, Cause::Dependency);
             parts.add(end, gap.end, Cause::Latency);
         }
-        _ => parts.add(submitted, gap.end, Cause::Latency),
+        _ => parts.add(submitted, gap.end, latency),
     }
+}
+
+/// Cuts host work of a thread of which nothing else is known where others of its process were in long calls that
+/// ended before it went on.
+pub(super) fn meanwhile(parts: Vec<Part>, threads: &Threads, pid: i64, place: usize) -> Vec<Part> {
+    let mut cut = Parts::default();
+    for part in parts {
+        let is_host = matches!(part.cause, Cause::Host | Cause::AfterWait(_) | Cause::Absent(_));
+        if is_host {
+            for long in threads.long(pid, part.start, part.end).filter(|long| long.place != place) {
+                let start = long.start.max(cut.at(part.start));
+                cut.add(cut.at(part.start), start, part.cause);
+                let by = long.place as u32;
+                let cause = match part.cause {
+                    Cause::Absent(_) => Cause::Before(long.function, by),
+                    _ => Cause::Meanwhile(long.function, by),
+                };
+                cut.add(start, long.end, cause);
+            }
+        }
+        cut.add(cut.at(part.start), part.end, part.cause);
+    }
+    cut.0
 }
 
 /// Times in which commands without times may have run are not known.
@@ -129,13 +222,8 @@ pub(super) fn outside(thread: &Thread, from: u64, to: u64) -> Vec<Part> {
     let mut parts = Parts::default();
     thread.during(from, to, |start, end, doing| {
         let cause = match doing {
-            Doing::Forgotten => Cause::Forgotten,
-            Doing::Outside => Cause::Host,
-            Doing::AddedUp => Cause::AddedUp,
-            Doing::In(span) if span.lost => Cause::EndLost(span.function),
-            Doing::In(span) if span.waits => Cause::Return(span.function),
-            Doing::In(span) if span.polls => Cause::Poll(span.function),
-            Doing::In(span) => Cause::Call(span.function),
+            Doing::In(span) if span.waits && !span.lost => Cause::Return(span.function),
+            other => doing_other(other),
         };
         parts.add(start, end, cause);
     });

@@ -49,7 +49,7 @@ impl Histogram {
     }
 
     /// The value that this part of all is not above.
-    fn quantile(&self, part: f64) -> u64 {
+    pub fn quantile(&self, part: f64) -> u64 {
         let rank = ((self.count as f64 * part).ceil() as u64).clamp(1, self.count.max(1));
         let mut below = 0;
         for (at, count) in self.counts.iter().enumerate() {
@@ -59,6 +59,11 @@ impl Histogram {
             }
         }
         self.max
+    }
+
+    /// How many are above a value, to 1/64 of it.
+    pub fn above(&self, value: u64) -> u64 {
+        self.counts.iter().skip(bucket(value) + 1).sum()
     }
 
     /// None of nothing.

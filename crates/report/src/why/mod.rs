@@ -14,27 +14,36 @@
 //! remembered is bounded; where that was not enough, the report says so.
 //! `docs/why.md` has the rules.
 
+mod bounds;
 mod causes;
 mod collect;
 mod coverage;
 mod device;
 mod gaps;
 mod histogram;
+mod ledger;
 mod path;
 mod render;
 mod report;
+mod reporter;
 mod rows;
 mod run;
+mod savings;
 mod sharing;
+mod signals;
 mod states;
+mod steps;
+mod summary;
 mod sweep;
 mod threads;
+mod verdict;
 mod waits;
 
 pub use render::TextOptions;
 pub use rows::{
-    Around, BoundRow, CauseRow, DeviceRow, Distribution, GapPart, GapRow, MissingRow, PathRow, PathShare,
-    Report, SharedRow, TransferRow, WaitRow,
+    Around, BehindRow, BoundRow, CauseRow, CostRow, CpuRow, DeviceRow, Distribution, GapPart, GapRow,
+    MissingRow, OnceRow, PathRow, PathShare, Report, SavingRow, SharedRow, StartUpRow, SteadyRow,
+    TransferRow, VerdictRow, WaitRow,
 };
 pub use run::{why, why_watched};
 

@@ -27,6 +27,8 @@ impl Default for TextOptions {
 const WIDTH: usize = 110;
 /// Causes that are explained below their table.
 const EXPLAINED: usize = 3;
+/// What is a smaller part of the run is not worth advice.
+const WORTH: f64 = 0.02;
 
 impl Report {
     /// All of it as text.
@@ -39,15 +41,34 @@ impl Report {
     }
 }
 
-struct Renderer<'a> {
-    report: &'a Report,
-    out: &'a mut String,
-    options: &'a TextOptions,
-    style: Style,
+pub(super) struct Renderer<'a> {
+    pub report: &'a Report,
+    pub out: &'a mut String,
+    pub options: &'a TextOptions,
+    pub style: Style,
 }
 
-fn percent(part: f64) -> String {
+pub(super) fn percent(part: f64) -> String {
     format!("{:.1}%", part * 100.0)
+}
+
+/// A text in lines of so many columns; all but the first begin with `indent`.
+pub(super) fn wrapped(text: &str, width: usize, indent: &str) -> String {
+    let (mut lines, mut columns) = (String::new(), 0);
+    for word in text.split(' ') {
+        let long = word.chars().count();
+        if columns > 0 && columns + 1 + long > width {
+            lines.push('\n');
+            lines.push_str(indent);
+            columns = indent.len();
+        } else if columns > 0 {
+            lines.push(' ');
+            columns += 1;
+        }
+        lines.push_str(word);
+        columns += long;
+    }
+    lines
 }
 
 fn of(part: u64, whole: u64) -> String {
@@ -72,9 +93,13 @@ impl Renderer<'_> {
         if self.report.devices.is_empty() {
             writeln!(self.out, "The trace has no command on a device, or none on one that was asked for.\n")?;
         }
-        for device in &self.report.devices {
-            self.device(device)?;
+        self.whole()?;
+        match &self.report.devices[..] {
+            [] => {}
+            [device] => self.device(device)?,
+            _ => self.devices()?,
         }
+        self.costs()?;
         self.waits()?;
         self.transfers()?;
         self.path()?;
@@ -88,12 +113,16 @@ impl Renderer<'_> {
         }
     }
 
-    fn heading(&mut self, text: &str) -> fmt::Result {
+    pub(super) fn heading(&mut self, text: &str) -> fmt::Result {
         writeln!(self.out, "{}", self.style.bold(text))
     }
 
-    fn table(&mut self, table: &Table) -> fmt::Result {
-        let width = self.options.width.unwrap_or(WIDTH);
+    pub(super) fn width(&self) -> usize {
+        self.options.width.unwrap_or(WIDTH)
+    }
+
+    pub(super) fn table(&mut self, table: &Table) -> fmt::Result {
+        let width = self.width();
         table.write(self.out, self.style, Some(width), None)
     }
 
@@ -214,7 +243,7 @@ impl Renderer<'_> {
             table.row(vec![what.to_owned(), duration(ns), of(ns, d.total_ns)]);
         }
         self.table(&table)?;
-        self.causes(d)?;
+        self.causes("Why it was idle", d.gaps, &d.causes)?;
         self.shared(d)?;
         self.bounds(d)?;
         self.listed(d)?;
@@ -223,28 +252,32 @@ impl Renderer<'_> {
         writeln!(self.out)
     }
 
-    fn causes(&mut self, d: &DeviceRow) -> fmt::Result {
-        if d.causes.is_empty() {
+    pub(super) fn causes(&mut self, heading: &str, gaps: u64, causes: &[CauseRow]) -> fmt::Result {
+        if causes.is_empty() {
             return Ok(());
         }
         writeln!(self.out)?;
-        self.heading(&format!("Why it was idle | {}", plural(d.gaps, "gap")))?;
+        self.heading(&format!("{heading} | {}", plural(gaps, "gap")))?;
         let mut columns = vec![Column::left("Cause")];
-        columns.extend(["Time", "Idle(%)", "Gaps", "Longest", "at"].map(Column::right));
+        columns.extend(["Time", "Run(%)", "Gaps", "Longest", "at"].map(Column::right));
         let mut table = Table::new(columns);
-        for cause in d.causes.iter().take(self.options.top) {
+        for cause in causes.iter().take(self.options.top) {
+            let once = if cause.start_up { " (start-up)" } else { "" };
             table.row(vec![
-                cause.cause.clone(),
+                format!("{}{once}", cause.cause),
                 duration(cause.ns),
-                percent(cause.share),
+                percent(cause.run_share),
                 count(cause.gaps),
                 duration(cause.longest_ns),
                 duration(cause.longest_at_ns),
             ]);
         }
         self.table(&table)?;
-        self.more(d.causes.len())?;
-        for (n, cause) in d.causes.iter().take(self.options.top.min(EXPLAINED)).enumerate() {
+        self.more(causes.len())?;
+        // Of a device that is all but always busy there is nothing to gain.
+        let busy = self.report.verdict.as_ref().is_some_and(|verdict| verdict.always_busy);
+        let worth = causes.iter().filter(|cause| cause.run_share >= WORTH && !busy);
+        for (n, cause) in worth.take(self.options.top.min(EXPLAINED)).enumerate() {
             self.evidence(n + 1, cause)?;
         }
         Ok(())
@@ -255,12 +288,13 @@ impl Renderer<'_> {
         let unknown = || "?".to_owned();
         let before = cause.around.command_before.clone().unwrap_or_else(unknown);
         let after = cause.around.command_after.clone().unwrap_or_else(unknown);
-        writeln!(self.out, "{n}. {}: {}", cause.cause, cause.remedy)?;
+        let advice = format!("{n}. {}: {}", cause.cause, cause.remedy);
+        writeln!(self.out, "{}", wrapped(&advice, self.width(), "   "))?;
         let line = format!("   longest: after {before}, before {after}{thread}");
         writeln!(self.out, "{}", self.style.dim(&line))
     }
 
-    fn shared(&mut self, d: &DeviceRow) -> fmt::Result {
+    pub(super) fn shared(&mut self, d: &DeviceRow) -> fmt::Result {
         if d.shared.is_empty() {
             return Ok(());
         }
@@ -283,19 +317,27 @@ impl Renderer<'_> {
     }
 
     fn bounds(&mut self, d: &DeviceRow) -> fmt::Result {
-        if d.bounds.is_empty() {
+        // Of what is done once, nothing can be said to be gained.
+        if d.bounds.is_empty() || (self.report.steady.is_none() && d.utilization < 0.5) {
             return Ok(());
         }
         writeln!(self.out)?;
-        self.heading("What overlap could gain at most, if nothing depended on anything")?;
-        let mut table = Table::new(vec![Column::left("If"), Column::right("Time"), Column::right("Speedup")]);
+        let part = if self.report.steady.is_some() { " of the steady part" } else { "" };
+        self.heading(&format!("What overlap could save{part} at most, if nothing depended on anything"))?;
+        let columns = ["Time", "Saved", "Run(%)"].map(Column::right).into_iter();
+        let mut table = Table::new([Column::left("If")].into_iter().chain(columns).collect());
         for bound in &d.bounds {
-            table.row(vec![bound.what.clone(), duration(bound.ns), format!("{:.2}", bound.speedup)]);
+            table.row(vec![
+                bound.what.clone(),
+                duration(bound.ns),
+                duration(bound.saved_ns),
+                percent(bound.saved_share),
+            ]);
         }
         self.table(&table)
     }
 
-    fn listed(&mut self, d: &DeviceRow) -> fmt::Result {
+    pub(super) fn listed(&mut self, d: &DeviceRow) -> fmt::Result {
         if d.listed.is_empty() {
             return Ok(());
         }
@@ -322,7 +364,8 @@ impl Renderer<'_> {
     }
 
     fn edges(&mut self, d: &DeviceRow) -> fmt::Result {
-        let edges = [("Before the first command", &d.before), ("After the last command", &d.after)];
+        let before = if self.report.start_up.is_some() { &[][..] } else { &d.before };
+        let edges = [("Before the first command", before), ("After the last command", &d.after[..])];
         let mut first = true;
         for (what, causes) in edges {
             if causes.is_empty() {
@@ -386,7 +429,7 @@ impl Renderer<'_> {
         let mut table = Table::new(columns);
         for w in waits.iter().take(self.options.top) {
             table.row(vec![
-                w.name.clone(),
+                if w.polling { format!("{} (polling)", w.name) } else { w.name.clone() },
                 duration(w.ns),
                 count(w.calls),
                 some(w.busy_ns),

@@ -1,50 +1,44 @@
-//! From sums to rows.
+//! The report of a walk.
 
 use std::collections::HashMap;
 
-use super::causes::{Cause, Words};
+use super::causes::Words;
 use super::collect::Collector;
-use super::device::{CauseSum, Device, Evidence, Place, Title};
-use super::path::Step;
-use super::rows::{
-    Around, BoundRow, CauseRow, DeviceRow, GapPart, GapRow, MissingRow, PathRow, PathShare, Report, SCHEMA,
-    SharedRow, TransferRow, WaitRow,
-};
-use super::sharing::Delayed;
-use super::sweep::Part;
+use super::reporter::Reporter;
+use super::rows::{DeviceRow, MissingRow, Report, SCHEMA};
+use super::verdict::whole;
 use hetrace_trace::capture::Covered;
-use hetrace_trace::demangle;
-use hetrace_trace::spans::{CommandKind, Summary};
-use hetrace_trace::titles::queue_title;
-use hetrace_trace::trace::{FunctionId, Process, Queue, Thread};
-
-struct Reporter<'a, 't> {
-    from: &'a Collector<'t>,
-    words: Words<'a, 't>,
-    /// The trace's first event.
-    zero: u64,
-    /// Names of threads.
-    names: HashMap<(i64, i64), &'a str>,
-}
+use hetrace_trace::spans::Summary;
+use hetrace_trace::trace::Thread;
 
 /// The report of a walk.
 pub(super) fn report(from: &Collector<'_>, summary: &Summary) -> Report {
     let manifest = from.trace.manifest();
     let named = summary.threads.iter().map(|t: &Thread| ((t.pid, t.tid), t.name.as_str()));
+    let names: HashMap<(i64, i64), &str> = named.collect();
     let reporter = Reporter {
         from,
-        words: Words { trace: from.trace, facts: &from.facts, lost: from.lost },
+        words: Words {
+            trace: from.trace,
+            facts: &from.facts,
+            lost: from.lost,
+            threads: &from.threads,
+            names: &names,
+        },
         zero: from.first.unwrap_or(0),
-        names: named.collect(),
+        names: &names,
+        run: from.window.of(from.first.unwrap_or(0), from.last),
     };
-    let used = from.devices.iter().filter(|d| d.first.is_some() || d.untimed > 0);
-    let mut devices: Vec<DeviceRow> = used.map(|d| reporter.device(d)).collect();
+    let used = from.devices.iter().enumerate().filter(|(_, d)| d.first.is_some() || d.untimed > 0);
+    let mut devices: Vec<(usize, DeviceRow)> = used.map(|(at, d)| (at, reporter.device(d))).collect();
     if let Some(wanted) = &from.options.device {
-        devices.retain(|d| {
+        devices.retain(|(_, d)| {
             d.number.to_string() == *wanted || d.name.contains(wanted) || d.uuid.contains(wanted)
         });
     }
-    devices.sort_by_key(|d| (std::cmp::Reverse(d.total_ns), d.number));
+    devices.sort_by_key(|(_, d)| (std::cmp::Reverse(d.total_ns), d.number));
+    let (places, devices): (Vec<usize>, Vec<DeviceRow>) = devices.into_iter().unzip();
+    let whole = whole(&reporter, &places);
     let covered = Covered::of(from.trace, reporter.zero, summary.last.unwrap_or(0));
     let limited = from.options.from.is_some() || from.options.to.is_some() || covered.is_some();
     let window = (
@@ -57,273 +51,39 @@ pub(super) fn report(from: &Collector<'_>, summary: &Summary) -> Report {
         duration_ns: summary.duration(),
         window_ns: limited.then_some(window),
         covers: covered.map(|covered| covered.to_string()),
+        verdict: whole.verdict,
+        steady: whole.steady,
+        start_up: whole.start_up,
+        savings: whole.savings,
+        costs: whole.costs,
+        cpu: whole.cpu,
         devices,
         waits: reporter.waits(),
         transfers: reporter.transfers(),
         path: reporter.path(),
-        missing: MissingRow {
-            lost_events: summary.lost_events,
-            lost_by: manifest.losses.threads.iter().map(|t| (t.pid, t.tid, t.records)).collect(),
-            lost_calls: summary.lost_calls,
-            lost_commands: summary.lost_commands,
-            commands_under_way: manifest.losses.commands_under_way,
-            untimed_commands: summary.untimed,
-            unfinished_calls: summary.unfinished,
-            lost_packets: summary.lost_packets,
-            damaged: summary.damaged,
-            differences: summary.differences,
-            steps_back: summary.steps_back,
-            sampled: from.sampled,
-            given_up: from.devices.iter().map(|d| d.sweep.given_up).sum(),
-            // Other tracers' traces have no models, and need no manifest.
-            manifest_missing: reporter.from.trace.lacks_manifest(),
-            clock_error_ns: manifest.device_error_ns().map(|ns| ns as f64),
-            call_cost_ns: from.trace.costs().of_any(),
-        },
+        missing: missing(from, summary),
     }
 }
 
-/// A part of a whole, from 0 to 1.
-fn share(part: u64, whole: u64) -> f64 {
-    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
-}
-
-impl Reporter<'_, '_> {
-    fn since(&self, time: u64) -> u64 {
-        time.saturating_sub(self.zero)
+fn missing(from: &Collector<'_>, summary: &Summary) -> MissingRow {
+    let manifest = from.trace.manifest();
+    MissingRow {
+        lost_events: summary.lost_events,
+        lost_by: manifest.losses.threads.iter().map(|t| (t.pid, t.tid, t.records)).collect(),
+        lost_calls: summary.lost_calls,
+        lost_commands: summary.lost_commands,
+        commands_under_way: manifest.losses.commands_under_way,
+        untimed_commands: summary.untimed,
+        unfinished_calls: summary.unfinished,
+        lost_packets: summary.lost_packets,
+        damaged: summary.damaged,
+        differences: summary.differences,
+        steps_back: summary.steps_back,
+        sampled: from.sampled,
+        given_up: from.devices.iter().map(|d| d.sweep.given_up).sum(),
+        // Other tracers' traces have no models, and need no manifest.
+        manifest_missing: from.trace.lacks_manifest(),
+        clock_error_ns: manifest.device_error_ns().map(|ns| ns as f64),
+        call_cost_ns: from.trace.costs().of_any(),
     }
-
-    fn title(&self, title: Title) -> String {
-        let name = self.from.trace.names().kernel(title.function).map_or("", |k| k.name.as_str());
-        let name = match name {
-            "" => title.kind.name().to_owned(),
-            name => demangle::short(name).into_owned(),
-        };
-        let queue = match self.from.trace.names().queue(title.queue_number) {
-            Some(queue) => queue_title(self.from.trace, Some(&Queue { priority: 0, ..queue.clone() }), None),
-            None => format!("queue {:#x}", title.queue),
-        };
-        format!("{name} on {queue} of process {}", title.pid)
-    }
-
-    fn thread(&self, place: Option<usize>) -> Option<String> {
-        let thread = self.from.threads.get(place?)?;
-        let name = self.names.get(&(thread.pid, thread.tid)).copied().unwrap_or("");
-        let name = if name.is_empty() { String::new() } else { format!(" ({name})") };
-        Some(format!("{}.{}{name}", thread.pid, thread.tid))
-    }
-
-    fn around(&self, evidence: &Evidence) -> Around {
-        Around {
-            thread: self.thread(evidence.thread),
-            command_before: evidence.before.map(|t| self.title(t)),
-            command_after: evidence.after.map(|t| self.title(t)),
-        }
-    }
-
-    fn device(&self, device: &Device) -> DeviceRow {
-        let (window, sweep) = (self.from.window, &device.sweep);
-        let number = device.numbers.iter().copied().min().unwrap_or(0);
-        let about = self.from.trace.names().device(number);
-        let name = about.map(|d| d.name.clone()).filter(|n| !n.is_empty());
-        let first = device.first.unwrap_or(0);
-        let total = window.of(first, device.last_end);
-        let mut listed: Vec<GapRow> = Vec::new();
-        for gap in &device.listed {
-            let part = |(cause, ns): &(Cause, u64)| GapPart { ns: *ns, cause: self.words.cause(*cause) };
-            let (start, end) = window.clip(gap.evidence.start, gap.evidence.end);
-            listed.push(GapRow {
-                at_ns: self.since(start),
-                ns: end - start,
-                around: self.around(&gap.evidence),
-                parts: gap.causes.iter().map(part).collect(),
-            });
-        }
-        DeviceRow {
-            number,
-            name: name.unwrap_or_else(|| "unnamed".to_owned()),
-            uuid: about.map_or(String::new(), |d| d.uuid.clone()),
-            processes: device.pids.len() as u64,
-            queues: device.queue_ends.len() as u64,
-            commands: device.commands,
-            untimed: device.untimed,
-            first_ns: self.since(window.clip(first, device.last_end).0),
-            total_ns: total,
-            busy_ns: sweep.busy,
-            computing_ns: sweep.busy.saturating_sub(sweep.copying),
-            copying_ns: sweep.copying.saturating_sub(sweep.both),
-            both_ns: sweep.both,
-            idle_ns: total.saturating_sub(sweep.busy),
-            utilization: share(sweep.busy, total),
-            concurrency: share(sweep.commands, sweep.busy),
-            most_at_a_time: sweep.peak,
-            queue_depth: share(device.waiting_ns, total),
-            queue_empty: 1.0 - share(device.waiting.total(), total).min(1.0),
-            launch_latency: device.launch.distribution(),
-            enqueue_to_start: device.queued.distribution(),
-            gaps: device.gaps,
-            longest_gap_ns: device.longest_gap,
-            causes: self.causes(device, Place::Between),
-            before: self.causes(device, Place::Before),
-            after: self.causes(device, Place::After),
-            shared: self.shared(device),
-            bounds: if self.from.sampled { Vec::new() } else { bounds(device, total) },
-            listed,
-            not_listed: device.not_listed,
-        }
-    }
-
-    fn shared(&self, device: &Device) -> Vec<SharedRow> {
-        let processes = &self.from.trace.manifest().processes;
-        let name = |pid: i64| {
-            let program = processes.iter().find(|p| p.pid == pid).map(Process::program);
-            program.filter(|p| !p.is_empty()).map_or_else(|| pid.to_string(), |p| format!("{pid} ({p})"))
-        };
-        let row = |(&(process, other), delayed): (&(i64, i64), &Delayed)| SharedRow {
-            process: name(process),
-            other: name(other),
-            commands: delayed.commands,
-            ns: delayed.ns,
-            longest_ns: delayed.longest,
-            longest_at_ns: self.since(delayed.longest_at),
-        };
-        let mut rows: Vec<SharedRow> = device.sharing.delayed.iter().map(row).collect();
-        rows.sort_by_key(|row| std::cmp::Reverse(row.ns));
-        rows
-    }
-
-    fn causes(&self, device: &Device, place: Place) -> Vec<CauseRow> {
-        let of_place = device.causes.iter().filter(|((p, _), _)| *p == place);
-        let mut causes: Vec<(Cause, CauseSum)> = of_place.map(|((_, c), sum)| (*c, *sum)).collect();
-        causes.sort_by_key(|(cause, sum)| (std::cmp::Reverse(sum.ns), *cause));
-        let whole = causes.iter().map(|(_, sum)| sum.ns).fold(0, u64::saturating_add);
-        let row = |(cause, sum): &(Cause, CauseSum)| {
-            let Evidence { start, end, .. } = sum.longest;
-            CauseRow {
-                kind: self.words.kind(*cause).to_owned(),
-                cause: self.words.cause(*cause),
-                call: self.words.call(*cause),
-                ns: sum.ns,
-                share: share(sum.ns, whole),
-                gaps: sum.gaps,
-                longest_ns: end - start,
-                longest_at_ns: self.since(start),
-                around: self.around(&sum.longest),
-                remedy: self.words.remedy(*cause),
-            }
-        };
-        causes.iter().map(row).collect()
-    }
-
-    fn function(&self, id: FunctionId) -> (String, String) {
-        let functions = self.from.trace.functions();
-        let Some(function) = functions.all().get(id.index()) else {
-            return ("?".to_owned(), String::new());
-        };
-        let api = functions.apis().get(function.api).cloned().unwrap_or_default();
-        (function.name.clone(), api)
-    }
-
-    fn waits(&self) -> Vec<WaitRow> {
-        let row = |(id, sum): (&FunctionId, &super::waits::WaitSum)| {
-            let (name, api) = self.function(*id);
-            WaitRow {
-                name,
-                api,
-                threads: sum.threads.len() as u64,
-                calls: sum.calls,
-                ns: sum.ns,
-                busy_ns: sum.busy,
-                before_ns: sum.before,
-                after_ns: sum.after,
-                at_once: sum.at_once,
-                at_once_ns: sum.at_once_ns,
-            }
-        };
-        let mut rows: Vec<WaitRow> = self.from.waits.sums.iter().map(row).collect();
-        rows.sort_by(|a, b| b.ns.cmp(&a.ns).then_with(|| a.name.cmp(&b.name)));
-        rows
-    }
-
-    fn transfers(&self) -> Vec<TransferRow> {
-        let row = |(kind, sum): (&CommandKind, &super::waits::TransferSum)| TransferRow {
-            kind: kind.name().to_owned(),
-            count: sum.count,
-            measured: sum.measured,
-            measured_bytes: sum.measured_bytes,
-            seen_ns: sum.seen_ns,
-            device_ns: sum.device_ns,
-            hidden: sum.hidden,
-            other_work_ns: sum.other_work_ns,
-        };
-        let mut rows: Vec<TransferRow> = self.from.waits.transfers.iter().map(row).collect();
-        rows.sort_by(|a, b| a.kind.cmp(&b.kind));
-        rows
-    }
-
-    fn path(&self) -> Option<PathRow> {
-        let (end, node) = self.from.end;
-        if end == 0 {
-            return None;
-        }
-        let ns = self.from.window.of(self.zero, end);
-        let mut shares: Vec<PathShare> = Vec::new();
-        for (step, ns_of) in self.from.paths.sums(node) {
-            let (kind, name) = self.step(step);
-            shares.push(PathShare { kind: kind.to_owned(), name, ns: ns_of, share: share(ns_of, ns) });
-        }
-        shares.sort_by(|a, b| {
-            b.ns.cmp(&a.ns).then_with(|| a.kind.cmp(&b.kind)).then_with(|| a.name.cmp(&b.name))
-        });
-        Some(PathRow { ns, shares, cut: self.from.paths.is_cut(node) })
-    }
-
-    fn step(&self, step: Step) -> (&'static str, String) {
-        let function = |id| self.function(FunctionId(id)).0;
-        match step {
-            Step::Host(place) => ("host", self.thread(Some(place as usize)).unwrap_or_default()),
-            Step::Call(id) => ("call", function(id)),
-            Step::Launch(id) => ("launch", function(id)),
-            Step::Kernel(id) => {
-                let name = self.from.trace.names().kernel(id).map_or("?", |k| k.name.as_str());
-                ("kernel", demangle::short(name).into_owned())
-            }
-            Step::Command(kind) => {
-                (if kind.moves_memory() { "copy" } else { "kernel" }, kind.name().to_owned())
-            }
-            Step::Latency => ("device latency", String::new()),
-            Step::WakeUp(id) => ("wake-up", function(id)),
-            Step::Unknown => ("unknown", String::new()),
-        }
-    }
-}
-
-/// What the work of a device might take at best: less and less stands in its way.
-fn bounds(device: &Device, total: u64) -> Vec<BoundRow> {
-    let sweep = &device.sweep;
-    let idle = total.saturating_sub(sweep.busy);
-    let at = |part: Part| sweep.parts[part as usize];
-    let parts = [Part::Compute, Part::ToDevice, Part::ToHost, Part::Move].map(at);
-    let longest = parts.into_iter().max().unwrap_or(0);
-    let kinds = parts.iter().filter(|ns| **ns > 0).count();
-    let mut bounds = Vec::new();
-    let mut bound = |what: String, ns: u64| {
-        if ns > 0 && ns < total - total / 100 {
-            bounds.push(BoundRow { what, ns, speedup: total as f64 / ns as f64 });
-        }
-    };
-    if kinds > 1 {
-        bound("kernels, copies to and copies from the device all overlap".to_owned(), idle + longest);
-    }
-    bound("the device is never idle".to_owned(), sweep.busy);
-    if sweep.busy - longest.min(sweep.busy) > sweep.busy / 20 {
-        // A pipeline of n steps: the first and last pieces have nobody beside them.
-        for pieces in [2, 4, 8] {
-            let rest = sweep.busy.saturating_sub(longest);
-            let what = format!("never idle, and pipelined in {pieces} chunks");
-            bound(what, longest + rest / pieces);
-        }
-        bound("never idle, and all overlap".to_owned(), longest);
-    }
-    bounds
 }

@@ -21,6 +21,22 @@ pub struct Report {
     /// What part of the run was recorded, in words, if not all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub covers: Option<String>,
+    /// The run in a sentence; none if it has no device commands with times.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<VerdictRow>,
+    /// What repeats itself, if that makes up most of the time from the first command to the last: gains are of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub steady: Option<SteadyRow>,
+    /// What is done once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub start_up: Option<StartUpRow>,
+    /// What could be saved, the most first.
+    pub savings: Vec<SavingRow>,
+    /// What the devices' time went to, the most first.
+    pub costs: Vec<CostRow>,
+    /// How long threads were ready and had no CPU, if the operating system's events are known and it was long.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu: Option<CpuRow>,
     /// By device, the one that was used longest first.
     pub devices: Vec<DeviceRow>,
     /// By waiting function, the longest first.
@@ -32,6 +48,130 @@ pub struct Report {
     pub path: Option<PathRow>,
     /// What is missing from the trace.
     pub missing: MissingRow,
+}
+
+/// The run in a sentence.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct VerdictRow {
+    /// The sentence.
+    pub text: String,
+    /// What shares are of: the time of the trace, or what was looked at.
+    pub run_ns: u64,
+    /// At least one device was busy.
+    pub busy_ns: u64,
+    /// The same as a part of the run, from 0 to 1.
+    pub busy_share: f64,
+    /// Whether a device is all but always busy in the time that gains are of.
+    pub always_busy: bool,
+    /// The most that a single change could save; 0 if nothing is worth it.
+    pub saving_ns: u64,
+    /// The same as a part of the run, from 0 to 1.
+    pub saving_share: f64,
+    /// Which kind of saving that is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub saving_kind: Option<String>,
+}
+
+/// What repeats itself.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SteadyRow {
+    /// What marks a step: a range of the program, or a command.
+    pub what: String,
+    /// `range` or `command`.
+    pub by: String,
+    /// When the first step began that counts.
+    pub from_ns: u64,
+    /// When the last one began.
+    pub to_ns: u64,
+    /// Steps between.
+    pub steps: u64,
+    /// The median of the times from one to the next.
+    pub period_ns: u64,
+    /// 5 % of them are not longer.
+    pub p5_ns: u64,
+    /// 95 % of them are not longer.
+    pub p95_ns: u64,
+    /// The difference of both over the median.
+    pub variation: f64,
+    /// Those of more than twice the median.
+    pub outliers: u64,
+    /// The longest of all.
+    pub longest_ns: u64,
+    /// When that began.
+    pub longest_at_ns: u64,
+}
+
+/// What is done once: before the first command, before the steady part, and between commands.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct StartUpRow {
+    /// All of it in which no device worked.
+    pub ns: u64,
+    /// Before the first command.
+    pub before_ns: u64,
+    /// Between commands.
+    pub between_ns: u64,
+    /// What it was, the longest first.
+    pub causes: Vec<OnceRow>,
+}
+
+/// A part of what is done once.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct OnceRow {
+    /// The cause in words.
+    pub cause: String,
+    /// How long.
+    pub ns: u64,
+}
+
+/// What could be saved by one change.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SavingRow {
+    /// `waits`, `host work`, `launches`, `objects`, `builds`, `overlap`, `queues`, …
+    pub kind: String,
+    /// The change, in words.
+    pub what: String,
+    /// At most so much time.
+    pub ns: u64,
+    /// The same as a part of the run, from 0 to 1.
+    pub share: f64,
+    /// Idle time that has this cause; 0 if it is not about idle time.
+    pub idle_ns: u64,
+    /// The cause of most of that, as in `causes` of a device.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cause: Option<String>,
+}
+
+/// Threads of the program that were ready and had no CPU.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CpuRow {
+    /// All of them together.
+    pub ready_ns: u64,
+    /// The one that waited longest.
+    pub thread: String,
+    /// For how long.
+    pub thread_ns: u64,
+    /// Who had the CPU that it waited for, the longest first.
+    pub behind: Vec<BehindRow>,
+}
+
+/// Who had a CPU that others waited for.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct BehindRow {
+    /// Threads of one name.
+    pub who: String,
+    /// For how long one waited.
+    pub ns: u64,
+}
+
+/// What a device's time went to.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CostRow {
+    /// The kernel, or the kind of command.
+    pub name: String,
+    /// How long.
+    pub ns: u64,
+    /// Of the time of all commands, from 0 to 1.
+    pub share: f64,
 }
 
 /// A device.
@@ -148,6 +288,13 @@ pub struct CauseRow {
     pub ns: u64,
     /// The part of the time that is to be explained, from 0 to 1.
     pub share: f64,
+    /// The part of the whole run, from 0 to 1.
+    pub run_share: f64,
+    /// The thread that the cause names, if it names another one than `thread`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub by_thread: Option<String>,
+    /// Whether it is start-up: it happens once and not in each step.
+    pub start_up: bool,
     /// Gaps that it has a part in.
     pub gaps: u64,
     /// The longest part of one.
@@ -166,10 +313,14 @@ pub struct CauseRow {
 pub struct BoundRow {
     /// What would have to be so.
     pub what: String,
-    /// The time from the first command to the last one then, at best.
+    /// What the steady part, or without one all from the first command to the last, would take then, at best.
     pub ns: u64,
     /// The speedup, at most.
     pub speedup: f64,
+    /// What that would save.
+    pub saved_ns: u64,
+    /// The same as a part of the whole run, from 0 to 1.
+    pub saved_share: f64,
 }
 
 /// A gap.
@@ -221,6 +372,8 @@ pub struct WaitRow {
     pub api: String,
     /// Threads that waited.
     pub threads: u64,
+    /// Whether it asked again and again instead of waiting in a call.
+    pub polling: bool,
     /// How often.
     pub calls: u64,
     /// For how long.

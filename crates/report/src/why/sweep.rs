@@ -84,12 +84,13 @@ impl Sweep {
         }
     }
 
-    /// A command begins; they come in the order of their starts.
-    pub fn command(&mut self, start: u64, end: u64, part: Part, window: Window) {
+    /// A command begins; they come in the order of their starts. Returns whether nothing else runs.
+    pub fn command(&mut self, start: u64, end: u64, part: Part, window: Window) -> bool {
         while self.active.peek().is_some_and(|Reverse((e, _))| *e <= start) {
             self.end_one(window);
         }
         self.until(start, window);
+        let alone = self.active.is_empty();
         if self.active.len() >= MOST {
             // It counts as if it ended now.
             if let Some(Reverse((_, part))) = self.active.pop() {
@@ -104,6 +105,7 @@ impl Sweep {
                 self.peak = self.peak.max(self.active.len() as u32);
             }
         }
+        alone
     }
 
     /// All that runs comes to its end.

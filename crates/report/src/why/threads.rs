@@ -2,7 +2,8 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use super::path::{NodeId, Strand};
+use super::path::{NodeId, Strand, UNSET};
+use super::signals::ListId;
 use hetrace_trace::budget::SteppedThread;
 use hetrace_trace::trace::{FunctionId, ThreadId};
 
@@ -10,6 +11,8 @@ use hetrace_trace::trace::{FunctionId, ThreadId};
 const KEPT: usize = 1 << 16;
 /// The same of all threads together.
 const KEPT_OF_ALL: usize = 1 << 21;
+/// Long calls that are remembered of a process.
+const LONG: usize = 1 << 10;
 /// Of each thread, however many there are.
 const LEAST: usize = 1 << 10;
 
@@ -32,6 +35,40 @@ pub(super) struct Span {
     pub polls: bool,
     /// Its end is not in the trace.
     pub lost: bool,
+    /// Its command waits for other commands or events.
+    pub depends: bool,
+    /// The events of the program that its command waits for.
+    pub signals: ListId,
+}
+
+impl Span {
+    /// A call of which only this is known.
+    pub fn new(function: FunctionId, start: u64, end: u64) -> Self {
+        Self {
+            function,
+            start,
+            end,
+            node: UNSET,
+            enqueues: false,
+            produced: false,
+            failed: false,
+            waits: false,
+            polls: false,
+            lost: false,
+            depends: false,
+            signals: 0,
+        }
+    }
+}
+
+/// A call in which a thread worked for long.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Long {
+    pub start: u64,
+    pub end: u64,
+    pub function: FunctionId,
+    /// The place of the thread.
+    pub place: usize,
 }
 
 /// What a thread did at some time.
@@ -42,6 +79,8 @@ pub(super) enum Doing<'s> {
     Outside,
     /// The same, while calls were added up: it may have been in one.
     AddedUp,
+    /// It had not made a call yet: perhaps there was no such thread.
+    Absent,
     /// That is too long ago.
     Forgotten,
 }
@@ -58,6 +97,8 @@ pub(super) struct Thread {
     forgotten_until: u64,
     /// When its calls were added up, in the order of time.
     summed: Vec<(u64, u64)>,
+    /// When its first call began; 0 of the thread that the process began with.
+    pub born: u64,
     /// When the last event was.
     pub last: u64,
     pub strand: Strand,
@@ -95,6 +136,11 @@ impl Thread {
     /// What it did in a time, piece by piece.
     pub fn during(&self, from: u64, to: u64, mut visit: impl FnMut(u64, u64, Doing<'_>)) {
         let mut at = from;
+        if at < self.born.min(to) {
+            let until = self.born.min(to);
+            visit(at, until, Doing::Absent);
+            at = until;
+        }
         if at < self.forgotten_until.min(to) {
             let until = self.forgotten_until.min(to);
             visit(at, until, Doing::Forgotten);
@@ -163,6 +209,9 @@ impl Thread {
 pub(super) struct Threads {
     all: Vec<Thread>,
     by_ids: HashMap<(i64, i64), usize>,
+    by_process: HashMap<i64, Vec<usize>>,
+    /// By process: long calls of work for the host, in the order of their ends.
+    long: HashMap<i64, VecDeque<Long>>,
     /// By the walk's numbers.
     by_number: Vec<Option<usize>>,
     /// By process and thread: when calls were added up.
@@ -176,8 +225,8 @@ impl Threads {
         Self { summed: summed.collect(), ..Self::default() }
     }
 
-    /// The place of a thread that the walk has met.
-    pub fn place(&mut self, number: ThreadId, pid: i64, tid: i64, since: u64) -> usize {
+    /// The place of a thread that the walk has met, which makes its first call now if it is a new one.
+    pub fn place(&mut self, number: ThreadId, (pid, tid): (i64, i64), since: u64, now: u64) -> usize {
         let index = number.index();
         if let Some(&Some(place)) = self.by_number.get(index) {
             return place;
@@ -192,9 +241,11 @@ impl Threads {
                 woken: None,
                 forgotten_until: 0,
                 summed: self.summed.remove(&(pid, tid)).unwrap_or_default(),
+                born: if pid == tid { 0 } else { now },
                 last: since,
                 strand: Strand::new(),
             });
+            self.by_process.entry(pid).or_default().push(place);
         }
         if self.by_number.len() <= index {
             self.by_number.resize(index + 1, None);
@@ -205,6 +256,38 @@ impl Threads {
 
     pub fn find(&self, pid: i64, tid: i64) -> Option<usize> {
         self.by_ids.get(&(pid, tid)).copied()
+    }
+
+    /// A call of a thread has ended that took long and that others may have waited for.
+    pub fn remember(&mut self, pid: i64, long: Long) {
+        let all = self.long.entry(pid).or_default();
+        if all.len() >= LONG {
+            all.pop_front();
+        }
+        all.push_back(long);
+    }
+
+    /// Such calls of a process that ended within a time.
+    pub fn long(&self, pid: i64, from: u64, to: u64) -> impl Iterator<Item = &Long> {
+        let all = self.long.get(&pid).into_iter();
+        all.flat_map(move |all| {
+            let first = all.partition_point(|long| long.end <= from);
+            all.range(first..).take_while(move |long| long.end <= to)
+        })
+    }
+
+    /// The thread that most likely began the one at a place: the process's first, else the only other one before it.
+    pub fn creator(&self, place: usize) -> Option<usize> {
+        let new = self.all.get(place)?;
+        let all = self.by_process.get(&new.pid)?.iter().copied().filter(|other| *other != place);
+        let mut older = all.filter(|other| self.all.get(*other).is_some_and(|t| t.born <= new.born));
+        let first = self.find(new.pid, new.pid).filter(|first| *first != place);
+        first.or_else(|| older.next().filter(|_| older.next().is_none()))
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.all.len()
     }
 
     pub fn get(&self, place: usize) -> Option<&Thread> {
@@ -230,18 +313,7 @@ mod tests {
     use super::*;
 
     fn span(start: u64, end: u64) -> Span {
-        Span {
-            function: FunctionId(0),
-            start,
-            end,
-            node: crate::why::path::UNSET,
-            enqueues: false,
-            produced: false,
-            failed: false,
-            waits: false,
-            polls: false,
-            lost: false,
-        }
+        Span::new(FunctionId(0), start, end)
     }
 
     fn said(thread: &Thread, from: u64, to: u64) -> Vec<(u64, u64, char)> {
@@ -252,6 +324,7 @@ mod tests {
                 Doing::Outside => 'o',
                 Doing::AddedUp => 'a',
                 Doing::Forgotten => 'f',
+                Doing::Absent => 'n',
             };
             said.push((a, b, letter));
         });
@@ -261,7 +334,7 @@ mod tests {
     #[test]
     fn a_time_is_cut_into_what_was_done() {
         let mut threads = Threads::default();
-        let place = threads.place(ThreadId(0), 1, 1, 0);
+        let place = threads.place(ThreadId(0), (1, 1), 0, 0);
         let thread = threads.get_mut(place).unwrap();
         for (start, end) in [(10, 20), (20, 25), (40, 50)] {
             thread.push(span(start, end), 2);

@@ -131,10 +131,10 @@ impl<'t> Waits<'t> {
     }
 
     /// A call that waited has ended. Returns the command that it ended on.
-    pub fn ended(&mut self, wait: &Wait, window: Window) -> Option<Recent> {
+    pub fn ended(&mut self, wait: &Wait, polls: bool, window: Window) -> Option<Recent> {
         let waited = self.matcher.waited(wait);
         let last = waited.last.and_then(|at| waited.all.get(at)).copied();
-        self.count(wait, last, window);
+        self.count(wait, last, polls, window);
         if window.from <= wait.end && wait.end <= window.to {
             self.conclude(wait, &waited.all);
         }
@@ -142,9 +142,9 @@ impl<'t> Waits<'t> {
     }
 
     /// A call that waited has not ended: it counts with the time that is known of it.
-    pub fn unfinished(&mut self, wait: &Wait, window: Window) {
+    pub fn unfinished(&mut self, wait: &Wait, polls: bool, window: Window) {
         let last = self.matcher.last_within(wait).copied();
-        self.count(wait, last, window);
+        self.count(wait, last, polls, window);
     }
 
     /// When what a call may have waited for ran in it.
@@ -162,23 +162,24 @@ impl<'t> Waits<'t> {
         pieces
     }
 
-    fn count(&mut self, wait: &Wait, last: Option<Recent>, window: Window) {
+    fn count(&mut self, wait: &Wait, last: Option<Recent>, polls: bool, window: Window) {
         let (start, end) = window.clip(wait.start, wait.end);
         if end == start && (wait.end < window.from || wait.start > window.to) {
             return;
         }
-        let pieces = if last.is_some() { self.pieces(wait) } else { Vec::new() };
+        // Whoever asks again and again waits, whatever the answer of this time.
+        let pieces = if last.is_some() || polls { self.pieces(wait) } else { Vec::new() };
         let sum = self.sums.entry(wait.function).or_default();
         sum.calls += 1;
         sum.ns = sum.ns.saturating_add(end - start);
         if !sum.threads.contains(&(wait.pid, wait.tid)) && sum.threads.len() < THREADS {
             sum.threads.push((wait.pid, wait.tid));
         }
-        let Some(last) = last else {
+        if last.is_none() && !polls {
             sum.at_once += 1;
             sum.at_once_ns = sum.at_once_ns.saturating_add(end - start);
             return;
-        };
+        }
         let (mut busy, mut at) = (0_u64, start);
         for (from, to) in &pieces {
             let (from, to) = ((*from).max(at), (*to).min(end));
@@ -187,7 +188,7 @@ impl<'t> Waits<'t> {
                 at = to;
             }
         }
-        let after = end.saturating_sub(last.end.max(at));
+        let after = last.map_or(0, |last| end.saturating_sub(last.end.max(at)));
         let before = (end - start).saturating_sub(busy).saturating_sub(after);
         for (to, ns) in [(&mut sum.busy, busy), (&mut sum.after, after), (&mut sum.before, before)] {
             *to = to.saturating_add(ns);

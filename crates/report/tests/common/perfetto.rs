@@ -220,5 +220,10 @@ fn annotation(note: &[(u64, Field<'_>)]) -> String {
     if let Some(n) = number(note, 7) {
         return format!("{n:#x}");
     }
-    text(note, 6)
+    let elements = note.iter().filter_map(|(field, value)| match (field, value) {
+        (12, Field::Bytes(element)) => Some(annotation(&fields(element))),
+        _ => None,
+    });
+    let elements: Vec<String> = elements.collect();
+    if elements.is_empty() { text(note, 6) } else { format!("[{}]", elements.join(", ")) }
 }

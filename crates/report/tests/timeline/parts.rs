@@ -140,22 +140,22 @@ fn a_part_is_whole_by_itself() {
         1110 1.1 < clReleaseMemObject result=0";
     let script: String = script.lines().map(|line| line.trim_start().to_owned() + "\n").collect();
     let trace = common::build(&script);
-    let (drawn, files) = draw(&trace, &Options { part_slices: 7, ..Options::default() });
+    let (drawn, files) = draw(&trace, &Options { part_slices: 6, ..Options::default() });
     assert_eq!(drawn.parts.len(), 2);
     let text = perfetto::read(&files[1]);
     let has = |line: &str| assert!(text.lines().any(|l| l.starts_with(line)), "{line}\n{text}");
     has("track [process 1 app]");
     has("counter [device memory] of Toy GPU");
     // The kernel and the call that waits for it go on, and the arrow between them is there.
-    has("610 > [queue 0x10] kernel:kernel (flow 1) continued, ns since it began=110");
+    has("610 > [queue 1 of context 1 (0x10)] kernel:kernel (flow 1) continued, ns since it began=110");
     has("610 > [thread 1/1 app] opencl:clFinish continued, ns since it began=190");
     has("1000 ! [thread 1/1 app] opencl:command done (flow 1 ends)");
     has("610 = [device memory] 4096");
     has("1100 = [device memory] 0");
-    has("610 = [queue 0x10: commands in flight] 1");
-    has("900 = [queue 0x10: commands in flight] 0");
+    has("610 = [queue 1 of context 1 (0x10): commands in flight] 1");
+    has("900 = [queue 1 of context 1 (0x10): commands in flight] 0");
     let first = perfetto::read(&files[0]);
-    assert!(first.contains("610 < [queue 0x10] goes on=in the next part"), "{first}");
+    assert!(first.contains("610 < [queue 1 of context 1 (0x10)] goes on=in the next part"), "{first}");
     assert!(first.contains("110 = [device memory] 4096"), "{first}");
 }
 

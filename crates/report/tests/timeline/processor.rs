@@ -26,7 +26,7 @@ const COMMANDS: &str = "select sum(s.dur) as ns, count(*) as commands, \
     sum(extract_arg(s.arg_set_id, 'debug.continued, ns since it began') is not null) as continued \
     from slice s join track t on s.track_id = t.id \
     where t.type not like 'thread%' and (t.name like 'queue %' or t.name like 'stream %') \
-    and extract_arg(s.arg_set_id, 'debug.times not known, error') is null";
+    and extract_arg(s.arg_set_id, 'debug.times_error') is null";
 const WAITS: &str = "select count(*) as ends from slice where name = 'command done'";
 const INTO_WAITS: &str = "select count(*) as arrows from flow f join slice s on f.slice_in = s.id \
     where s.name = 'command done'";

@@ -16,12 +16,10 @@ static DRAINER: AtomicPtr<AtomicU32> = AtomicPtr::new(std::ptr::null_mut());
 pub fn while_it_runs(pid: libc::pid_t, drainer: &AtomicU32) {
     PROGRAM.store(pid, Ordering::Relaxed);
     DRAINER.store(std::ptr::from_ref(drainer).cast_mut(), Ordering::Relaxed);
-    // SAFETY: takes no pointer, and returns a number.
-    let main = unsafe { libc::gettid() };
+    let main = rustix::thread::gettid();
     let before = panic::take_hook();
     panic::set_hook(Box::new(move |what| {
-        // SAFETY: takes no pointer, and returns a number.
-        if unsafe { libc::gettid() } != main {
+        if rustix::thread::gettid() != main {
             before(what);
             // A thread beside the main one (telemetry): the run goes on without it.
             loop {

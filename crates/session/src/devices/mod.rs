@@ -121,6 +121,8 @@ pub struct Devices {
     reported: ByNumber<usize, Reported>,
     lost: u64,
     without_call: u64,
+    /// What is reported of a process that has ended.
+    ended: Option<Vec<manifest::DeviceClock>>,
 }
 
 impl Devices {
@@ -144,6 +146,7 @@ impl Devices {
             reported: ByNumber::default(),
             lost: 0,
             without_call: 0,
+            ended: None,
         }
     }
 
@@ -266,6 +269,19 @@ impl Devices {
         self.write_all(true, folder, host);
     }
 
+    /// Forgets of a process that has ended, when all of it is written, what will not be asked for any more: sessions
+    /// may see many processes come and go.
+    pub fn forget(&mut self) {
+        let ended = Self {
+            ended: Some(self.reports()),
+            contents: std::mem::take(&mut self.contents),
+            lost: self.lost,
+            without_call: self.without_call,
+            ..Self::new(self.identity, self.generation, &self.shared)
+        };
+        *self = ended;
+    }
+
     fn write_all(&mut self, all: bool, folder: &TraceFolder, host: &HostClock) {
         self.convert(all, host);
         self.define(folder);
@@ -328,6 +344,9 @@ impl Devices {
     /// Returns how well each device's times are known. A device that ran nothing has a
     /// clock that nobody asked for.
     pub fn reports(&self) -> Vec<manifest::DeviceClock> {
+        if let Some(ended) = &self.ended {
+            return ended.clone();
+        }
         let mut used: Vec<_> = self.used.iter().map(|(device, host)| (*device, *host)).collect();
         used.sort_unstable();
         let report = |(device, host_clock): (Key, bool)| {

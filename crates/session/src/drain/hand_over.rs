@@ -61,9 +61,13 @@ impl Source {
 /// Gives the stream of `before` to `source`, and frees the ring of `before`.
 fn take(before: &mut Source, source: &mut Source, apis: &[String]) {
     source.awaits_no_more();
+    before.end(apis);
+    source.refused_as(before);
     // What each stream has lost so far must not jump when its ring is another one.
     // The new ring may have lost records already; those are of this thread.
     let (gone, had) = (before.discarded(), source.lost_before.0.wrapping_add(source.lost_elsewhere));
+    let had = had.wrapping_add(std::mem::take(&mut source.dropped_before));
+    before.dropped_before = 0;
     source.lost_elsewhere = gone.wrapping_sub(source.lost_before.0);
     before.lost_elsewhere = had.wrapping_sub(before.ring.header().lost.load(Ordering::Relaxed));
     mem::swap(&mut before.stream, &mut source.stream);

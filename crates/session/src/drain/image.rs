@@ -32,6 +32,8 @@ pub(super) struct Image {
     pub job: Option<crate::job::Job>,
     /// Whether it recorded anything.
     pub recorded: bool,
+    /// Whether it is beyond a limit of the session.
+    pub refused: bool,
     comm: [u8; 16],
     /// Whether its ids are another namespace's, and those of its threads that are known.
     foreign: bool,
@@ -51,6 +53,7 @@ impl Image {
             command: arguments(&header.command),
             job: crate::job::of_process(pid, start),
             recorded: false,
+            refused: false,
             comm: header.comm,
             foreign,
             tids: HashMap::new(),

@@ -4,16 +4,18 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use hetrace_ring::abi::{ADDED_UP, RingHeader, ThreadRecord, special};
+use hetrace_ring::abi::{ADDED_UP, RingHeader, ThreadRecord, special, state};
 use hetrace_ring::reader::Ring;
 use hetrace_ring::{clock, record};
 
 use super::image::Image;
+use super::limits::{Limits, Thread};
 use super::records::{put_budget_step, put_error_text, put_fold, put_own_work, put_unknown, word};
 use crate::devices::{Devices, Shared, Special};
 use crate::manifest::ThreadLosses;
 use crate::output::{Identity, Stream};
 use crate::time::HostClock;
+use crate::trigger::{CallRecord, Watch};
 
 /// Most bytes taken from one ring at a time, so that none waits for long.
 const PORTION: usize = 1 << 20;
@@ -55,6 +57,11 @@ pub(super) struct Source {
     pub lost_before: (u64, u64),
     pub threads: Vec<ThreadLosses>,
     pub damaged: u64,
+    /// Its process, or the thread that has it now, is beyond a limit of the session: its records are dropped.
+    refused: (bool, bool),
+    /// Records and calls of the present thread that were dropped for that reason, and records of threads before.
+    dropped: (u64, u64),
+    pub dropped_before: u64,
 }
 
 /// Where records go that are no calls, and what all need.
@@ -64,6 +71,9 @@ pub(super) struct Sinks<'d> {
     pub images: &'d mut [Image],
     pub shared: &'d Arc<Shared>,
     pub apis: &'d [String],
+    /// How many threads more may be recorded.
+    pub limits: &'d mut Limits,
+    pub watch: &'d mut Option<Watch>,
 }
 
 /// Whose the records are that were taken from rings before this drainer came.
@@ -107,7 +117,36 @@ impl Source {
             lost_before: (0, 0),
             threads: Vec::new(),
             damaged: 0,
+            refused: (false, false),
+            dropped: (0, 0),
+            dropped_before: 0,
         }
+    }
+
+    /// Drops what it records: its process is beyond a limit.
+    pub fn refuse(&mut self) {
+        self.refused.0 = true;
+    }
+
+    /// Returns whether what comes is dropped.
+    fn is_refused(&self) -> bool {
+        self.refused.0 || self.refused.1
+    }
+
+    /// Returns the thread that had the ring last, if it is recorded.
+    fn last_thread(&self) -> Option<Thread> {
+        (self.tid != 0 && !self.is_refused()).then_some((self.image, self.tid))
+    }
+
+    /// Returns the thread that has the ring, if it is recorded.
+    pub fn thread(&self) -> Option<Thread> {
+        let ended = matches!(self.ring.header().state.get(), state::FREE | state::ENDED);
+        self.last_thread().filter(|_| !ended)
+    }
+
+    /// Goes on with a thread that was beyond a limit, or was not.
+    pub fn refused_as(&mut self, before: &Source) {
+        self.refused.1 = before.refused.1;
     }
 
     /// Goes on where another drainer left off, which was killed, or whose trace is finished.
@@ -130,7 +169,7 @@ impl Source {
                 lost
             }
         };
-        image.recorded |= past != Past::OfOthers;
+        image.recorded |= past != Past::OfOthers && !self.is_refused();
         self.identity = image.thread(tid);
         if self.awaits.is_none() {
             self.stream.identify(self.identity);
@@ -163,15 +202,21 @@ impl Source {
             return 0;
         }
         self.active = true;
-        sinks.images.get_mut(self.image).into_iter().for_each(|image| image.recorded = true);
         self.stream.set_discarded(self.discarded());
-        let taken = match self.take(bytes, sinks) {
+        let taken = self.take(bytes, sinks);
+        if !self.is_refused() {
+            sinks.images.get_mut(self.image).into_iter().for_each(|image| image.recorded = true);
+        }
+        let taken = match taken {
             Taken::All => {
                 self.looked = looked;
                 waiting
             }
             Taken::UpTo(bytes) => bytes,
         };
+        if let Some(watch) = sinks.watch {
+            watch.saw(sinks.host.to_ns(self.last));
+        }
         ring.header().reader.time.store(self.last, Ordering::Relaxed);
         ring.release(taken);
         taken as u64
@@ -218,17 +263,39 @@ impl Source {
             let least = floor.max(look).saturating_sub(HALF_PERIOD / 2);
             let ticks = known.unwrap_or_else(|| record::unwrap_time(record::time(head), least));
             floor = floor.max(ticks);
-            self.put(record::id(head), body, (floor, ticks), sinks);
+            if self.is_refused() {
+                self.drop_one(record::id(head));
+            } else {
+                self.put(record::id(head), body, (floor, ticks), sinks);
+            }
         }
         self.damaged += rest.len() as u64;
         self.last = floor;
         Taken::All
     }
 
+    /// One record that is beyond a limit. A call has two.
+    fn drop_one(&mut self, id: u16) {
+        self.dropped.0 += 1;
+        self.dropped.1 += u64::from(id >= record::FIRST_CALL_ID);
+    }
+
+    /// Books what was dropped of the present thread.
+    fn note_dropped(&mut self, apis: &[String]) {
+        let (records, halves) = std::mem::take(&mut self.dropped);
+        if records > 0 {
+            self.dropped_before += records;
+            self.lose((records, halves.div_ceil(2)), apis);
+        }
+    }
+
     /// One record that is the thread's own; the time that it gets in the stream, and its own.
     fn put(&mut self, id: u16, body: &[u8], (floor, ticks): (u64, u64), sinks: &mut Sinks<'_>) {
         let host = sinks.host;
         let time = host.to_ns(floor).max(self.stream.last());
+        if let Some(watch) = sinks.watch.as_mut().filter(|watch| watch.is_about(self.api, id)) {
+            watch.call(CallRecord { api: self.api, id, time, image: self.image, who: &self.identity, body });
+        }
         if id == special::UNKNOWN {
             put_unknown(self.stream.record(id, time), body);
         } else if id == special::ERROR_TEXT {
@@ -266,13 +333,18 @@ impl Source {
             lost_calls: word(body, 3),
         };
         self.note_losses((thread.lost, thread.lost_calls), sinks.apis);
+        self.note_dropped(sinks.apis);
+        if thread.follows == 0 && !self.refused.0 {
+            let before = self.last_thread();
+            self.refused.1 = !sinks.limits.admits_thread(before, (self.image, thread.tid));
+        }
         self.awaits = thread.follows.checked_sub(1);
         self.tid = thread.tid;
         let reader = &self.ring.header().reader;
         reader.tid.store(thread.tid, Ordering::Relaxed);
         reader.follows.store(thread.follows, Ordering::Relaxed);
         if let Some(image) = sinks.images.get_mut(self.image) {
-            image.recorded = true;
+            image.recorded |= !self.is_refused();
             self.identity = image.thread(thread.tid);
         }
         if self.awaits.is_none() {
@@ -294,6 +366,10 @@ impl Source {
     pub fn close_folds(&mut self, host: &HostClock) {
         let ring = Arc::clone(&self.ring);
         for run in ring.open_folds().filter(|run| record::is_fold(run.id)) {
+            if self.is_refused() {
+                self.drop_one(run.id);
+                continue;
+            }
             let time = host.to_ns(run.words[2]).max(self.stream.last());
             put_fold(self.stream.record(run.id, time), run.words, host);
         }
@@ -301,7 +377,7 @@ impl Source {
 
     /// Records that the stream lost in all.
     pub fn discarded(&self) -> u64 {
-        self.lost().0.wrapping_add(self.lost_elsewhere)
+        self.lost().0.wrapping_add(self.lost_elsewhere).wrapping_add(self.dropped_before)
     }
 
     /// Returns what the ring lost so far: records and calls.
@@ -315,6 +391,8 @@ impl Source {
     pub fn lost_here(&self) -> (u64, u64) {
         let (now, before) = (self.lost(), self.lost_before);
         let done = self.threads.iter().map(|t| (t.records, t.calls));
+        let (dropped, halves) = self.dropped;
+        let now = (now.0.saturating_add(dropped), now.1.saturating_add(halves.div_ceil(2)));
         done.fold((now.0.saturating_sub(before.0), now.1.saturating_sub(before.1)), |sum, (r, c)| {
             (sum.0 + r, sum.1 + c)
         })
@@ -329,6 +407,15 @@ impl Source {
             self.damaged += size_of::<RingHeader>() as u64;
             return;
         };
+        self.lose((records, calls), apis);
+    }
+
+    /// What is left of the present thread is booked.
+    pub fn end(&mut self, apis: &[String]) {
+        self.note_dropped(apis);
+    }
+
+    fn lose(&mut self, (records, calls): (u64, u64), apis: &[String]) {
         if (records, calls) == (0, 0) {
             return;
         }

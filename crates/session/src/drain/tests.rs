@@ -304,6 +304,82 @@ fn a_ring_that_was_left_serves_other_threads() {
     assert_eq!(play(&steps, LARGEST), 0);
 }
 
+/// A drainer of a program into a folder, and the clock.
+fn drainer_of(program: &Program, trace: &Path) -> (Drainer, HostClock) {
+    let folder = TraceFolder::new(trace.to_owned(), [0; 16], false);
+    let drainer = Drainer::new(program.session.path(), folder, vec!["api".to_owned()]);
+    let start =
+        ReferencePoint { tsc: clock::ticks(), monotonic_ns: 1 << 40, realtime_ns: 0, uncertainty_ns: 0 };
+    (drainer, HostClock::new(start, start))
+}
+
+#[test]
+fn a_thread_that_is_stopped_in_the_middle_of_a_record_holds_nobody_up() {
+    let trace = TempDir::new().expect("a scratch folder");
+    let mut program = Program::new(FIRST);
+    let (mut drainer, host) = drainer_of(&program, trace.path());
+    let (mut stopped, mut other) = (Thread::start(&mut program, 0), Thread::start(&mut program, 1));
+    stopped.write();
+    drainer.discover();
+    let put = |at: *mut u8| {
+        // SAFETY: four of the eight bytes that the length says.
+        unsafe { at.cast::<u32>().write_unaligned(1) };
+        // It stands here for as long as one likes.
+        for _ in 0..3 {
+            other.write();
+            drainer.pass(&host);
+            drainer.flush(1 << 40, &host);
+        }
+        let (seen, _) = read(trace.path());
+        assert_eq!((seen[&0].len(), seen[&1].len()), (1, 3), "all but what is not whole");
+        // SAFETY: the other four.
+        unsafe { at.cast::<u32>().add(1).write_unaligned(0) };
+    };
+    // SAFETY: `put` writes the eight bytes behind the head that the length says.
+    unsafe { stopped.writer.record(ID, record::HEAD + 8, put) }.expect("room");
+    stopped.tried += 1;
+    stopped.written.push(1);
+    stopped.write();
+    drainer.finish(&host);
+    let (seen, _) = read(trace.path());
+    let numbers: Vec<u32> = seen[&0].iter().map(|(_, number)| *number).collect();
+    assert_eq!(numbers, stopped.written, "it goes on");
+    assert_eq!((drainer.losses().records, drainer.losses().damaged_bytes), (0, 0));
+}
+
+#[test]
+fn what_threads_beyond_the_limit_record_is_dropped_and_counted() {
+    let trace = TempDir::new().expect("a scratch folder");
+    let mut program = Program::new(LARGEST);
+    let (drainer, host) = drainer_of(&program, trace.path());
+    let mut drainer = drainer.within(Limits::new(None, Some(2)));
+    let mut threads: Vec<Thread> = (1..4).map(|i| Thread::start(&mut program, i)).collect();
+    drainer.discover();
+    // Larger rings are the same threads'.
+    for thread in &mut threads {
+        (0..FULL + 5).for_each(|_| thread.write());
+        drainer.discover();
+        drainer.pass(&host);
+    }
+    drainer.discover();
+    while drainer.pass(&host).bytes > 0 {}
+    assert_eq!(drainer.limits().refused(), (0, 1));
+    assert_eq!(drainer.lost().0, u64::from(FULL + 5));
+    // One ends: another has room.
+    threads[0].end();
+    let mut next = Thread::start(&mut program, 4);
+    (0..7).for_each(|_| next.write());
+    drainer.finish(&host);
+    let (seen, _) = read(trace.path());
+    let counts: Vec<(u32, usize)> = seen.iter().map(|(thread, records)| (*thread, records.len())).collect();
+    let all = FULL as usize + 5;
+    assert_eq!(counts, [(1, all), (2, all), (4, 7)]);
+    let losses = drainer.losses();
+    assert_eq!((losses.records, losses.damaged_bytes), (u64::from(FULL + 5), 0));
+    assert_eq!(losses.threads.iter().map(|thread| thread.tid).collect::<BTreeSet<_>>().len(), 1);
+    assert!(drainer.limits().notes().any(|note| note.contains("--max-threads")));
+}
+
 #[test]
 fn rings_that_follow_each_other_in_a_circle_are_damage_and_nothing_hangs() {
     let trace = TempDir::new().expect("a scratch folder");

@@ -12,6 +12,8 @@
 //! [decision 0052]: https://github.com/hetrace/hetrace/blob/main/docs/decisions/0052-flight-recorder.md
 
 mod noting;
+mod rotating;
+mod series;
 mod store;
 mod write;
 
@@ -26,7 +28,8 @@ use std::time::{Duration, Instant};
 
 use hetrace_ctf::write::PacketPreamble;
 use hetrace_format::files::METADATA;
-use hetrace_format::manifest::{Flight, Part};
+use hetrace_format::manifest::{Capture, Fired, Flight, Part, Window};
+use hetrace_os::Keep;
 use hetrace_ring::clock;
 use serde::{Deserialize, Serialize};
 
@@ -36,7 +39,11 @@ use crate::control::Control;
 use crate::declare::Declarations;
 use crate::manifest::{Exit, Manifest};
 use crate::output::TraceFolder;
+use crate::run::RunOptions;
+use crate::trigger::{Account, Watch};
 use noting::Noting;
+pub use rotating::Rotating;
+pub use series::{Rotate, Series};
 pub use store::Store;
 use store::{Sealed, View};
 use write::Material;
@@ -63,24 +70,39 @@ pub struct Asked {
 
 impl Asked {
     /// Returns the store for it, and notes in the session that its packets are not written.
-    pub(crate) fn store(&self, compress: bool, session: &Path) -> Arc<Store> {
+    pub(crate) fn store(&self, options: &RunOptions, session: &Path) -> Arc<Store> {
         Answer::default().leave(session);
-        Arc::new(Store::new(self.window, self.memory, compress))
+        let memory = if options.os.is_some() { self.memory / 2 } else { self.memory };
+        Arc::new(Store::new(self.window, memory, options.compress))
+    }
+
+    /// Returns the store for events of the operating system, which have half of the memory.
+    pub(crate) fn keep(&self, compress: bool) -> Keep {
+        Keep::new(self.window, self.memory / 2, compress)
     }
 }
 
-/// What is kept of a stream.
+/// Where packets go instead of into one file for each stream.
+#[derive(Debug, Clone)]
+pub enum Sink {
+    /// They are kept in memory.
+    Store(Arc<Store>),
+    /// They are written into the part of the run that is written at that moment.
+    Series(Arc<Series>),
+}
+
+/// What becomes of a stream's packets.
 #[derive(Debug)]
 pub struct Kept {
-    store: Arc<Store>,
+    sink: Sink,
     noting: Noting,
     line: Option<u64>,
 }
 
 impl Kept {
     /// Of a stream of this class.
-    pub fn new(store: &Arc<Store>, class: u32) -> Self {
-        Kept { store: Arc::clone(store), noting: Noting::new(class), line: None }
+    pub fn new(sink: &Sink, class: u32) -> Self {
+        Kept { sink: sink.clone(), noting: Noting::new(class), line: None }
     }
 
     /// A record begins at a byte of its packet.
@@ -88,28 +110,37 @@ impl Kept {
         self.noting.record(id, time, at);
     }
 
-    /// Keeps a packet. Returns the bytes that it takes.
+    /// Takes a packet. Returns the bytes that it takes.
     ///
     /// # Errors
-    /// When it can't be compressed.
+    /// When it can't be compressed or written.
     pub fn keep(
         &mut self,
         name: &str,
         preamble: PacketPreamble,
-        bytes: &[u8],
+        bytes: &mut [u8],
         events: u64,
     ) -> io::Result<u64> {
-        let line = *self.line.get_or_insert_with(|| self.store.begin(name));
+        let line = *self.line.get_or_insert_with(|| match &self.sink {
+            Sink::Store(store) => store.begin(name),
+            Sink::Series(series) => series.begin(name),
+        });
         let notes = self.noting.take(bytes.len());
         let now = clock::nanoseconds(libc::CLOCK_MONOTONIC);
-        self.store.keep(line, Sealed { preamble, bytes, events, notes }, now)
+        match &self.sink {
+            Sink::Store(store) => store.keep(line, Sealed { preamble, bytes, events, notes }, now),
+            Sink::Series(series) => series.keep(line, (preamble, events, notes), bytes, now),
+        }
     }
 }
 
 impl Drop for Kept {
     fn drop(&mut self) {
-        if let Some(line) = self.line {
-            self.store.end(line, clock::nanoseconds(libc::CLOCK_MONOTONIC));
+        let now = clock::nanoseconds(libc::CLOCK_MONOTONIC);
+        match (self.line, &self.sink) {
+            (Some(line), Sink::Store(store)) => store.end(line, now),
+            (Some(line), Sink::Series(series)) => series.end(line, now),
+            (None, _) => {}
         }
     }
 }
@@ -169,6 +200,11 @@ impl Answer {
         }
     }
 
+    /// Removes that of a session whose folder stays.
+    pub(crate) fn withdraw(session: &Path) {
+        let _ = fs::remove_file(session.join(ANSWER));
+    }
+
     /// Returns whether a session is a flight recording.
     pub fn is_given(session: &Path) -> bool {
         fs::symlink_metadata(session.join(ANSWER)).is_ok()
@@ -191,6 +227,8 @@ pub struct Finished {
     pub snapshots: Vec<Snapshot>,
     /// Why others are missing.
     pub failed: Vec<String>,
+    /// What its triggers did.
+    pub triggers: Vec<Account>,
 }
 
 /// A snapshot that is being written.
@@ -206,6 +244,8 @@ struct Writing {
 pub struct Recorder {
     asked: Asked,
     store: Arc<Store>,
+    /// Events of the operating system, if they are recorded.
+    kernel: Option<Arc<Keep>>,
     folder: TraceFolder,
     session: PathBuf,
     /// Folder of the first snapshot, which is there and empty.
@@ -219,10 +259,12 @@ pub struct Recorder {
 }
 
 /// What is asked of a [`Recorder`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
     number: u32,
     reason: &'static str,
+    /// Triggers that became true since the last one.
+    fired: Vec<Fired>,
 }
 
 impl Recorder {
@@ -238,6 +280,7 @@ impl Recorder {
         Recorder {
             asked: asked.clone(),
             store,
+            kernel: None,
             folder: folder.clone(),
             session: session.to_owned(),
             first: first.to_owned(),
@@ -250,22 +293,39 @@ impl Recorder {
         }
     }
 
-    /// Returns what is asked for now, if a snapshot can be begun.
-    pub fn wanted(&mut self, control: &Control) -> Option<Request> {
+    /// Folder of the first snapshot.
+    pub fn first(&self) -> &Path {
+        &self.first
+    }
+
+    /// Writes events of the operating system, too.
+    pub fn with(self, kernel: Option<Arc<Keep>>) -> Self {
+        Self { kernel, ..self }
+    }
+
+    /// Returns what is asked for now, also by triggers, if a snapshot can be begun.
+    pub fn wanted(&mut self, control: &Control, watch: Option<&mut Watch>) -> Option<Request> {
         self.settle(control, false);
         let page = control.page();
         let number = page.snapshot_asked.load(Ordering::Acquire);
         let asked = number != page.snapshot_done.load(Ordering::Relaxed);
         let signals = self.signals_now();
-        if self.writing.is_some() || !asked && signals == self.signals {
+        let now = clock::nanoseconds(libc::CLOCK_MONOTONIC);
+        let fired = watch.as_ref().is_some_and(|watch| watch.is_due(now));
+        if self.writing.is_some() || !asked && signals == self.signals && !fired {
             return None;
         }
         if self.begun.is_some_and(|begun| begun.elapsed() < PAUSE) {
             return None;
         }
-        let reason = if asked { "asked" } else { "signal" };
+        let reason = match (asked, signals == self.signals) {
+            (true, _) => "asked",
+            (false, false) => "signal",
+            (false, true) => "trigger",
+        };
         self.signals = signals;
-        Some(Request { number, reason })
+        let fired = watch.map(|watch| watch.take(now)).unwrap_or_default();
+        Some(Request { number, reason, fired })
     }
 
     /// Returns how often the signal came that asks for one.
@@ -276,8 +336,8 @@ impl Recorder {
     /// Begins a snapshot of all that is sealed. `manifest` is what is known of the run.
     pub fn begin(&mut self, request: Request, manifest: Manifest, control: &Control) {
         self.begun = Some(Instant::now());
-        let Request { number, reason } = request;
-        match self.prepare(reason, manifest) {
+        let Request { number, reason, fired } = request;
+        match self.prepare(reason, fired, manifest) {
             Ok((material, flight, now)) => {
                 let (count, first, access) = (self.count, self.first.clone(), self.folder.access());
                 let reach_ns = now.saturating_sub(flight.since_ns.unwrap_or(self.started));
@@ -293,7 +353,12 @@ impl Recorder {
         }
     }
 
-    fn prepare(&self, reason: &str, mut manifest: Manifest) -> Result<(Material, Flight, u64), String> {
+    fn prepare(
+        &self,
+        reason: &str,
+        fired: Vec<Fired>,
+        mut manifest: Manifest,
+    ) -> Result<(Material, Flight, u64), String> {
         if self.count >= MOST {
             return Err(format!("this run has {MOST} snapshots already"));
         }
@@ -301,9 +366,11 @@ impl Recorder {
         let metadata = fs::read(&metadata).map_err(|error| format!("{}: {error}", metadata.display()))?;
         let now = clock::nanoseconds(libc::CLOCK_MONOTONIC);
         let view = self.store.view(now);
-        let flight = self.describe(&view, reason, &mut manifest);
+        let flight = self.describe(&view, reason, fired, &mut manifest);
+        self.kernel.iter().for_each(|kernel| kernel.press(now));
         let material = Material {
             view,
+            kernel: self.kernel.clone().map(|kernel| (kernel, now)),
             metadata,
             models: self.folder.declarations().map(Declarations::models).unwrap_or_default(),
             work: self.folder.path().to_owned(),
@@ -315,7 +382,7 @@ impl Recorder {
     }
 
     /// Says in a manifest what the snapshot has.
-    fn describe(&self, view: &View, reason: &str, manifest: &mut Manifest) -> Flight {
+    fn describe(&self, view: &View, reason: &str, fired: Vec<Fired>, manifest: &mut Manifest) -> Flight {
         let flight = Flight {
             window_ns: u64::try_from(self.asked.window.as_nanos()).unwrap_or(u64::MAX),
             memory: self.asked.memory,
@@ -323,6 +390,7 @@ impl Recorder {
             short: view.short,
             unkept: view.unkept,
             reason: reason.to_owned(),
+            fired,
         };
         manifest.session = None;
         // It is whole, though the program may live on.
@@ -330,11 +398,21 @@ impl Recorder {
         manifest.flight = Some(flight.clone());
         if let Some(since) = view.since {
             manifest.trimmed.push(Part { from_ns: i64::try_from(since).ok(), ..Part::default() });
+            // Reports take what was before for what they do not know, not for idle.
+            let window = Window {
+                begin_ns: since,
+                end_ns: manifest.end_ns,
+                opened_by: "time".to_owned(),
+                closed_by: None,
+            };
+            let asked = format!("{} {:?}", Capture::FLIGHT, self.asked.window);
+            manifest.capture = Some(Capture { asked, windows: vec![window], ..Capture::default() });
             manifest.notes.push(
                 "this is a snapshot of a flight recording: the losses in the manifest are those of the whole run"
                     .to_owned(),
             );
         }
+        manifest.notes.extend(flight.fired.iter().map(Fired::to_string));
         if view.short {
             manifest.notes.push(format!(
                 "the snapshot reaches back less far than was asked for: {} bytes of memory were full; use a larger \
@@ -383,7 +461,7 @@ impl Recorder {
     }
 
     /// The program has ended: writes what is asked for still, or what its end asks for. `manifest` is that of the run.
-    pub fn finish(mut self, manifest: &Manifest, control: &Control) -> Finished {
+    pub fn finish(mut self, manifest: &Manifest, control: &Control, watch: Option<&mut Watch>) -> Finished {
         self.settle(control, true);
         let page = control.page();
         let number = page.snapshot_asked.load(Ordering::Acquire);
@@ -392,13 +470,23 @@ impl Recorder {
             Some(Exit::Signal(_)) => Some("crash"),
             Some(Exit::Code(0)) if self.asked.at_end => Some("end"),
             Some(Exit::Code(0)) if asked => Some("asked"),
-            Some(Exit::Code(0)) => (self.signals_now() != self.signals).then_some("signal"),
+            Some(Exit::Code(0)) if self.signals_now() != self.signals => Some("signal"),
+            Some(Exit::Code(0)) => {
+                watch.as_ref().is_some_and(|watch| watch.is_pending()).then_some("trigger")
+            }
+            // A session of the service that was stopped.
+            None if manifest.stopped && asked => Some("asked"),
+            None if manifest.stopped => self.asked.at_end.then_some("end"),
             Some(Exit::Code(_)) | None => Some("failure"),
         };
+        let mut watch = watch;
         if let Some(reason) = reason {
-            self.begin(Request { number, reason }, manifest.clone(), control);
+            let now = clock::nanoseconds(libc::CLOCK_MONOTONIC);
+            let fired = watch.as_mut().map(|watch| watch.take(now)).unwrap_or_default();
+            self.begin(Request { number, reason, fired }, manifest.clone(), control);
             self.settle(control, true);
         }
+        self.done.triggers = watch.map(|watch| watch.accounts()).unwrap_or_default();
         // What nobody asked for is in no folder.
         let _ = fs::remove_dir_all(self.folder.path());
         if self.done.snapshots.is_empty() {

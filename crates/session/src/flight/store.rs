@@ -100,6 +100,8 @@ struct Line {
 /// A stream as it is to be written.
 #[derive(Debug)]
 pub struct StreamView {
+    /// Its number.
+    pub line: u64,
     /// Name of its file.
     pub name: String,
     /// Records from before, in the order of time.
@@ -258,6 +260,7 @@ impl Store {
             packets.entry(packet.line).or_default().push(Arc::clone(packet));
         }
         let streams = state.lines.iter().map(|(number, line)| StreamView {
+            line: *number,
             name: line.name.clone(),
             earlier: line.before(),
             packets: packets.remove(number).unwrap_or_default(),

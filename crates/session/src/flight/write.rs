@@ -3,21 +3,27 @@
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use hetrace_ctf::account::{Account, Counter, FileAccount, PacketFacts, StreamAccount};
 use hetrace_ctf::read::PACKED;
 use hetrace_ctf::write::{PREAMBLE_LEN, PacketPreamble, stream_preamble};
-use hetrace_format::files::{BLOBS, MANIFEST, METADATA, MODELS, OWN};
+use hetrace_format::files::{BLOBS, KERNEL, MANIFEST, METADATA, MODELS, OWN, PROGRAM};
+use hetrace_os::Keep;
 
 use super::store::{Earlier, StreamView, View};
 use crate::access::Access;
 use crate::account::account_of_files;
 use crate::manifest::{Manifest, Written};
+use crate::os;
 
 /// Records of one packet lie less than this apart, so that their 32 bits of time are clear.
 const REACH: u64 = 1 << 31;
 /// A packet of records from before has about this many bytes at most.
 const PACKET: usize = 256 << 10;
+/// How long events of the operating system are waited for: they are read four times a second, and wait for their order.
+const SEALING: Duration = Duration::from_secs(3);
 /// Streams of one name: process ids come again.
 const NAMESAKES: u32 = 10_000;
 
@@ -26,6 +32,8 @@ const NAMESAKES: u32 = 10_000;
 pub struct Material {
     /// The streams.
     pub view: View,
+    /// Events of the operating system until a time, if they are recorded.
+    pub kernel: Option<(Arc<Keep>, u64)>,
     /// The metadata at that moment.
     pub metadata: Vec<u8>,
     /// Models that were complete then.
@@ -47,6 +55,15 @@ impl Material {
     /// When that is not possible; the folder has a part of it then.
     pub fn write(mut self, folder: &Path) -> io::Result<Manifest> {
         let access = self.access;
+        let program = folder.join(PROGRAM);
+        let folder = match self.kernel.take() {
+            Some((keep, until)) => {
+                access.make_folder(&program)?;
+                self.write_kernel(&folder.join(KERNEL), &keep, until)?;
+                &program
+            }
+            None => folder,
+        };
         access.make_folder(&folder.join(OWN))?;
         access.make_folder(&folder.join(MODELS))?;
         access.write(&folder.join(METADATA), &self.metadata)?;
@@ -65,6 +82,27 @@ impl Material {
         Ok(self.manifest)
     }
 
+    /// Writes the trace of the operating system. What is read only now is waited for, but not for long.
+    fn write_kernel(&mut self, folder: &Path, keep: &Keep, until: u64) -> io::Result<()> {
+        let asked = Instant::now();
+        while !keep.is_sealed(until) && asked.elapsed() < SEALING {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        self.access.make_folder(folder)?;
+        let kept = keep.write(folder, &os::make(self.access), until)?;
+        if let Some(os) = &mut self.manifest.os {
+            (os.events, os.bytes, os.dropped) = (kept.events, kept.bytes, kept.dropped);
+            (os.since_ns, os.account) = (kept.since, Some(kept.account));
+        }
+        if !keep.is_sealed(until) {
+            self.manifest.notes.push(
+                "events of the operating system were behind when the snapshot was written: its last moments lack some"
+                    .to_owned(),
+            );
+        }
+        Ok(())
+    }
+
     fn copy_contents(&self, folder: &Path) -> io::Result<()> {
         let Ok(entries) = fs::read_dir(self.work.join(BLOBS)) else { return Ok(()) };
         self.access.make_folder(&folder.join(BLOBS))?;
@@ -80,7 +118,7 @@ impl Material {
 
     fn stream(&self, folder: &Path, stream: &StreamView) -> io::Result<Option<StreamAccount>> {
         let mut out = Out::make(folder, &stream.name, self.access, self.compress)?;
-        before(&mut out, &stream.earlier)?;
+        before(|preamble, body, events| out.packet(preamble, body, events), &stream.earlier)?;
         for packet in &stream.packets {
             let mut preamble = packet.preamble;
             preamble.events_discarded = preamble.events_discarded.saturating_sub(stream.discarded_before);
@@ -90,38 +128,41 @@ impl Material {
     }
 }
 
-fn copy(from: &Path, to: &Path, access: Access) -> io::Result<()> {
+/// Copies a file.
+pub fn copy(from: &Path, to: &Path, access: Access) -> io::Result<()> {
     let mut source = File::open(from)?;
     io::copy(&mut source, &mut access.make_file(to)?).map(drop)
 }
 
-/// Writes records whose packets are gone, in packets of their own.
-fn before(out: &mut Out, earlier: &[Earlier]) -> io::Result<()> {
+/// Gives records whose packets are gone to `put`, in packets of their own.
+pub fn before(
+    mut put: impl FnMut(PacketPreamble, &[u8], u64) -> io::Result<()>,
+    earlier: &[Earlier],
+) -> io::Result<()> {
     let fits = |a: &Earlier, b: &Earlier| {
         (a.of.vpid, a.of.vtid, a.of.procname) == (b.of.vpid, b.of.vtid, b.of.procname)
             && b.time - a.time < REACH
+    };
+    let mut put_before = |records: &[Earlier], body: &[u8]| {
+        let Some((first, last)) = records.first().zip(records.last()) else { return Ok(()) };
+        let (timestamp_begin, timestamp_end) = (first.time, last.time);
+        let preamble = PacketPreamble { timestamp_begin, timestamp_end, events_discarded: 0, ..first.of };
+        put(preamble, body, records.len() as u64)
     };
     for run in earlier.chunk_by(fits) {
         let (mut body, mut part) = (Vec::new(), 0..0);
         for record in run {
             if !body.is_empty() && body.len() + record.bytes.len() > PACKET {
-                put_before(out, run.get(part.clone()).unwrap_or_default(), &body)?;
+                put_before(run.get(part.clone()).unwrap_or_default(), &body)?;
                 body.clear();
                 part.start = part.end;
             }
             body.extend_from_slice(&record.bytes);
             part.end += 1;
         }
-        put_before(out, run.get(part).unwrap_or_default(), &body)?;
+        put_before(run.get(part).unwrap_or_default(), &body)?;
     }
     Ok(())
-}
-
-fn put_before(out: &mut Out, records: &[Earlier], body: &[u8]) -> io::Result<()> {
-    let Some((first, last)) = records.first().zip(records.last()) else { return Ok(()) };
-    let (timestamp_begin, timestamp_end) = (first.time, last.time);
-    let preamble = PacketPreamble { timestamp_begin, timestamp_end, events_discarded: 0, ..first.of };
-    out.packet(preamble, body, records.len() as u64)
 }
 
 /// A stream file in the making.

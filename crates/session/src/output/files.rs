@@ -12,6 +12,8 @@ use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use hetrace_format::files::{BLOBS, METADATA, MODELS, OWN};
+
 use crate::access::Access;
 
 /// Most files open at a time.
@@ -46,8 +48,16 @@ struct State {
     open: Vec<(u64, Arc<File>)>,
     made: u64,
     most: Option<usize>,
-    /// By the system's number of the error; 0 for others.
-    refused: BTreeMap<i32, Refused>,
+    /// By what the system says.
+    refused: BTreeMap<String, Refused>,
+    /// Bytes that may be on disk, and that are.
+    budget: Option<u64>,
+    used: u64,
+    /// Those of them that are beside the streams, when they were looked at last.
+    beside: u64,
+    /// Something did not fit: smaller packets that would are not written, so that it does not depend on their sizes
+    /// what is there.
+    is_full: bool,
 }
 
 impl State {
@@ -75,8 +85,63 @@ impl Files {
     /// Books that a packet was not written.
     pub fn refuse(&self, error: &io::Error, bytes: u64) {
         let mut state = self.state();
-        let known = state.refused.entry(error.raw_os_error().unwrap_or(0));
-        known.or_insert_with(|| Refused { why: error.to_string(), bytes: 0 }).bytes += bytes;
+        let why = error.to_string();
+        let known = state.refused.entry(why.clone());
+        known.or_insert_with(|| Refused { why, bytes: 0 }).bytes += bytes;
+    }
+
+    /// Returns those that may take so many bytes.
+    pub fn limited(budget: Option<u64>) -> Self {
+        Files(Mutex::new(State { budget, ..State::default() }))
+    }
+
+    /// Takes bytes of the budget.
+    fn take(&self, bytes: u64) -> io::Result<()> {
+        let mut state = self.state();
+        let Some(budget) = state.budget else { return Ok(()) };
+        if state.is_full || state.used.saturating_add(bytes) > budget {
+            state.is_full = true;
+            return Err(io::Error::other(format!(
+                "the disk budget of {budget} bytes is used up (--max-disk)"
+            )));
+        }
+        state.used += bytes;
+        Ok(())
+    }
+
+    /// Takes bytes of the budget that are on disk already.
+    pub fn charge(&self, bytes: u64) {
+        let mut state = self.state();
+        state.used = state.used.saturating_add(bytes);
+    }
+
+    /// Counts what is beside the streams of a trace, if there is a budget.
+    pub fn weigh(&self, folder: &Path) {
+        if self.state().budget.is_none() {
+            return;
+        }
+        let beside = [METADATA, OWN, MODELS, BLOBS].map(|name| size(&folder.join(name))).into_iter().sum();
+        let mut state = self.state();
+        let before = std::mem::replace(&mut state.beside, beside);
+        state.used = state.used.saturating_sub(before).saturating_add(beside);
+    }
+
+    /// Closes the file of a stream, to which nothing is written any more: it may be removed.
+    pub fn close(&self, stream: &StreamFile) {
+        self.state().open.retain(|(number, _)| *number != stream.number);
+    }
+
+    /// Returns whether more is used than there may be.
+    pub fn is_over(&self) -> bool {
+        let state = self.state();
+        state.budget.is_some_and(|budget| state.used > budget)
+    }
+
+    /// Gives back bytes of the budget: they are on disk no more.
+    pub fn give_back(&self, bytes: u64) {
+        let mut state = self.state();
+        state.used = state.used.saturating_sub(bytes);
+        state.is_full = false;
     }
 
     /// Returns what was not written so far, by reason.
@@ -93,19 +158,34 @@ impl Files {
             let name = format!("{name}{again}");
             let path = folder.join(format!("{name}{suffix}"));
             match self.retried(|| access.make_file(&path)) {
-                Ok(file) => {
-                    let inode = file.metadata()?.ino();
-                    let mut state = self.state();
-                    state.made += 1;
-                    let number = state.made;
-                    state.keep(number, Arc::new(file));
-                    return Ok(StreamFile { path, name, number, inode, length: 0 });
-                }
+                Ok(file) => return self.made(path, name, file),
                 Err(e) if e.kind() == io::ErrorKind::AlreadyExists => last = e,
                 Err(e) => return Err(e),
             }
         }
         Err(last)
+    }
+
+    /// Makes the file of a stream, whose name is free.
+    pub fn create_once(
+        &self,
+        folder: &Path,
+        name: &str,
+        suffix: &str,
+        access: Access,
+    ) -> io::Result<StreamFile> {
+        let path = folder.join(format!("{name}{suffix}"));
+        let file = self.retried(|| access.make_file(&path))?;
+        self.made(path, name.to_owned(), file)
+    }
+
+    fn made(&self, path: PathBuf, name: String, file: File) -> io::Result<StreamFile> {
+        let inode = file.metadata()?.ino();
+        let mut state = self.state();
+        state.made += 1;
+        let number = state.made;
+        state.keep(number, Arc::new(file));
+        Ok(StreamFile { path, name, number, inode, length: 0 })
     }
 
     /// Does something that opens a file. If that is refused for the number of open files, it
@@ -143,6 +223,17 @@ impl Files {
     }
 }
 
+/// Returns the bytes of a file, or of those right in a folder.
+fn size(path: &Path) -> u64 {
+    match std::fs::read_dir(path) {
+        Ok(entries) => {
+            let found = entries.flatten().filter_map(|entry| entry.metadata().ok());
+            found.filter(std::fs::Metadata::is_file).map(|found| found.len()).sum()
+        }
+        Err(_) => std::fs::metadata(path).map_or(0, |found| found.len()),
+    }
+}
+
 /// One stream's file.
 #[derive(Debug)]
 pub struct StreamFile {
@@ -160,8 +251,32 @@ impl StreamFile {
         &self.name
     }
 
+    /// Its folder has another name.
+    pub fn moved(&mut self, folder: &Path) {
+        if let Some(name) = self.path.file_name() {
+            self.path = folder.join(name);
+        }
+    }
+
     /// Appends all or nothing: half a packet would hide all that follow it.
     pub fn append(&mut self, files: &Files, bytes: &[u8]) -> io::Result<u64> {
+        files.take(bytes.len() as u64)?;
+        let done = self.put(files, bytes);
+        if done.is_err() {
+            let mut state = files.state();
+            state.used = state.used.saturating_sub(bytes.len() as u64);
+        }
+        done
+    }
+
+    /// The same whatever the budget is, of which these bytes are.
+    pub fn append_anyway(&mut self, files: &Files, bytes: &[u8]) -> io::Result<u64> {
+        let done = self.put(files, bytes)?;
+        files.charge(done);
+        Ok(done)
+    }
+
+    fn put(&mut self, files: &Files, bytes: &[u8]) -> io::Result<u64> {
         let file = files.open(self)?;
         let found = file.metadata()?;
         if found.nlink() == 0 || found.ino() != self.inode {

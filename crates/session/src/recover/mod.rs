@@ -92,9 +92,13 @@ pub fn recover(only: Option<&Path>) -> Vec<Result<Recovered, (PathBuf, io::Error
     done
 }
 
-fn is_same(a: &Path, b: &Path) -> bool {
+/// Returns whether a trace is the one at a path, or a part of the series there.
+fn is_same(trace: &Path, path: &Path) -> bool {
     let whole = |p: &Path| p.canonicalize().ok();
-    whole(a).is_some() && whole(a) == whole(b)
+    let Some(path) = whole(path) else { return false };
+    let series = || trace.parent().filter(|_| trace.join(files::PART).is_file());
+    whole(trace).is_some_and(|trace| trace == path)
+        || series().and_then(whole).is_some_and(|series| series == path)
 }
 
 /// Returns the manifest of a ticket's trace, if that is unfinished and of this session.

@@ -96,6 +96,23 @@ impl Ticket {
         Self::new(trace, apis, started).and_then(|ticket| ticket.leave(session)).unwrap_or(Looked(None))
     }
 
+    /// Leaves another one in its place: records go on in another folder.
+    ///
+    /// # Errors
+    /// When that is not possible; the one before stays.
+    pub fn renew(
+        trace: &TraceFolder,
+        apis: &[Found],
+        started: ReferencePoint,
+        session: &Path,
+    ) -> io::Result<()> {
+        let text = serde_json::to_vec(&Self::new(trace, apis, started)?).map_err(io::Error::other)?;
+        let fresh = session.join(format!("{FILE}.new"));
+        let _ = std::fs::remove_file(&fresh);
+        Access::Owner.write(&fresh, &text)?;
+        std::fs::rename(fresh, session.join(FILE))
+    }
+
     /// Removes that of a session whose folder stays.
     pub fn withdraw(session: &Path) {
         for file in [FILE, LOOKED] {

@@ -7,22 +7,29 @@ use std::time::{Duration, Instant};
 use hetrace_ring::abi::window::reason;
 use hetrace_ring::clock;
 
+use super::beside::Beside;
 use super::protocol::{Session, Start, Stopped};
 use crate::access::Access;
 use crate::apis::Found;
 use crate::beside::prepare;
 use crate::contents::Contents;
 use crate::control::{Control, LeftWindow};
-use crate::drain::{Drainer, Past};
+use crate::drain::{self, Drainer, Past};
+use crate::flight::{self, Answer, Recorder};
 use crate::manifest::{Interposition, Manifest};
 use crate::measuring::Measuring;
+use crate::os;
 use crate::output::TraceFolder;
 use crate::place::Place;
 use crate::recover::belonging;
 use crate::recover::ticket::{Looked, Ticket};
-use crate::run::{Fresh, NAP, Recording, RunOptions, TICK, finish_manifest, first_manifest, reference};
+use crate::run::{
+    Folders, Fresh, NAP, Recording, RunOptions, TICK, finish_manifest, first_manifest, folders, recorder,
+    reference, sink,
+};
 use crate::select::{Mode, Selection};
 use crate::settings;
+use crate::telemetry;
 use crate::time::HostClock;
 use crate::window::{Asked, Windows, by};
 
@@ -32,10 +39,20 @@ const SETTLING: Duration = Duration::from_millis(300);
 /// What a session may take; what is more is dropped and counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Limits {
+    /// Processes that are recorded at a time.
+    pub processes: Option<u32>,
+    /// Threads of all of them.
+    pub threads: Option<u32>,
     /// Bytes of shared memory for rings; none: a share of what there is.
     pub memory: Option<u64>,
     /// Bytes of a trace: then recording pauses.
     pub disk: Option<u64>,
+}
+
+impl Limits {
+    fn most(&self) -> drain::Limits {
+        drain::Limits::new(self.processes, self.threads)
+    }
 }
 
 /// A session that is recorded.
@@ -47,6 +64,10 @@ pub(super) struct Course {
     limits: Limits,
     /// Which limit was reached.
     limit: Option<String>,
+    /// What is recorded besides.
+    beside: Beside,
+    /// Writes snapshots, if that is all that is written.
+    flight: Option<Recorder>,
     session: PathBuf,
     /// Another service began it, and was killed.
     resumed: bool,
@@ -60,6 +81,15 @@ pub(super) struct Course {
 impl std::fmt::Debug for Course {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Course").field("trace", &self.trace()).finish_non_exhaustive()
+    }
+}
+
+/// Refuses what makes no sense.
+fn check(asked: &Start, libraries: &[Found]) -> Result<(), String> {
+    asked.whom.check()?;
+    match asked.apis.iter().find(|api| !libraries.iter().any(|l| l.api == **api)) {
+        Some(api) => Err(format!("unknown API `{api}`")),
+        None => Ok(()),
     }
 }
 
@@ -79,6 +109,14 @@ fn options(asked: &Start) -> RunOptions {
         window: Some(Asked::Commands),
         window_shown: asked.shown.join(" "),
         compress: asked.compress,
+        sample: asked.sample.map(|period| telemetry::Options { period, libraries: Default::default() }),
+        os: asked.os.clone(),
+        flight: asked.flight.map(|(window, memory)| flight::Asked {
+            window,
+            memory,
+            signal: None,
+            at_end: false,
+        }),
         shown: asked.shown.clone(),
         ..RunOptions::default()
     }
@@ -93,10 +131,7 @@ impl Course {
         limits: Limits,
         asked: &Start,
     ) -> Result<Self, String> {
-        asked.whom.check()?;
-        if let Some(api) = asked.apis.iter().find(|api| !libraries.iter().any(|l| l.api == **api)) {
-            return Err(format!("unknown API `{api}`"));
-        }
+        check(asked, libraries)?;
         let options = options(asked);
         let started = reference();
         let wanted = |l: &Found| asked.apis.is_empty() || asked.apis.contains(&l.api);
@@ -104,22 +139,29 @@ impl Course {
         let apis = libraries.iter().map(|l| (l.api.clone(), flags(l))).collect();
         let settings = settings::settings(&options, apis);
         let wrong = |error: io::Error| format!("{}: {error}", options.output.path().display());
-        let fresh = Fresh::make(&options.output, options.access).map_err(wrong)?;
+        let Folders { fresh, first } = Folders::make(&options).map_err(wrong)?;
         let uuid = *uuid::Uuid::new_v4().as_bytes();
-        let folder = TraceFolder::new(fresh.path.clone(), uuid, options.compress).accessible(options.access);
+        let (program, kernel) = folders(&options, &fresh, None).map_err(wrong)?;
+        let store = options.flight.as_ref().map(|asked| asked.store(&options, session));
+        let folder = TraceFolder::new(program, uuid, options.compress)
+            .accessible(options.access)
+            .giving(sink(&options, store.as_ref(), &fresh.path));
         let mut manifest = first_manifest(&options, started, session);
         let way = |l: &Found| Interposition { api: l.api.clone(), way: "standby".to_owned() };
         manifest.interposition = libraries.iter().filter(|l| wanted(l)).map(way).collect();
+        let mut beside = Beside::begin(&options, (&folder, kernel), started, &mut manifest).map_err(wrong)?;
         let declarations = prepare(&folder, started, &manifest, libraries).map_err(wrong)?;
         let folder = folder.declaring(declarations);
         Ticket::withdraw(session);
         let looked = Ticket::try_leave(&folder, libraries, started, session);
         let names: Vec<String> = libraries.iter().map(|l| l.api.clone()).collect();
         skip(session, &names, started);
+        beside.start(session, &asked.whom);
         let report = manifest.capture.clone().unwrap_or_default();
-        let mut recording = Recording {
+        let recording = Recording {
             drainer: Drainer::new(session, folder.clone(), names)
                 .dividing(settings::overhead_ppm(&options))
+                .within(limits.most())
                 .after(Past::OfOthers),
             host: HostClock::new(started, reference()),
             contents: Contents::new(session, folder.path(), options.access),
@@ -127,22 +169,11 @@ impl Course {
             measuring: Measuring::default(),
             windows: Some(Windows::new(&folder, &Asked::Commands, control.window(), started.tsc, report)),
         };
-        recording.drainer.discover();
+        let flight = recorder(&options, store.zip(first), &folder, session, started);
         fresh.keep();
-        let mut course = Course {
-            recording,
-            folder,
-            fresh,
-            manifest,
-            limits,
-            limit: None,
-            session: session.to_owned(),
-            resumed: false,
-            rings: 0,
-            nap: NAP,
-            ticked: Instant::now(),
-            answered: Instant::now(),
-        };
+        let parts = (folder, fresh, manifest);
+        let mut course = Course { beside, flight, ..Self::of(recording, parts, limits, session) };
+        course.recording.drainer.discover();
         course.recording.begin(control, &course.folder, &mut course.manifest);
         // The session before may have had a limit.
         control.renew_budget(session, || course.recording.drainer.memory());
@@ -171,9 +202,10 @@ impl Course {
         mut manifest: Manifest,
     ) -> io::Result<Self> {
         let folder = ticket.folder()?;
-        let fresh = Fresh::of(&ticket.trace)?;
+        let fresh = Fresh::of(&outer(&ticket.trace))?;
         let host = HostClock::new(ticket.started(), reference());
-        let mut drainer = Drainer::new(session, folder.clone(), ticket.apis()).after(Past::Ours);
+        let mut drainer =
+            Drainer::new(session, folder.clone(), ticket.apis()).within(limits.most()).after(Past::Ours);
         drainer.since(ticket.looked(session));
         drainer.discover();
         let report = manifest.capture.clone().unwrap_or_default();
@@ -184,46 +216,87 @@ impl Course {
              and was not written yet, a quarter of a second at most, is missing"
                 .to_owned(),
         );
+        if manifest.os.is_some() || manifest.telemetry.is_some() {
+            manifest.notes.push(
+                "events of the operating system and telemetry end where the service was killed".to_owned(),
+            );
+        }
         let contents = Contents::new(session, folder.path(), folder.access());
         let looked: Looked = Ticket::resume(session);
         let measuring = Measuring::default();
         let recording = Recording { drainer, host, contents, looked, measuring, windows };
-        let mut course = Course {
+        let parts = (folder, fresh, manifest);
+        let mut course = Course { resumed: true, ..Self::of(recording, parts, limits, session) };
+        course.recording.begin(control, &course.folder, &mut course.manifest);
+        control.renumber();
+        Ok(course)
+    }
+
+    /// One that records calls, and begins now.
+    fn of(
+        recording: Recording,
+        (folder, fresh, manifest): (TraceFolder, Fresh, Manifest),
+        limits: Limits,
+        session: &Path,
+    ) -> Self {
+        Course {
             recording,
             folder,
             fresh,
             manifest,
             limits,
             limit: None,
+            beside: Beside::default(),
+            flight: None,
             session: session.to_owned(),
-            resumed: true,
+            resumed: false,
             rings: 0,
             nap: NAP,
             ticked: Instant::now(),
             answered: Instant::now(),
-        };
-        course.recording.begin(control, &course.folder, &mut course.manifest);
-        control.renumber();
-        Ok(course)
+        }
     }
 
-    /// Folder of the trace.
+    /// Folder of the trace; of a flight recording that of its first snapshot.
     pub fn trace(&self) -> &Path {
-        &self.fresh.path
+        self.flight.as_ref().map_or(&*self.fresh.path, Recorder::first)
+    }
+
+    /// Returns what the user should know from the beginning.
+    pub fn notes(&self) -> Vec<String> {
+        self.beside.notes()
     }
 
     /// Takes what there is, and sleeps a moment.
     pub fn look(&mut self, control: &Control) {
+        let rings = self.rings;
         let (pass, _) = self.recording.look(control, &mut self.rings);
+        // A process that was just found has recorded something, most often.
+        let found = rings != self.rings;
         if self.ticked.elapsed() >= TICK {
             self.ticked = Instant::now();
             self.recording.tick(control);
+            self.beside.look(&self.recording.drainer);
             self.limit_memory(control);
             self.limit_disk(control);
         }
-        self.recording.answer(control, &mut self.answered);
+        if found {
+            self.beside.look(&self.recording.drainer);
+        }
+        self.answer(control);
         self.nap = if pass.fullest >= 25 { Duration::from_millis(1) } else { (self.nap * 2).min(NAP) };
         control.wait(self.nap);
+    }
+
+    /// Writes what is asked for: what is recorded by now, or a snapshot.
+    fn answer(&mut self, control: &Control) {
+        let Some(flight) = &mut self.flight else {
+            return self.recording.answer(control, &mut self.answered);
+        };
+        if let Some(request) = flight.wanted(control, None) {
+            let manifest = self.recording.so_far(control, &self.manifest, true);
+            flight.begin(request, manifest, control);
+        }
     }
 
     fn limit_memory(&self, control: &Control) {
@@ -233,9 +306,12 @@ impl Course {
     }
 
     fn limit_disk(&mut self, control: &Control) {
-        let (_, bytes) = self.recording.drainer.so_far();
-        if let Some(most) = self.limits.disk.filter(|most| bytes >= *most && self.limit.is_none()) {
+        let bytes = self.recording.drainer.so_far().1.saturating_add(self.beside.bytes());
+        // A flight recording is in memory, which has a limit of its own.
+        let most = self.limits.disk.filter(|_| self.flight.is_none());
+        if let Some(most) = most.filter(|most| bytes >= *most && self.limit.is_none()) {
             control.window().set_open(false, clock::ticks(), by(reason::LIMIT));
+            self.beside.set_open(false);
             let text =
                 format!("recording paused for good: the trace reached the service's limit of {most} bytes");
             self.manifest.notes.push(text.clone());
@@ -249,7 +325,14 @@ impl Course {
         if window.is_open() == open || (open && self.limit.is_some()) {
             return false;
         }
+        // Opening them takes a moment: they are there when the first call is.
+        if open {
+            self.beside.set_open(true);
+        }
         window.set_open(open, clock::ticks(), by(reason::COMMAND));
+        if !open {
+            self.beside.set_open(false);
+        }
         true
     }
 
@@ -266,6 +349,10 @@ impl Course {
             bytes,
             lost: drainer.lost().0,
             memory: drainer.memory(),
+            refused: drainer.limits().refused(),
+            os: self.beside.what().0,
+            sampled: self.beside.what().1,
+            flight: self.flight.is_some(),
         }
     }
 
@@ -277,11 +364,15 @@ impl Course {
             self.look(control);
         }
         control.end();
-        let Course { mut recording, folder, fresh, mut manifest, session, resumed, .. } = self;
+        let Course { mut recording, folder, fresh, mut manifest, session, resumed, beside, flight, .. } =
+            self;
+        let beside = beside.finish();
         recording.host.add(reference());
         recording.finish();
-        let known = std::mem::take(&mut manifest.notes);
+        let mut known = std::mem::take(&mut manifest.notes);
+        known.extend(recording.drainer.limits().notes());
         recording.complete(&mut manifest, control, &folder, known);
+        beside.complete(&mut manifest);
         let records = manifest.written.records.unwrap_or(0);
         if resumed {
             // What is known is what came since.
@@ -289,20 +380,37 @@ impl Course {
             manifest.written.records = None;
         }
         manifest.stopped = true;
-        let mut notes: Vec<String> = finish_manifest(&folder, &fresh, &manifest).into_iter().collect();
+        let mut notes = Vec::new();
+        let trace = flight.as_ref().map_or(&*fresh.path, Recorder::first).to_owned();
+        let snapshots = flight.map(|flight| {
+            let finished = flight.finish(&manifest, control, None);
+            notes.extend(finished.failed);
+            finished.snapshots.iter().map(ToString::to_string).collect()
+        });
+        if snapshots.is_none() {
+            notes.extend(finish_manifest(&folder, &fresh, &manifest));
+        }
         Ticket::withdraw(&session);
+        Answer::withdraw(&session);
         notes.extend(manifest.notes.iter().cloned());
         let losses = &manifest.losses;
         Stopped {
-            trace: fresh.path.clone(),
+            trace,
             records,
             resumed,
             bytes: manifest.written.bytes,
             processes: manifest.processes.len(),
             lost: losses.records.saturating_add(losses.calls_without_ring),
             notes,
+            snapshots,
         }
     }
+}
+
+/// Returns the user's folder of a trace: with events of the operating system the program's trace is one of two in it.
+fn outer(trace: &Path) -> PathBuf {
+    let above = trace.parent().filter(|above| os::folders(above).0 == trace && os::folders(above).1.is_dir());
+    above.unwrap_or(trace).to_owned()
 }
 
 /// Takes out of the rings what came after the session before, and removes those of processes that are gone: it belongs

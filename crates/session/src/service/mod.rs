@@ -12,6 +12,7 @@
 //! The folder outlives sessions and services. A service that is killed leaves the mask as it is: programs go on recording
 //! until their rings are full, and the next service goes on with the trace.
 
+mod beside;
 mod course;
 pub mod protocol;
 pub mod standby;
@@ -28,8 +29,9 @@ use hetrace_ring::survive;
 use crate::apis::Found;
 use crate::child::limits;
 use crate::control::Control;
+use crate::flight::Answer;
 use course::Course;
-use protocol::{Reply, Request, Session, Status};
+use protocol::{Reply, Request, Session, Started, Status, Stopped};
 
 pub use course::Limits;
 
@@ -86,6 +88,15 @@ impl Service {
         let control = Control::adopt(&path, &names).map_err(wrong)?;
         let socket = protocol::listen(&path).map_err(wrong)?;
         let (course, said) = match Course::resume(&path, &control, limits) {
+            // What it kept was in memory of the one that was killed.
+            Some(Ok(course)) if Answer::is_given(&path) => {
+                let Stopped { trace, records, .. } = course.stop(&control);
+                let trace = trace.display();
+                let said = format!(
+                    "a flight recording was lost with the service that was killed; {records} records that stood in rings are in {trace}"
+                );
+                (None, Some(said))
+            }
             Some(Ok(course)) => {
                 let said = format!("goes on with {}, whose service was killed", course.trace().display());
                 (Some(course), Some(said))
@@ -145,12 +156,13 @@ impl Service {
             (Request::Start(asked), None) => {
                 match Course::begin(self.held.path(), &self.control, &self.libraries, self.limits, &asked) {
                     Ok(course) => {
-                        let trace = course.trace().to_owned();
+                        let started = Started { trace: course.trace().to_owned(), notes: course.notes() };
                         self.course = Some(course);
-                        Reply::Started(trace)
+                        Reply::Started(started)
                     }
                     Err(error) => {
                         self.control.end();
+                        Answer::withdraw(self.held.path());
                         Reply::Refused(error)
                     }
                 }

@@ -10,6 +10,7 @@ use std::time::Duration;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::os;
 use crate::whom::Whom;
 
 /// Name of the socket in the folder.
@@ -59,6 +60,12 @@ pub struct Start {
     pub max_overhead: Option<f64>,
     /// Which processes.
     pub whom: Whom,
+    /// Events of the operating system.
+    pub os: Option<os::Options>,
+    /// Time between two samples of telemetry.
+    pub sample: Option<Duration>,
+    /// Only what was recorded last is kept: so long, and in so many bytes of memory.
+    pub flight: Option<(Duration, u64)>,
     /// The command line, for the manifest.
     pub shown: Vec<String>,
 }
@@ -68,14 +75,23 @@ pub struct Start {
 pub enum Reply {
     /// What is going on.
     Status(Status),
-    /// The folder of the trace.
-    Started(PathBuf),
+    /// A session has begun.
+    Started(Started),
     /// Whether that was a change.
     Done(bool),
     /// A trace is finished.
     Stopped(Stopped),
     /// Why not.
     Refused(String),
+}
+
+/// A session that has begun.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Started {
+    /// The folder of its trace; of a flight recording that of its first snapshot.
+    pub trace: PathBuf,
+    /// What the user should know.
+    pub notes: Vec<String>,
 }
 
 /// What a service does.
@@ -106,6 +122,14 @@ pub struct Session {
     pub lost: u64,
     /// Bytes of shared memory that rings take.
     pub memory: u64,
+    /// Processes and threads that were refused because of the service's limits.
+    pub refused: (u64, u64),
+    /// By which means events of the operating system are recorded; none if they are not.
+    pub os: Option<String>,
+    /// Telemetry is sampled.
+    pub sampled: bool,
+    /// Only what was recorded last is kept.
+    pub flight: bool,
 }
 
 /// A session that has ended.
@@ -125,6 +149,8 @@ pub struct Stopped {
     pub lost: u64,
     /// What the user should know.
     pub notes: Vec<String>,
+    /// Snapshots of a flight recording; none if it was none.
+    pub snapshots: Option<Vec<String>>,
 }
 
 /// Returns the socket of a service that has its folder's lock.

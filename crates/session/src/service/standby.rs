@@ -3,10 +3,12 @@
 
 use std::fs::{self, File};
 use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use hetrace_ctf::account::Checksum;
-use hetrace_ring::abi::{ABI_VERSION, MAX_FUNCTIONS};
+use hetrace_ring::abi::{ABI_VERSION, CONTROL_FILE, MAX_FUNCTIONS};
 
 use super::protocol::SOCKET;
 use crate::apis::Found;
@@ -17,6 +19,9 @@ use crate::settings;
 
 /// Data bytes up to which rings grow.
 const RING_BYTES: u32 = 1 << 20;
+
+/// Command of `fcntl`: which signal is sent (`linux/fcntl.h`).
+const F_SETSIG: libc::c_int = 10;
 
 /// The folder, owned by its lock.
 #[derive(Debug)]
@@ -70,6 +75,77 @@ pub fn others(own: &Path) -> Vec<PathBuf> {
     entries.map(|entry| entry.path()).filter(|path| path != own && is_standby(path)).collect()
 }
 
+/// Removes the folders of other builds that no process uses: nobody has the control file open or mapped. Returns which.
+pub fn clean(own: &Path) -> Vec<PathBuf> {
+    let mut removed = others(own);
+    removed.retain(|path| {
+        // A service of that build would have the lock.
+        let Ok(Some(_lock)) = folder::lock_standing(path) else { return false };
+        let Some(_alone) = Alone::with(&path.join(CONTROL_FILE)) else { return false };
+        fs::remove_dir_all(path).is_ok()
+    });
+    removed
+}
+
+/// A file that nobody else has open or mapped: who opens it waits until this is dropped.
+#[derive(Debug)]
+struct Alone(File);
+
+impl Alone {
+    /// Takes it, if nobody else has it.
+    fn with(path: &Path) -> Option<Self> {
+        let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+        let file = fs::OpenOptions::new().read(true).custom_flags(flags).open(path).ok()?;
+        // The kernel grants a write lease only if this is the one place where the file is open, and a mapping keeps it
+        // open. Who opens it meanwhile makes the kernel send a signal: one that does nothing.
+        // SAFETY: system calls on a descriptor that is open, and numbers.
+        let leased = unsafe {
+            libc::fcntl(file.as_raw_fd(), F_SETSIG, libc::SIGURG) == 0
+                && libc::fcntl(file.as_raw_fd(), libc::F_SETLEASE, libc::F_WRLCK) == 0
+        };
+        leased.then_some(Self(file))
+    }
+}
+
+impl Drop for Alone {
+    fn drop(&mut self) {
+        // SAFETY: a system call on a descriptor that is open, and a number.
+        unsafe { libc::fcntl(self.0.as_raw_fd(), libc::F_SETLEASE, libc::F_UNLCK) };
+    }
+}
+
 pub(super) fn hold(path: &Path) -> io::Result<Option<Held>> {
     Ok(folder::lock_standing(path)?.map(|lock| Held { path: path.to_owned(), _lock: lock }))
+}
+
+#[cfg(test)]
+mod tests {
+    use hetrace_ring::map_file;
+
+    use super::*;
+
+    #[test]
+    fn a_folder_goes_when_nobody_has_its_control_file() {
+        let scratch = tempfile::tempdir().expect("a folder");
+        let make = |name: &str| {
+            let path = scratch.path().join(name);
+            fs::create_dir(&path).expect("a folder");
+            fs::write(path.join("lock"), "").expect("a lock");
+            fs::write(path.join(CONTROL_FILE), [0; 4096]).expect("a control file");
+            path
+        };
+        let (own, used) = (make("standby-2-a"), make("standby-2-b"));
+        let (served, left) = (make("standby-2-c"), make("standby-1-a"));
+        let open = fs::OpenOptions::new().read(true).write(true).open(used.join(CONTROL_FILE)).expect("open");
+        let mapping = map_file(&open, 4096, true).expect("mapped");
+        drop(open);
+        let lock = folder::lock_standing(&served).expect("ours").expect("free");
+        assert_eq!(clean(&own), std::slice::from_ref(&left));
+        assert!(own.exists() && used.exists() && served.exists() && !left.exists());
+        drop((mapping, lock));
+        let mut removed = clean(&own);
+        removed.sort();
+        assert_eq!(removed, [used, served]);
+        assert!(clean(&own).is_empty() && own.exists());
+    }
 }

@@ -1,6 +1,7 @@
 //! The time that sampling goes by: the system's clock, or one that a test sets.
 
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -48,10 +49,12 @@ pub fn cpu_time() -> u64 {
     clock::nanoseconds(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
-/// Says to all lanes that the program has ended.
+/// Says to all lanes that the program has ended, or that they are to pause.
 #[derive(Debug, Default)]
 pub struct Stop {
     stopped: Mutex<bool>,
+    /// Changed with `stopped` locked.
+    paused: AtomicBool,
     changed: Condvar,
 }
 
@@ -60,5 +63,24 @@ impl Stop {
     pub fn set(&self) {
         *self.stopped.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.changed.notify_all();
+    }
+
+    /// Lanes are to pause, or to go on.
+    pub fn set_paused(&self, paused: bool) {
+        let stopped = self.stopped.lock().unwrap_or_else(PoisonError::into_inner);
+        self.paused.store(paused, Ordering::Relaxed);
+        drop(stopped);
+        self.changed.notify_all();
+    }
+
+    /// Sleeps as long as lanes are to pause and the program has not ended. Returns whether that was so for a while.
+    pub fn pauses(&self) -> bool {
+        let mut stopped = self.stopped.lock().unwrap_or_else(PoisonError::into_inner);
+        let paused = || self.paused.load(Ordering::Relaxed);
+        let pauses = paused() && !*stopped;
+        while paused() && !*stopped {
+            stopped = self.changed.wait(stopped).unwrap_or_else(PoisonError::into_inner);
+        }
+        pauses
     }
 }

@@ -6,9 +6,11 @@ use hetrace_ctf::account::StreamAccount;
 
 use super::clock::{Clock, Stop, cpu_time};
 use super::schedule::Schedule;
-use super::schema::{Body, reading_body};
+use super::schema::{self, Body};
 use crate::manifest::QuantityReport;
 use crate::output::{Identity, Stream};
+use crate::trigger::Feed;
+use hetrace_format::telemetry::Sample;
 use hetrace_vendor::telemetry::{Quantity, Reading, Refusal, Source};
 
 /// Packets are written so often, so that a kill of the launcher loses little.
@@ -35,6 +37,8 @@ pub struct Query {
     longest_ns: u64,
     last_ns: u64,
     unavailable: Option<String>,
+    /// Where its samples go, too.
+    feed: Option<Arc<Feed>>,
 }
 
 impl Query {
@@ -53,6 +57,7 @@ impl Query {
             longest_ns: 0,
             last_ns: 0,
             unavailable: None,
+            feed: None,
         }
     }
 
@@ -80,7 +85,10 @@ impl Query {
             Ok(reading) => {
                 self.samples += 1;
                 self.failed_in_a_row = 0;
-                self.event(reading, time, took).map(|body| (time, body))
+                let (quantity, sample) = self.sample(reading, time, took)?;
+                let sample = Sample { time, ..sample };
+                self.feed.iter().for_each(|feed| feed.put(self.device, quantity, sample));
+                Some((time, sample.encode(quantity, self.device)))
             }
             Err(refusal) => {
                 self.failed += 1;
@@ -93,8 +101,8 @@ impl Query {
         }
     }
 
-    /// Returns the event of a reading, if it says something new.
-    fn event(&mut self, reading: Reading, time: u64, took: u64) -> Option<Body> {
+    /// Returns a reading as a sample, if it says something new.
+    fn sample(&mut self, reading: Reading, time: u64, took: u64) -> Option<(Quantity, Sample)> {
         let before = self.before.replace((reading, time));
         match (reading, before) {
             (Reading::Throttle { .. } | Reading::PerformanceState { .. }, Some((same, _)))
@@ -108,9 +116,9 @@ impl Query {
                 let rate = |now: u64, then: u64| per_second(now.checked_sub(then)?, interval);
                 // A counter that went back was reset: what went over the links meanwhile is not known.
                 let rates = Reading::Nvlink { tx: rate(tx, tx_before)?, rx: rate(rx, rx_before)? };
-                reading_body(self.device, &rates, took, interval)
+                schema::sample(&rates, took, interval)
             }
-            _ => reading_body(self.device, &reading, took, 0),
+            _ => schema::sample(&reading, took, 0),
         }
     }
 
@@ -187,6 +195,11 @@ impl Lane {
         Lane { clock, period, queries, schedule, stream, sweeps: 0, longest_ns: 0, missed: 0, cpu_ns: 0 }
     }
 
+    /// Samples go there, too.
+    pub fn feed(&mut self, feed: &Arc<Feed>) {
+        self.queries.iter_mut().for_each(|query| query.feed = Some(Arc::clone(feed)));
+    }
+
     /// Returns whether it has nothing to ask.
     pub fn is_empty(&self) -> bool {
         self.queries.is_empty()
@@ -206,10 +219,11 @@ impl Lane {
                 break;
             }
             let planned = next.unwrap_or(1);
+            let paused = stop.pauses();
             let at = self.clock.now();
             // Late, after a long sweep: where the plan would be by now.
             let sweep = planned.max(at.saturating_sub(begin) / self.period.max(1));
-            self.missed += sweep - planned;
+            self.missed += if paused { 0 } else { sweep - planned };
             self.sweep(sweep, self.schedule.due(sweep));
             if at.saturating_sub(flushed) >= FLUSH {
                 flushed = at;

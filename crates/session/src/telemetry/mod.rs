@@ -20,8 +20,8 @@ pub mod schema;
 mod tests;
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -31,6 +31,7 @@ use hetrace_vendor::telemetry::{Device, Libraries, Missing, Opened, Quantity, So
 
 use crate::manifest::{self, Manifest, QuantityReport, SourceReport, TelemetryDevice};
 use crate::output::{Identity, Stream, TraceFolder};
+use crate::trigger::Feed;
 use clock::{Clock, Monotonic, Stop, cpu_time};
 use lane::{Lane, LaneReport, Query};
 
@@ -60,6 +61,8 @@ pub struct Telemetry {
     /// When the first sweep began.
     begin: u64,
     sources: Vec<Arc<dyn Source>>,
+    /// Those that lanes own.
+    started: Vec<Weak<dyn Source>>,
     waiting: Vec<Lane>,
     running: Vec<Receiver<LaneReport>>,
     stop: Arc<Stop>,
@@ -90,6 +93,7 @@ impl Telemetry {
             begin: clock.now(),
             clock,
             sources: Vec::new(),
+            started: Vec::new(),
             waiting: Vec::new(),
             running: Vec::new(),
             stop: Arc::default(),
@@ -179,15 +183,21 @@ impl Telemetry {
         }
     }
 
+    /// Samples that are taken from now on go there, too.
+    pub(crate) fn feed(&mut self, feed: &Arc<Feed>) {
+        self.waiting.iter_mut().for_each(|lane| lane.feed(feed));
+    }
+
     /// Returns what is known so far, for the manifest.
     pub fn report(&self) -> manifest::Telemetry {
         self.report.clone()
     }
 
-    /// Begins to sample, now that the program runs as process `program`.
-    pub fn start(&mut self, program: u32) {
+    /// Begins to sample, now that the program runs as these processes.
+    pub fn start(&mut self, programs: impl IntoIterator<Item = u32>) {
         // The lanes own the sources from here on: the last of them closes a driver.
-        self.sources.drain(..).for_each(|source| source.follow(program));
+        self.started = self.sources.drain(..).map(|source| Arc::downgrade(&source)).collect();
+        programs.into_iter().for_each(|program| self.follow(program));
         for mut lane in self.waiting.drain(..).filter(|l| !l.is_empty()) {
             let (sender, receiver) = mpsc::channel();
             let stop = Arc::clone(&self.stop);
@@ -203,6 +213,16 @@ impl Telemetry {
                 Err(error) => self.notes.push(format!("no telemetry: cannot start a thread ({error})")),
             }
         }
+    }
+
+    /// One more process belongs to the program.
+    pub fn follow(&self, program: u32) {
+        self.started.iter().filter_map(Weak::upgrade).for_each(|source| source.follow(program));
+    }
+
+    /// Samples nothing for a while, or again.
+    pub fn set_open(&self, open: bool) {
+        self.stop.set_paused(!open);
     }
 
     /// Takes the last samples, now that the program has ended. Gives what the

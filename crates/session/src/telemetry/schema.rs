@@ -25,10 +25,17 @@ pub fn device_body(number: u32, source: &str, driver: &str, device: &Device, ava
     (Monitored::ID, monitored.encode())
 }
 
-/// Returns the event of a reading. `took` is how long the query lasted, in nanoseconds.
+/// Returns the event of a reading.
+#[cfg(test)]
+fn reading_body(device: u32, reading: &Reading, took: u64, interval: u64) -> Option<Body> {
+    let (quantity, sample) = sample(reading, took, interval)?;
+    Some(sample.encode(quantity, device))
+}
+
+/// Returns a reading as a sample without its time. `took` is how long the query lasted, in nanoseconds.
 /// Counters of links must have become rates: `interval` is what they are over, except for the host's,
 /// which have their own.
-pub fn reading_body(device: u32, reading: &Reading, took: u64, interval: u64) -> Option<Body> {
+pub fn sample(reading: &Reading, took: u64, interval: u64) -> Option<(Quantity, Sample)> {
     let mut values = [0; VALUES];
     let mut put = |all: &[u64]| values.iter_mut().zip(all).for_each(|(place, v)| *place = *v as i64);
     match *reading {
@@ -52,7 +59,7 @@ pub fn reading_body(device: u32, reading: &Reading, took: u64, interval: u64) ->
         Reading::Nvlink { .. } => interval,
         _ => took,
     };
-    Some(Sample { time: 0, values, took }.encode(quantity, device))
+    Some((quantity, Sample { time: 0, values, took }))
 }
 
 /// Returns what a reading is of; none if it says nothing yet.

@@ -171,7 +171,7 @@ fn sampled(script: Script, period: Duration) -> (Finished, Vec<Vec<Seen>>) {
     let mut telemetry = Telemetry::with(clock.clone(), period, vec![Ok(Arc::new(script))], &trace);
     assert_eq!(fs::read_dir(folder).expect("a folder").count(), 1, "nothing is written before the start");
     clock.hand_on();
-    telemetry.start(1);
+    telemetry.start([1]);
     let finished = telemetry.finish_within(A_LONG_TIME);
     (finished, read(folder))
 }
@@ -314,7 +314,7 @@ fn a_driver_that_hangs_does_not_keep_the_run_from_ending() {
     let script = Arc::new(script);
     let mut telemetry =
         Telemetry::with(Arc::new(Monotonic), Duration::from_millis(1), vec![Ok(script.clone())], &trace);
-    telemetry.start(1);
+    telemetry.start([1]);
     until(|| script.asked.load(Ordering::Relaxed) > 30);
     let finished = telemetry.finish_within(Duration::from_millis(50));
     assert!(finished.notes.iter().any(|n| n.contains("did not return")), "{:?}", finished.notes);
@@ -328,7 +328,7 @@ fn a_missing_source_is_named_and_nothing_else_happens() {
     let missing = Missing { name: "toy", why: "no GPU telemetry".to_owned() };
     let mut telemetry =
         Telemetry::with(Arc::new(Monotonic), Duration::from_millis(1), vec![Err(missing)], &trace);
-    telemetry.start(1);
+    telemetry.start([1]);
     let mut manifest = Manifest::default();
     telemetry.finish().complete(&mut manifest);
     assert_eq!(manifest.notes, ["no GPU telemetry"]);

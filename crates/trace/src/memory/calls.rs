@@ -354,22 +354,11 @@ impl Passed {
 
 /// An expression over what a call was passed, and over what it wrote.
 fn eval(expr: &Expr, named: &[(String, u64)], out: &Values<'_>) -> Option<u64> {
-    match expr {
-        Expr::Number(n) => Some(*n),
+    expr.value(&|leaf| match leaf {
         Expr::Name(name) => named.iter().find(|(known, _)| known == name).map(|(_, value)| *value),
         Expr::Deref(name) => out.named(name),
-        Expr::Binary(a, op, b) => {
-            let (a, b) = (eval(a, named, out)?, eval(b, named, out)?);
-            match op {
-                '+' => a.checked_add(b),
-                '-' => a.checked_sub(b),
-                '*' => a.checked_mul(b),
-                '/' => a.checked_div(b),
-                _ => None,
-            }
-        }
-        Expr::Index(..) | Expr::Call(..) => None,
-    }
+        _ => None,
+    })
 }
 
 /// What a call that makes memory, or a part of some, did; none of other calls.

@@ -43,6 +43,8 @@ pub(super) enum Happening<'e> {
     End { tid: i64 },
     /// It has a new name.
     Rename { tid: i64, name: &'e str },
+    /// Nothing more is recorded of a CPU, for a while.
+    Pause,
 }
 
 /// A system call.
@@ -97,6 +99,7 @@ enum Kind {
     Begin,
     End,
     Rename,
+    Pause,
 }
 
 /// Where the fields are that a kind of event has.
@@ -131,7 +134,7 @@ impl Kind {
             Kind::Out => [&["tid"], &["pid"], &["preempted"], &[]],
             Kind::Begin => [&["child_tid"], &["child_pid"], &[], &[]],
             Kind::Rename => [&["tid"], &["name"], &[], &[]],
-            Kind::Leave | Kind::Named(_) | Kind::InterruptEnd => [&[]; MOST],
+            Kind::Leave | Kind::Named(_) | Kind::InterruptEnd | Kind::Pause => [&[]; MOST],
         }
     }
 
@@ -152,6 +155,7 @@ impl Kind {
             "perf_thread_begin" => Kind::Begin,
             "perf_thread_end" => Kind::End,
             "perf_thread_name" => Kind::Rename,
+            "hetrace_recording_paused" => Kind::Pause,
             // LTTng before 2.6 had one event for all exits, and `sys_` before names.
             "exit_syscall" => Kind::Leave,
             other => return Self::of_many(other, names),
@@ -290,6 +294,7 @@ impl Classes {
             Kind::Begin => Happening::Begin { tid: number(0)?, pid: number(1)? },
             Kind::End => Happening::End { tid: number(0)? },
             Kind::Rename => Happening::Rename { tid: number(0)?, name: text(1) },
+            Kind::Pause => Happening::Pause,
         })
     }
 }

@@ -98,7 +98,8 @@ impl<W: Fn(i64) -> bool> Machine<W> {
             self.system.damaged += 1;
             return;
         }
-        let is_elsewhere = matches!(what, Happening::Switch { .. } | Happening::Dump { .. });
+        let is_elsewhere =
+            matches!(what, Happening::Switch { .. } | Happening::Dump { .. } | Happening::Pause);
         if let Some(tid) = at.tid.filter(|_| !is_elsewhere) {
             self.ran(at, tid);
         }
@@ -144,6 +145,11 @@ impl<W: Fn(i64) -> bool> Machine<W> {
             }
             Happening::End { tid } => self.end(at, tid),
             Happening::Rename { tid, name } => self.name(tid, name),
+            Happening::Pause => {
+                // Until then all is known.
+                self.cpu(at.cpu).last = at.time;
+                self.lost(at);
+            }
         }
         if let Some(cpu) = self.cpus.get_mut(at.cpu as usize) {
             cpu.last = at.time;

@@ -33,6 +33,7 @@ pub use calls::{Call, Fold, Open, Orphan, Unfinished, Why};
 pub use commands::{Command, NewQueue, cause_id};
 pub use commands::{CommandKind, Direction, Geometry, MemoryKind, Sizes, Times};
 pub use error_text::ErrorText;
+pub use hetrace_format::calls::OWN_WORK;
 pub use summary::Summary;
 pub use walk::{At, Visitor, walk};
 pub use walk::{walk_as_recorded, walk_part};

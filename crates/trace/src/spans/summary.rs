@@ -27,6 +27,9 @@ pub struct Summary {
     pub first: Option<u64>,
     /// Time of the last event.
     pub last: Option<u64>,
+    /// When the part begins to which a trace was cut, on the trace's clock: what is from before it is there because
+    /// what follows depends on it.
+    pub from: Option<u64>,
     /// Events lost while recording: as the streams or as the manifest counts
     /// them, whichever saw more.
     pub lost_events: u64,
@@ -68,9 +71,9 @@ impl Summary {
             && self.differences == 0
     }
 
-    /// From the first event to the last, in nanoseconds.
+    /// From the first event to the last, in nanoseconds; of a part of a trace from where it begins.
     pub fn duration(&self) -> u64 {
-        let span = self.first.zip(self.last);
+        let span = self.first.map(|first| self.from.map_or(first, |from| from.max(first))).zip(self.last);
         span.map_or(0, |(first, last)| last.saturating_sub(first))
     }
 
@@ -115,6 +118,9 @@ impl Summary {
         self.lost_events = self.lost_events.max(manifest.records);
         self.lost_calls = manifest.calls.saturating_add(manifest.calls_without_ring);
         self.lost_commands = manifest.device_commands;
+        // Parts of a merged trace may be cut in different places.
+        let parts = trace.manifest().trimmed.iter().filter(|_| trace.manifest().merged.is_none());
+        self.from = parts.filter_map(|part| u64::try_from(part.from_ns?).ok()).max();
         let differences = trace.differences();
         self.differences = differences.len() as u64;
         self.different = differences.iter().take(KEPT).map(ToString::to_string).collect();

@@ -18,7 +18,7 @@ mod threads;
 use crate::system::System;
 use hetrace_ctf::account::Difference;
 pub use hetrace_format::manifest::{
-    DeviceClock, Exit, HostClock, Losses, Manifest, Process, ThreadLosses, Written,
+    DeviceClock, Exit, Fired, HostClock, Losses, Manifest, Process, ThreadLosses, Written,
 };
 use hetrace_model::Model;
 

@@ -107,7 +107,7 @@ pub(crate) fn manifest(
         problems.push(format!("{}: {error}", files.path().join(MANIFEST).display()));
         Manifest::default()
     };
-    let manifest = match files.read(MANIFEST) {
+    let manifest = match hetrace_format::manifest::read(files) {
         Ok(Some(bytes)) => Manifest::parse(&bytes).unwrap_or_else(|error| problem(&error)),
         Ok(None) if !needed => Manifest::default(),
         Ok(None) => problem(&"it is missing"),

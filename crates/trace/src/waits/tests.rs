@@ -61,7 +61,7 @@ fn a_wait_is_for_what_had_ended_and_ends_on_the_last() {
     let none = Waited { all: vec![], last: None };
     assert_eq!(waits.waited(&wait(7, 60, 200, What::Queue(0x10))), none);
     assert_eq!(waits.waited(&Wait { pid: 2, ..wait(7, 0, 900, What::Some) }), none);
-    assert_eq!(waits.rest(), [4, 5]);
+    assert_eq!(waits.take_unwaited(), [4, 5]);
     assert_eq!(waits.kept, 0);
 }
 
@@ -90,7 +90,7 @@ fn a_bounded_number_is_kept() {
         gone.extend(waits.command(&command(u64::from(item) % queues as u64, 7, 100), item));
         assert!(waits.kept <= MOST);
     }
-    let mut all = waits.rest();
+    let mut all = waits.take_unwaited();
     all.extend(&gone);
     all.sort_unstable();
     assert!(all.iter().copied().eq(0..(queues * RECENT) as u32), "each comes out once");
@@ -141,7 +141,7 @@ fn who_names_no_queue_does_not_wait_for_another_apis_instead() {
     }
     let wait = Wait { api: Some(one), ..wait(7, 50, 200, What::Some) };
     assert_eq!(waits.waited(&wait).all, [1]);
-    assert_eq!(waits.rest(), [2]);
+    assert_eq!(waits.take_unwaited(), [2]);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Memory of the program's processes: it and all that descend from it.
+//! Memory of the program's processes: it, or several, and all that descend from them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -27,7 +27,10 @@ struct Stat {
 pub(super) struct Processes {
     proc: PathBuf,
     page: u64,
-    program: Option<u32>,
+    /// Processes that were named and not looked for yet.
+    named: Vec<u32>,
+    /// Whether any was named.
+    follows: bool,
     /// Their numbers, and when they began.
     known: BTreeMap<u32, u64>,
     looked: Option<Instant>,
@@ -37,20 +40,24 @@ impl Processes {
     /// Returns the processes of a program that has not begun yet; `proc` is `/proc`.
     pub fn new(proc: PathBuf) -> Self {
         let page = page(&proc);
-        Processes { proc, page, program: None, known: BTreeMap::new(), looked: None }
+        Processes { proc, page, named: Vec::new(), follows: false, known: BTreeMap::new(), looked: None }
     }
 
-    /// The program has begun.
+    /// A program has begun, or is found to run.
     pub fn follow(&mut self, program: u32) {
-        *self = Processes { program: Some(program), ..Self::new(self.proc.clone()) };
+        self.named.push(program);
+        self.follows = true;
+        self.looked = None;
     }
 
     /// Returns the memory of all in main memory, in bytes; nothing if there is none of them.
     pub fn resident(&mut self, now: Instant) -> Option<u64> {
-        let program = self.program?;
+        if !self.follows {
+            return None;
+        }
         if self.looked.is_none_or(|looked| now.saturating_duration_since(looked) >= LOOK) {
-            let first = self.looked.replace(now).is_none();
-            self.look(program, first);
+            self.looked = Some(now);
+            self.look();
         }
         let mut pages = 0u64;
         let proc = &self.proc;
@@ -64,12 +71,13 @@ impl Processes {
     }
 
     /// Looks for descendants. One whose parent has ended stays known.
-    fn look(&mut self, program: u32, first: bool) {
+    fn look(&mut self) {
+        let named = std::mem::take(&mut self.named);
         let mut children: BTreeMap<u32, Vec<(u32, u64)>> = BTreeMap::new();
         for entry in fs::read_dir(&self.proc).into_iter().flatten().flatten() {
             let pid = entry.file_name().to_str().and_then(|name| name.parse().ok());
             let Some((pid, stat)) = pid.and_then(|pid| Some((pid, stat(&self.proc, pid)?))) else { continue };
-            if pid == program && first {
+            if named.contains(&pid) {
                 self.known.insert(pid, stat.began);
             }
             children.entry(stat.parent).or_default().push((pid, stat.began));

@@ -10,10 +10,10 @@ use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use hetrace_interpose::ring::clock::nanoseconds;
-use hetrace_interpose::{Spent, note, session, spend};
+use hetrace_interpose::{Spent, note, session, spend, task};
 
 use super::api::{API, FORCED};
-use super::{buffers, give_up_unreadable, look_at_window, ours, read_filled, settle, sleep, tid, timespec};
+use super::{buffers, give_up_unreadable, look_at_window, ours, read_filled, settle, sleep, timespec};
 
 /// The period, if the session does not say.
 const DEFAULT_MS: u32 = 100;
@@ -74,7 +74,7 @@ pub fn runs() -> bool {
 
 /// Whether this is the thread.
 pub fn is_here() -> bool {
-    THREAD.load(Ordering::Relaxed) == tid()
+    THREAD.load(Ordering::Relaxed) == task()
 }
 
 /// Whether a period has passed since this last said so.
@@ -242,7 +242,7 @@ fn spawn() -> Option<()> {
 extern "C" fn run(_: *mut c_void) -> *mut c_void {
     // SAFETY: a name of less than 16 bytes.
     unsafe { libc::prctl(libc::PR_SET_NAME, c"hetrace-cupti".as_ptr()) };
-    THREAD.store(tid(), Ordering::Relaxed);
+    THREAD.store(task(), Ordering::Relaxed);
     let (mut passed, mut pause) = (0, 1);
     let mut next = now() + period_ns();
     loop {

@@ -27,7 +27,7 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 use hetrace_interpose::ring::abi::option;
 use hetrace_interpose::ring::clock::nanoseconds;
-use hetrace_interpose::{ErrnoGuard, Spent, in_window, note, pid, session, spend, with_guard};
+use hetrace_interpose::{ErrnoGuard, Spent, in_window, note, pid, session, spend, task, with_guard};
 
 use api::{API, CounterConfig, FORCED, MISSING, TAKEN, ZEROED_BUFFERS};
 use layout::{Lengths, counter, kind};
@@ -75,11 +75,6 @@ const WANTED: [(u32, &[u8]); 3] = [
     (kind::MEMSET, b"fills are not timed: CUPTI does not deliver their records"),
 ];
 
-fn tid() -> u32 {
-    // SAFETY: no preconditions.
-    unsafe { libc::gettid() as u32 }
-}
-
 /// Whether this process is the one that started.
 fn ours() -> bool {
     OWNER.load(Ordering::Relaxed) == pid()
@@ -116,7 +111,7 @@ pub unsafe fn start(driver_version: i32) -> Result<(), Unavailable> {
             Err(_) if !ours() => return Err(Unavailable::Forked),
             Err(state::ACTIVE) => return Ok(()),
             // CUPTI itself may come by here.
-            Err(state::STARTING) if STARTER.load(Ordering::Relaxed) == tid() => break,
+            Err(state::STARTING) if STARTER.load(Ordering::Relaxed) == task() => break,
             Err(state::STARTING) => sleep(1_000_000),
             Err(_) => return Err(Unavailable::unpack(WHY.load(Ordering::Acquire))),
         }
@@ -126,7 +121,7 @@ pub unsafe fn start(driver_version: i32) -> Result<(), Unavailable> {
 
 fn first(driver_version: i32) -> Result<(), Unavailable> {
     OWNER.store(pid(), Ordering::Relaxed);
-    STARTER.store(tid(), Ordering::Relaxed);
+    STARTER.store(task(), Ordering::Relaxed);
     let result = with_guard(|| search(driver_version));
     STARTER.store(0, Ordering::Relaxed);
     match result {

@@ -250,22 +250,11 @@ fn about(trace: &Trace, written: &Written, (first, last): (u64, u64)) -> About {
 
 /// Returns the value of an expression of parameters, if the numbers in it were recorded.
 fn value(expr: &Expr, event: &Event<'_, '_>) -> Option<u64> {
-    match expr {
-        Expr::Number(n) => Some(*n),
+    expr.value(&|leaf| match leaf {
         Expr::Name(name) => number(event, name),
-        Expr::Binary(a, operator, b) => {
-            let (a, b) = (value(a, event)?, value(b, event)?);
-            match operator {
-                '+' => a.checked_add(b),
-                '*' => a.checked_mul(b),
-                '/' => a.checked_div(b),
-                '-' => a.checked_sub(b),
-                _ => None,
-            }
-        }
         // What stands behind a pointer is not looked at.
-        Expr::Deref(_) | Expr::Index(..) | Expr::Call(..) => None,
-    }
+        _ => None,
+    })
 }
 
 impl Visitor for Exporter<'_, '_> {

@@ -94,7 +94,7 @@ pub(super) fn api_of(trace: &Trace, function: FunctionId) -> &str {
 }
 
 impl Rows<'_, '_> {
-    /// Tells the call's number.
+    /// Notes that a call began, and returns its number.
     pub(super) fn enter(&mut self, call: &Open, event: &Event<'_, '_>) -> i64 {
         let range = self.marks.innermost(call.thread).cloned();
         let slot = self.calls.enter(call.thread.index(), call.depth);

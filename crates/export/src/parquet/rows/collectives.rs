@@ -75,7 +75,7 @@ impl<'t> Rows<'t, '_> {
 
     /// Writes what nothing launched, and all communicators.
     pub(super) fn finish_operations(&mut self) -> Step {
-        let rest = self.operations.rest();
+        let rest = self.operations.take_unlaunched();
         rest.iter().try_for_each(|called| self.operation(called, None))?;
         for about in self.collectives.communicators() {
             let digits = about.handle.strip_prefix("0x");

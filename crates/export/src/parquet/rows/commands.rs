@@ -177,19 +177,20 @@ impl Rows<'_, '_> {
 
     /// Writes the commands that no call waited for.
     pub(super) fn finish_commands(&mut self) -> Step {
-        let rest = self.waits.rest();
+        let rest = self.waits.take_unwaited();
         rest.iter().try_for_each(|ran| self.command_row(ran, None))
     }
 
+    /// Writes a command, with the call that waited for it if there is one.
     fn command_row(&mut self, ran: &Ran, waiter: Option<Waiter>) -> Step {
-        let (clock, names) = (self.clock, self.trace.names());
-        let times = ran.times;
+        let (clock, names, times) = (self.clock, self.trace.names(), ran.times);
         let time = |of: fn(&Times) -> u64| -> Cell<'_> { times.map(|t| clock.of(of(&t))).into() };
         let queue = ran.queue.and_then(|id| names.queue(id));
         let [device, peer] = [ran.device, ran.peer].map(|id| names.device(id?));
         let kernel = ran.kernel.and_then(|id| names.kernel(id));
-        let job_rank = self.job_rank(ran.pid);
-        let (known, in_graph, g) = (ran.cause != 0, ran.graph != 0, &ran.geometry);
+        let (known, in_graph, g, job_rank) =
+            (ran.cause != 0, ran.graph != 0, &ran.geometry, self.job_rank(ran.pid));
+        let kernel_name = kernel.map(|k| self.kernels.name(k.id, &k.name));
         let cells: [Cell<'_>; COMMANDS.columns.len()] = [
             ran.id.into(),
             ran.pid.into(),
@@ -199,10 +200,11 @@ impl Rows<'_, '_> {
             device.map_or(Cell::Null, |d| Cell::text(&d.uuid)),
             queue.map(|q| q.id).into(),
             queue.map(|q| q.handle).into(),
+            title(kernel_name).unwrap_or_else(|| self.words.get(ran.kind).into()),
             self.words.get(ran.kind).into(),
             kernel.map(|k| k.id).into(),
             kernel.map_or(Cell::Null, |k| Cell::text(&k.name)),
-            kernel.map_or(Cell::Null, |k| Cell::text(self.kernels.name(k.id, &k.name))),
+            kernel_name.map_or(Cell::Null, Cell::text),
             clock.of(times.map_or(ran.recorded, |t| t.start)).into(),
             time(|t| t.end),
             times.map_or(Cell::Null, |t| ns(t.duration())),
@@ -242,6 +244,11 @@ impl Rows<'_, '_> {
         ];
         self.sheets.push(&COMMANDS, &cells)
     }
+}
+
+/// What people look for where a function runs.
+fn title(kernel: Option<&str>) -> Option<Cell<'_>> {
+    kernel.filter(|name| !name.is_empty()).map(Cell::text)
 }
 
 #[cfg(test)]

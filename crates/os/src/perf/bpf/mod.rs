@@ -114,11 +114,17 @@ impl Loaded {
         Ok(Self { maps, programs })
     }
 
-    /// Attaches the programs. What descends from `starter` is recorded from its first `execve` on.
+    /// Attaches the programs. What descends from `starter` is recorded from its first `execve` on; without one,
+    /// threads are named later ([`Own::follow`]).
     ///
     /// # Errors
     /// When the kernel refuses.
-    pub fn attach(self, starter: Pid, layouts: &Layouts<'_>, copied: Vec<Copied<'_>>) -> io::Result<Own> {
+    pub fn attach(
+        self,
+        starter: Option<Pid>,
+        layouts: &Layouts<'_>,
+        copied: Vec<Copied<'_>>,
+    ) -> io::Result<Own> {
         let Self { maps, programs } = self;
         let (mut links, mut copying) = (Vec::new(), Vec::new());
         let mut shapes = vec![
@@ -130,7 +136,9 @@ impl Loaded {
             if !copied.iter().any(|(_, layout)| layout.name == NEW) {
                 return Err(io::ErrorKind::Unsupported.into());
             }
-            kernel::update(threads.as_fd(), starter.as_raw_nonzero().get().cast_unsigned(), 0)?;
+            if let Some(starter) = starter {
+                kernel::update(threads.as_fd(), starter.as_raw_nonzero().get().cast_unsigned(), 0)?;
+            }
         }
         for (name, program) in &programs {
             links.push(kernel::attach(program.as_fd(), name)?);
@@ -145,7 +153,7 @@ impl Loaded {
             links.push(event);
         }
         let wake = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        let Maps { counts, forgotten, rings, size, .. } = maps;
+        let Maps { threads, counts, forgotten, rings, size } = maps;
         let counts = Counts::map(counts, forgotten as usize + 1)?;
         let rings = rings.into_iter().map(|(_, ring)| Ring::map(ring, size));
         let rings = rings.collect::<io::Result<Vec<_>>>()?;
@@ -158,6 +166,7 @@ impl Loaded {
         Ok(Own {
             rings,
             links,
+            threads,
             wake,
             shapes,
             counts,
@@ -185,6 +194,8 @@ pub struct Own {
     /// By place among the CPUs.
     rings: Vec<Ring>,
     links: Vec<OwnedFd>,
+    /// Those that are followed; none if all of the machine are.
+    threads: Option<OwnedFd>,
     wake: OwnedFd,
     /// By [`What`], and then by place among those that are copied.
     shapes: Vec<Option<Shape>>,
@@ -203,6 +214,13 @@ impl Own {
     /// Returns what can be polled: it is readable when a quarter of a ring buffer has been filled.
     pub fn wake(&self) -> BorrowedFd<'_> {
         self.wake.as_fd()
+    }
+
+    /// Follows threads that run already, and what they start. Returns how many there was no room for.
+    pub fn follow(&self, numbers: &[u32]) -> u64 {
+        let Some(threads) = &self.threads else { return 0 };
+        let refused = |number: &&u32| kernel::update(threads.as_fd(), **number, 1).is_err();
+        numbers.iter().filter(refused).count() as u64
     }
 
     /// Returns what must be closed to end the programs.

@@ -69,6 +69,7 @@ impl CallSink for Collector<'_> {
 
     fn command(&mut self, at: At<'_>, command: &Command<'_>) {
         self.energy.command(self.meters, command);
+        self.usage.command(command);
         if !self.choice.any || self.choice.has_command(command, at.time) {
             self.devices.command(command, None);
         }
@@ -87,6 +88,7 @@ impl CallSink for Collector<'_> {
     fn merge(&mut self, other: Self, there: &[Thread], here: &mut dyn FnMut(&Thread) -> ThreadId) {
         self.host.merge(&other.host, there, here);
         self.devices.merge(&other.devices);
+        self.usage.merge(&other.usage);
         self.energy.merge(&other.energy);
         self.given_up += other.given_up;
         for (function, calls) in other.unknown {

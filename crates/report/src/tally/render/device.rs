@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Renderer, errors, others, some};
+use super::{Renderer, errors, others, right, some};
 use crate::tally::By;
 use crate::tally::rows::{DeviceRow, EnergyRow, LaunchRow, TrafficRow};
 use crate::text::{Column, Table};
@@ -30,9 +30,9 @@ impl Renderer<'_> {
         let by = self.device_dimensions();
         let named = by.contains(&By::Name);
         let mut columns: Vec<Column> = by.iter().map(|by| Column::left(by.heading())).collect();
-        columns.extend(["Time", "±", "Time(%)", "Calls", "Average", "Min", "Max"].map(Column::right));
-        columns.extend(self.stats().iter().map(|heading| Column::right(heading)));
-        columns.extend(["In graphs", "Error"].map(Column::right));
+        columns.extend(["Time", "±", "Time(%)", "Calls", "Average", "Min", "Max"].map(right));
+        columns.extend(self.stats().iter().map(|heading| right(heading)));
+        columns.extend(["In graphs", "Error"].map(right));
         let mut table = Table::new(columns);
         let sum =
             |rows: &[DeviceRow], of: fn(&DeviceRow) -> u64| rows.iter().map(of).fold(0, u64::saturating_add);
@@ -98,7 +98,7 @@ impl Renderer<'_> {
 
     /// How kernels were launched, and what that takes.
     pub fn kernels(&mut self) -> fmt::Result {
-        let known = |l: &LaunchRow| l.registers > 0 || l.shared_static > 0 || !l.grid.is_empty();
+        let known = |l: &LaunchRow| l.registers > 0 || l.shared_static > 0 || !l.items.is_empty();
         let shown = |r: &&DeviceRow| r.energy.is_some() || r.launch.as_ref().is_some_and(known);
         let rows: Vec<&DeviceRow> = self.tally.device.iter().filter(shown).collect();
         let rows = self.cut(&rows).0;
@@ -108,7 +108,8 @@ impl Renderer<'_> {
         self.heading(&["Kernels".to_owned(), "most frequent launch configuration".to_owned()])?;
         let mut columns = vec![Column::left("Name")];
         columns.extend(
-            ["Grid", "Block", "Cluster", "Regs", "Shared", "Local", "Occupancy", "Energy"].map(Column::right),
+            ["Global", "Grid", "Block", "Cluster", "Regs", "Shared", "Local", "Occupancy", "Energy"]
+                .map(right),
         );
         let mut table = Table::new(columns);
         for row in rows {
@@ -116,8 +117,9 @@ impl Renderer<'_> {
             let of = |get: fn(&LaunchRow) -> String| launch.map_or_else(String::new, get);
             table.row(vec![
                 self.name(row),
-                of(|l| sizes(if l.grid.is_empty() { &l.items } else { &l.grid })),
-                of(|l| sizes(&l.block)),
+                of(|l| sizes(&l.items)),
+                of(|l| sizes(&l.grid)),
+                of(|l| if l.block.is_empty() { AUTO.to_owned() } else { sizes(&l.block) }),
                 of(|l| sizes(&l.cluster)),
                 of(|l| some(l.registers, count)),
                 of(shared),
@@ -140,10 +142,9 @@ impl Renderer<'_> {
             self.tally.by.iter().copied().filter(|by| *by != By::Name && *by != By::Api).collect();
         let mut columns = vec![Column::left("Name")];
         columns.extend(by.iter().map(|by| Column::left(by.heading())));
-        columns
-            .extend(["Bytes", "Bandwidth", "Time", "±", "Calls", "Average", "Min", "Max"].map(Column::right));
-        columns.extend(self.stats().iter().map(|heading| Column::right(heading)));
-        columns.extend(["Error", "Failed bytes"].map(Column::right));
+        columns.extend(["Bytes", "Bandwidth", "Time", "±", "Calls", "Average", "Min", "Max"].map(right));
+        columns.extend(self.stats().iter().map(|heading| right(heading)));
+        columns.extend(["Error", "Failed bytes"].map(right));
         let mut table = Table::new(columns);
         let (shown, hidden) = self.cut(rows);
         for row in shown {
@@ -181,6 +182,9 @@ impl Renderer<'_> {
         if by.is_empty() { self.narrow_table(&table) } else { self.table(&table) }
     }
 }
+
+/// In the place of a block's size that the program left to the API.
+const AUTO: &str = "auto";
 
 /// Commands of which it is not known whether they moved their bytes.
 pub(super) const MAP: &str = "map";

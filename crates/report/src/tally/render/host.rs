@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Renderer, errors, others, some};
+use super::{Renderer, errors, others, right, some};
 use crate::tally::By;
 use crate::tally::rows::HostRow;
 use crate::text::{Column, Table};
@@ -26,7 +26,7 @@ impl Renderer<'_> {
         let t = self.tally;
         if !t.traces.is_empty() {
             self.heading(&[plural(t.traces.len() as u64, "trace")])?;
-            let columns = vec![Column::left("Trace"), Column::right("Duration"), Column::right("Processes")];
+            let columns = vec![Column::left("Trace"), right("Duration"), right("Processes")];
             let mut table = Table::new(columns);
             for trace in &t.traces {
                 table.row(vec![trace.title(), duration(trace.duration_ns), count(trace.processes)]);
@@ -74,7 +74,9 @@ impl Renderer<'_> {
         // With calls inside calls, only the time outside of them adds up.
         let nested = self.options.extended || rows.iter().any(|r| r.self_ns != r.total_ns);
         let (self_ns, tracing_ns) = (sum(rows, |r| r.self_ns), sum(rows, |r| r.self_cost_ns));
-        let tracing = tracing_ns > 0 && (self.options.extended || tracing_ns >= self_ns / SHOWN_FROM);
+        // Of a part of the calls the columns are those of all.
+        let notable = self.tally.chosen.is_none() && tracing_ns >= self_ns / SHOWN_FROM;
+        let tracing = tracing_ns > 0 && (self.options.extended || notable);
         let states = rows.iter().any(|r| r.states.is_some());
         let layout = Layout { by, nested, tracing, self_ns, states };
         let mut table = Table::new(self.host_columns(&layout));
@@ -91,18 +93,18 @@ impl Renderer<'_> {
 
     fn host_columns(&self, layout: &Layout<'_>) -> Vec<Column> {
         let mut columns: Vec<Column> = layout.by.iter().map(|by| Column::left(by.heading())).collect();
-        columns.push(Column::right("Time"));
+        columns.push(right("Time"));
         if layout.nested {
-            columns.push(Column::right("Self"));
+            columns.push(right("Self"));
         }
-        columns.extend(["Time(%)", "Calls", "Average", "Min", "Max"].map(Column::right));
-        columns.extend(self.stats().iter().map(|heading| Column::right(heading)));
+        columns.extend(["Time(%)", "Calls", "Average", "Min", "Max"].map(right));
+        columns.extend(self.stats().iter().map(|heading| right(heading)));
         if layout.states {
-            columns.extend(STATES.map(Column::right));
+            columns.extend(STATES.map(right));
         }
-        columns.extend(["Error", "Error time"].map(Column::right));
+        columns.extend(["Error", "Error time"].map(right));
         if layout.tracing {
-            columns.push(Column::right("Tracing"));
+            columns.push(right("Tracing"));
         }
         columns
     }
@@ -172,9 +174,9 @@ impl Renderer<'_> {
         self.heading(&["Failed calls".to_owned(), plural(failed, "call")])?;
         let columns = vec![
             Column::left("Name"),
-            Column::left("Error"),
-            Column::right("Calls"),
-            Column::right("Time"),
+            Column::left("Error").alarm(),
+            right("Calls"),
+            right("Time"),
             Column::left("Text"),
         ];
         let mut table = Table::new(columns);
@@ -199,7 +201,7 @@ impl Renderer<'_> {
         }
         self.heading(&["Layers".to_owned(), "time of each without what it calls of the others".to_owned()])?;
         let mut columns = vec![Column::left("Layer")];
-        columns.extend(["Self", "Self(%)", "Calls", "Per call", "Error", "Error time"].map(Column::right));
+        columns.extend(["Self", "Self(%)", "Calls", "Per call", "Error", "Error time"].map(right));
         let mut table = Table::new(columns);
         let whole = apis.iter().map(|a| a.self_ns).fold(0, u64::saturating_add);
         for api in apis {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Renderer, errors, others, some};
+use super::{Renderer, errors, others, right, some};
 use crate::tally::rows::MemoryRow;
 use crate::text::{Column, Table};
 use hetrace_trace::text::{bytes, count, duration, plural};
@@ -16,9 +16,8 @@ impl Renderer<'_> {
         }
         self.heading(&["Memory".to_owned(), "high-water marks".to_owned()])?;
         let mut columns = vec![Column::left("Device"), Column::left("Kind")];
-        columns.extend(
-            ["Peak", "At", "Allocations", "Total", "Live at exit", "Not freed", "Failed"].map(Column::right),
-        );
+        columns
+            .extend(["Peak", "At", "Allocations", "Total", "Live at exit", "Not freed", "Failed"].map(right));
         let mut table = Table::new(columns);
         let (shown, hidden) = self.cut(rows);
         for row in shown {

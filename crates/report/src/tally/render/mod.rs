@@ -2,6 +2,7 @@
 
 mod budget;
 mod device;
+mod header;
 mod host;
 mod memory;
 mod program;
@@ -10,7 +11,7 @@ mod truth;
 use std::fmt::{self, Write};
 
 use super::rows::Tally;
-use crate::text::{Style, Table};
+use crate::text::{Column, Style, Table};
 use hetrace_trace::text::{count, duration, duration_f};
 
 /// How the text should look.
@@ -61,6 +62,7 @@ impl Tally {
     pub fn write(&self, out: &mut dyn Write, options: &TextOptions) -> fmt::Result {
         let mut renderer =
             Renderer { tally: self, out, options, style: Style { colour: options.colour }, blocks: 0 };
+        renderer.header()?;
         renderer.about()?;
         renderer.covered()?;
         renderer.host()?;
@@ -130,7 +132,10 @@ impl Renderer<'_> {
             return table.write_markdown(self.out);
         }
         let most = if stats { WIDTH_OF_STATS } else { WIDTH };
-        let width = width.or((!full_names).then_some(most));
+        // Nobody said how much room there is: then no column is left out.
+        if width.is_none() {
+            return table.write_whole(self.out, self.style, (!full_names).then_some(most), max_name);
+        }
         table.write(self.out, self.style, width, max_name)
     }
 
@@ -152,6 +157,41 @@ impl Renderer<'_> {
             (true, true) => vec![duration(p50), duration(p99), duration_f(dev.round())],
         }
     }
+}
+
+/// Columns that are left out where there is no room, the first ones first.
+const SPARE: [&str; 24] = [
+    "Cluster",
+    "Tracing",
+    "Error time",
+    "Failed bytes",
+    "Local",
+    "In graphs",
+    "Regs",
+    "Not freed",
+    "Failed",
+    "Grid",
+    "Shared",
+    "Dev",
+    "p50",
+    "p99",
+    "Launched",
+    "At",
+    "Blocked",
+    "Runnable",
+    "On CPU",
+    "Min",
+    "Max",
+    "Average",
+    "Occupancy",
+    "Total",
+];
+
+/// A column that is flush right.
+fn right(heading: &'static str) -> Column {
+    let place = SPARE.iter().position(|spare| *spare == heading);
+    let column = Column::right(heading).spare(place.map_or(0, |place| (SPARE.len() - place) as u8));
+    if matches!(heading, "Error" | "Failed") { column.alarm() } else { column }
 }
 
 /// What stands for rows that are not shown.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Renderer, device::energy_cell, errors, others, some};
+use super::{Renderer, device::energy_cell, errors, others, right, some};
 use crate::tally::rows::{HostTelemetryRow, RangeRow};
 use crate::text::{Column, Table};
 use hetrace_trace::telemetry::HOST;
@@ -17,9 +17,9 @@ impl Renderer<'_> {
         let all = rows.iter().map(|r| r.calls).fold(0, u64::saturating_add);
         self.heading(&["Ranges".to_owned(), plural(all, "range")])?;
         let mut columns = vec![Column::left("Name")];
-        columns.extend(["", "Time", "Count", "Average", "Min", "Max"].map(Column::right));
-        columns.extend(self.stats().iter().map(|heading| Column::right(heading)));
-        columns.extend(["Launched", "On devices", "Energy"].map(Column::right));
+        columns.extend(["", "Time", "Count", "Average", "Min", "Max"].map(right));
+        columns.extend(self.stats().iter().map(|heading| right(heading)));
+        columns.extend(["Launched", "On devices", "Energy"].map(right));
         let mut table = Table::new(columns);
         let (shown, hidden) = self.cut(rows);
         for row in shown {
@@ -58,10 +58,9 @@ impl Renderer<'_> {
         named.dedup();
         let ranks = plural(self.tally.communicators.len() as u64, "rank");
         self.heading(&["Collectives".to_owned(), plural(named.len() as u64, "communicator"), ranks])?;
-        let mut columns = vec![Column::left("Operation"), Column::left("Comm."), Column::right("Ranks")];
+        let mut columns = vec![Column::left("Operation"), Column::left("Comm."), right("Ranks")];
         columns.push(Column::left("Type"));
-        columns
-            .extend(["Calls", "Grouped", "Bytes", "Time", "Alg. BW", "Bus BW", "Error"].map(Column::right));
+        columns.extend(["Calls", "Grouped", "Bytes", "Time", "Alg. BW", "Bus BW", "Error"].map(right));
         let mut table = Table::new(columns);
         for row in rows {
             let rate =
@@ -91,7 +90,7 @@ impl Renderer<'_> {
         self.heading(&["Unfinished collectives".to_owned(), "what each rank was in".to_owned()])?;
         let columns =
             ["Operation", "No.", "Comm.", "Rank", "Process", "Type", "Count", "Since", "State", "Behind it"];
-        let mut columns = columns.map(Column::right);
+        let mut columns = columns.map(right);
         [0, 2, 5, 8].into_iter().for_each(|i| columns[i].left = true);
         let mut table = Table::new(columns.into());
         for row in rows {
@@ -130,8 +129,7 @@ impl Renderer<'_> {
         self.heading(&["Telemetry".to_owned(), plural(rows.len() as u64, "device")])?;
         let mut columns = vec![Column::left("Device")];
         columns.extend(
-            ["", "Energy", "Power", "Max", "Limit", "Busy", "Memory busy", "Memory", "Temp."]
-                .map(Column::right),
+            ["", "Energy", "Power", "Max", "Limit", "Busy", "Memory busy", "Memory", "Temp."].map(right),
         );
         let mut table = Table::new(columns);
         for row in rows {
@@ -163,7 +161,7 @@ impl Renderer<'_> {
         }
         self.heading(&["Host".to_owned()])?;
         let mut columns = vec![Column::left("Part"), Column::left("")];
-        columns.extend(["Mean", "Min", "Max", "In all"].map(Column::right));
+        columns.extend(["Mean", "Min", "Max", "In all"].map(right));
         let mut table = Table::new(columns);
         for (row, label) in host_rows(rows) {
             let value = |value: f64| host_value(row, value);

@@ -10,6 +10,7 @@ use crate::tally::energy::LEAST;
 use crate::tally::rows::{CaptureRow, ClockError, DeviceRow, SteppedRow, TracingRow, UnknownRow};
 use crate::tally::times::average;
 use crate::tally::{By, Group, QUANTILE_ERROR, Tally};
+use crate::text::wrap;
 use hetrace_trace::capture::sentence;
 use hetrace_trace::demangle;
 use hetrace_trace::text::{bytes, count, duration, duration_f, plural};
@@ -36,16 +37,17 @@ impl Renderer<'_> {
         writeln!(self.out)?;
         // In Markdown, a line by itself is a part of the one before.
         let bullet = if self.options.form == Form::Markdown { "- " } else { "" };
-        for line in red {
+        let room = self.options.width.filter(|_| self.options.form == Form::Plain);
+        for line in red.iter().flat_map(|line| wrap(line, room)) {
             writeln!(self.out, "{bullet}{}", self.style.red(&line))?;
         }
-        for line in notes {
+        for line in notes.iter().flat_map(|line| wrap(line, room)) {
             writeln!(self.out, "{bullet}{line}")?;
         }
         Ok(())
     }
 
-    fn warnings(&self) -> Vec<String> {
+    pub(super) fn warnings(&self) -> Vec<String> {
         let t = self.tally;
         let mut lines = Vec::new();
         if t.lost_events > 0 || t.lost_calls > 0 {
@@ -137,16 +139,23 @@ impl Renderer<'_> {
         lines
     }
 
+    /// What is left out where only a part is counted.
+    fn chosen_remarks(&self, lines: &mut Vec<String>) {
+        let t = self.tally;
+        let Some(chosen) = &t.chosen else { return };
+        let nothing = t.host.is_empty() && t.device.is_empty() && t.unfinished.is_empty();
+        if nothing && self.blocks > 0 {
+            lines.push(NOTHING_CHOSEN.to_owned());
+        }
+        lines.push(format!(
+            "Only a part is counted: {chosen}. Losses and layers' processes are of all; memory is not counted."
+        ));
+    }
+
     fn remarks(&self) -> Vec<String> {
         let t = self.tally;
         let mut lines = Vec::new();
-        if let Some(chosen) = &t.chosen {
-            let nothing = t.host.is_empty() && t.device.is_empty() && t.unfinished.is_empty();
-            if nothing && self.blocks > 0 {
-                lines.push(NOTHING_CHOSEN.to_owned());
-            }
-            lines.push(format!("Only a part is counted: {chosen}. Losses and layers' processes are of all."));
-        }
+        self.chosen_remarks(&mut lines);
         let only_commands = t.by.iter().filter(|by| !by.is_of_calls()).map(|by| by.name());
         let only_commands: Vec<&str> = only_commands.collect();
         if !only_commands.is_empty() {

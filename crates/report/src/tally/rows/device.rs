@@ -70,6 +70,25 @@ pub struct DeviceRow {
     pub energy: Option<EnergyRow>,
 }
 
+/// How long a device was busy: at least one command ran on it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct DeviceUseRow {
+    /// The device's name, and its identity or number.
+    pub device: String,
+    /// How long; if several processes used it, the sum of theirs, but no more than the trace's duration.
+    pub busy_ns: u64,
+    /// The same in percent of the trace's duration.
+    pub percent: f64,
+    /// Commands on it.
+    pub commands: u64,
+    /// Processes that used it.
+    pub processes: u64,
+    /// Times of some of the commands are not known: it may have been busy for longer.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub partly: bool,
+}
+
 /// The most frequent launch configuration of a kernel, and what it takes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LaunchRow {

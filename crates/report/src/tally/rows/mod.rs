@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 pub use budget::{BudgetRow, LevelRow};
 pub use capture::CaptureRow;
-pub use device::{DeviceRow, EnergyRow, LaunchRow, OccupancyRow, TrafficRow};
+pub use device::{DeviceRow, DeviceUseRow, EnergyRow, LaunchRow, OccupancyRow, TrafficRow};
 pub use hetrace_trace::collectives::{
     Communicator as CommunicatorRow, Row as CollectiveRow, Unfinished as UnfinishedCollectiveRow,
 };
@@ -47,6 +47,8 @@ pub struct Tally {
     pub exit: Option<Exit>,
     /// From the first event to the last.
     pub duration_ns: u64,
+    /// Processes that recorded calls.
+    pub processes: u64,
     /// Events lost while recording.
     pub lost_events: u64,
     /// Calls that these losses concern, wholly or in part.
@@ -118,6 +120,9 @@ pub struct Tally {
     pub devices: u64,
     /// Queues with commands.
     pub queues: u64,
+    /// How long each device was busy; none where only a part of the trace is counted.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub utilization: Vec<DeviceUseRow>,
     /// Commands by kernel name or kind; with `extended`, by device and queue too.
     pub device: Vec<DeviceRow>,
     /// Commands that move or set memory, by kind.

@@ -332,3 +332,22 @@ mod hostile {
         }
     }
 }
+
+#[test]
+fn while_recording_is_paused_nothing_is_known() {
+    for is_tree in [false, true] {
+        let mut script = Script::new(is_tree);
+        script.fork(10, 0, 1, 10, 10).wake(10, 0, 10, 0).switch(10, 0, 0, IDLE_STATE, 10);
+        // The event itself is nobody's.
+        let at = At { time: 20, cpu: 0, tid: Some(IDLE) };
+        script.machine.take(at, &Happening::Pause);
+        // It goes on asleep, as the state dump says, and is woken.
+        script.at(100, 0, Happening::Dump { tid: 10, pid: 10, name: "one", is_waiting: true });
+        script.wake(110, 1, 10, 0).switch(110, 0, 0, IDLE_STATE, 10).switch(120, 0, 10, SLEEPS, 0);
+        let lines = script.lines();
+        let [_, before, paused, after, ..] = &lines[..] else { panic!("{lines:#?}") };
+        assert_eq!([before, paused], ["  10..20 running", "  20..100 unknown"], "{is_tree}: {lines:#?}");
+        assert!(after.starts_with("  100..110 blocked"), "{lines:#?}");
+        assert_eq!(lines.last().map(String::as_str), Some("  110..120 running"), "{lines:#?}");
+    }
+}

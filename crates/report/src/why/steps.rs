@@ -1,0 +1,266 @@
+//! The steady part of a run, found from what comes again and again: ranges of the program, or commands.
+//!
+//! A kernel that is launched once in each step comes as often as there are steps, at the same distance. One that is
+//! launched ten times in a step has short distances and long ones. So the best sign of steps is what recurs most
+//! evenly, of that which does so from near the beginning of the device's work to near its end.
+
+use std::collections::HashMap;
+
+use hetrace_ctf::read::Event;
+use hetrace_trace::hash::QuickMap;
+use hetrace_trace::ranges::{Ranges, Step};
+use hetrace_trace::spans::{At, Call, CommandKind, Open, Orphan, Unfinished};
+use hetrace_trace::trace::Trace;
+
+use super::histogram::Histogram;
+
+/// Kinds of commands, and of ranges, that are followed.
+const MOST: usize = 1 << 10;
+/// First occurrences that are remembered, to tell the warm-up from the rest.
+const HEAD: usize = 16;
+/// What comes less often is no repetition.
+const LEAST: u64 = 5;
+/// Distances from the shortest but 5 % to the longest but 5 %, over the median, that still count as even.
+const EVEN: f64 = 0.5;
+
+/// What may recur: on which device, of which process, what kind, which function.
+pub(super) type Key = (usize, i64, CommandKind, u32);
+
+/// Something that came again and again.
+#[derive(Clone, Debug, Default)]
+struct Mark {
+    count: u64,
+    first: u64,
+    last: u64,
+    /// Time in it.
+    busy: u64,
+    head: Vec<u64>,
+    distances: Histogram,
+    /// The longest distance, and when it began.
+    longest: (u64, u64),
+}
+
+impl Mark {
+    fn see(&mut self, time: u64, busy: u64) {
+        if self.count == 0 {
+            self.first = time;
+        } else {
+            let distance = time.saturating_sub(self.last);
+            self.distances.add(distance);
+            if distance > self.longest.0 {
+                self.longest = (distance, self.last);
+            }
+        }
+        if self.head.len() < HEAD {
+            self.head.push(time);
+        }
+        self.last = time.max(self.last);
+        self.busy = self.busy.saturating_add(busy);
+        self.count += 1;
+    }
+
+    /// How uneven its distances are.
+    fn spread(&self) -> f64 {
+        let [low, middle, high] = [0.05, 0.5, 0.95].map(|part| self.distances.quantile(part) as f64);
+        if middle > 0.0 { (high - low) / middle } else { f64::MAX }
+    }
+
+    /// When the warm-up is over: after the last of the first distances that is far longer than others.
+    fn steady_from(&self) -> u64 {
+        let long = self.distances.quantile(0.5).saturating_mul(2);
+        let early = self.head.len().min(usize::try_from(self.count / 4).unwrap_or(HEAD) + 1);
+        let mut pairs = self.head.windows(2).take(early);
+        let last = pairs.rfind(|pair| pair[1].saturating_sub(pair[0]) > long);
+        last.map_or(self.first, |pair| pair[1])
+    }
+}
+
+/// The steady part.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Steady {
+    pub what: What,
+    pub from: u64,
+    pub to: u64,
+    /// From `from` to `to`.
+    pub steps: u64,
+    pub period: u64,
+    /// 5 % and 95 % of distances.
+    pub low: u64,
+    pub high: u64,
+    /// Distances of more than twice the median.
+    pub outliers: u64,
+    pub longest: u64,
+    pub longest_at: u64,
+}
+
+/// What recurs in each step.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum What {
+    Range(String),
+    Command(Key),
+}
+
+/// All that may recur.
+pub(super) struct Steps<'t> {
+    commands: QuickMap<Key, Mark>,
+    ranges: Option<Ranges<'t>>,
+    /// By message, without digits.
+    named: HashMap<String, Mark>,
+}
+
+impl<'t> Steps<'t> {
+    /// With nothing seen yet.
+    pub fn new(trace: &'t Trace) -> Self {
+        Self { commands: QuickMap::default(), ranges: Some(Ranges::new(trace)), named: HashMap::new() }
+    }
+
+    /// A command began. Returns whether it is the first of its function.
+    pub fn command(&mut self, key: Key, start: u64, end: u64) -> bool {
+        if self.commands.len() >= MOST && !self.commands.contains_key(&key) {
+            return false;
+        }
+        let mark = self.commands.entry(key).or_default();
+        mark.see(start, end.saturating_sub(start));
+        mark.count == 1 && key.3 > 0
+    }
+
+    pub fn entry(&mut self, at: At<'_>, call: &Open, event: &Event<'_, '_>) {
+        let step = self.ranges.as_mut().and_then(|ranges| ranges.entry(at, call, event));
+        self.range(step);
+    }
+
+    pub fn exit(&mut self, at: At<'_>, call: &Call, event: &Event<'_, '_>) {
+        let step = self.ranges.as_mut().and_then(|ranges| ranges.exit(at, call, event));
+        self.range(step);
+    }
+
+    pub fn unfinished(&mut self, at: At<'_>, call: &Unfinished) {
+        let step = self.ranges.as_mut().and_then(|ranges| ranges.unfinished(at, call));
+        self.range(step);
+    }
+
+    pub fn orphan(&mut self, call: &Orphan) {
+        let step = self.ranges.as_mut().and_then(|ranges| ranges.orphan(call));
+        self.range(step);
+    }
+
+    /// Ranges end in another order than they begin, which matters little for distances.
+    fn range(&mut self, step: Option<Step>) {
+        let Some(Step::Ended { range, end, .. }) = step else { return };
+        let name: String = range.message.chars().filter(|c| !c.is_ascii_digit()).collect();
+        if name.is_empty() || (self.named.len() >= MOST && !self.named.contains_key(&name)) {
+            return;
+        }
+        self.named.entry(name).or_default().see(range.begin, end.saturating_sub(range.begin));
+    }
+
+    /// Time in commands of a kind, the longest first, of all devices together.
+    pub fn costs(&self) -> Vec<(CommandKind, u32, u64)> {
+        let mut sums: HashMap<(CommandKind, u32), u64> = HashMap::new();
+        for ((.., kind, function), mark) in &self.commands {
+            let sum = sums.entry((*kind, *function)).or_default();
+            *sum = sum.saturating_add(mark.busy);
+        }
+        let mut costs: Vec<_> = sums.into_iter().map(|((kind, function), ns)| (kind, function, ns)).collect();
+        costs.sort_by_key(|(kind, function, ns)| (std::cmp::Reverse(*ns), *kind, *function));
+        costs
+    }
+
+    /// The steady part, if there is one that makes up most of the time from the first command to the last.
+    pub fn steady(&self, first: u64, last: u64) -> Option<Steady> {
+        let whole = last.saturating_sub(first);
+        let fits = |mark: &&Mark| {
+            let from = mark.steady_from();
+            mark.count >= LEAST && mark.last.min(last).saturating_sub(from.max(first)) > whole / 2
+        };
+        let named = self.named.iter().filter(|(_, mark)| fits(mark) && mark.busy > whole / 2);
+        if let Some((name, mark)) = named.max_by_key(|(name, mark)| (mark.busy, std::cmp::Reverse(*name))) {
+            let name = name.trim().trim_end_matches(['#', ':', '_', '-']).to_owned();
+            return Some(steady(mark, What::Range(name)));
+        }
+        let recurring: Vec<(&Key, &Mark)> = self.commands.iter().filter(|(_, mark)| fits(mark)).collect();
+        let busy: u64 = self.commands.values().map(|mark| mark.busy).fold(0, u64::saturating_add);
+        // Of what recurs less often than most of the work, the distances say nothing of a step.
+        let covers = |count: u64| {
+            let as_often = self
+                .commands
+                .values()
+                .filter(|mark| mark.count.saturating_mul(10) >= count.saturating_mul(9));
+            as_often.map(|mark| mark.busy).fold(0, u64::saturating_add) >= busy / 2
+        };
+        let good = recurring.into_iter().filter(|(_, mark)| covers(mark.count));
+        let (key, mark) = good.min_by(|(a_key, a), (b_key, b)| {
+            let rank = |mark: &Mark| {
+                let spread = mark.spread();
+                // What is even enough is ranked by how often it comes.
+                if spread <= EVEN { (0.0, u64::MAX - mark.count) } else { (spread, u64::MAX - mark.count) }
+            };
+            let (a, b) = (rank(a), rank(b));
+            a.0.total_cmp(&b.0).then_with(|| a.1.cmp(&b.1)).then_with(|| a_key.cmp(b_key))
+        })?;
+        Some(steady(mark, What::Command(*key)))
+    }
+}
+
+fn steady(mark: &Mark, what: What) -> Steady {
+    let from = mark.steady_from();
+    let warm_up = mark.head.iter().filter(|time| **time < from).count() as u64;
+    let period = mark.distances.quantile(0.5);
+    Steady {
+        what,
+        from,
+        to: mark.last,
+        steps: mark.count.saturating_sub(1).saturating_sub(warm_up),
+        period,
+        low: mark.distances.quantile(0.05),
+        high: mark.distances.quantile(0.95),
+        outliers: mark.distances.above(period.saturating_mul(2)),
+        longest: mark.longest.0,
+        longest_at: mark.longest.1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Steps of ten `A`, evenly, and one `B`, each 1000 ns after the one before, behind a warm-up of long ones.
+    #[test]
+    fn steps_are_what_recurs_most_evenly() {
+        let mut steps = Steps { commands: QuickMap::default(), ranges: None, named: HashMap::new() };
+        let (a, b) = ((0, 1, CommandKind::Kernel, 1), (0, 1, CommandKind::Kernel, 2));
+        let mut at = 0;
+        for n in 0..50_u64 {
+            for k in 0..10 {
+                assert_eq!(steps.command(a, at + 10 * k, at + 10 * k + 9), n == 0 && k == 0);
+            }
+            steps.command(b, at + 500, at + 700);
+            at += if n < 2 { 9000 } else { 1000 };
+        }
+        let found = steps.steady(0, at).expect("a steady part");
+        assert_eq!(found.what, What::Command(b));
+        assert_eq!((found.steps, found.outliers, found.longest), (47, 2, 9000));
+        assert!((990..=1010).contains(&found.period), "{found:?}");
+        assert_eq!((found.from, found.to), (18_500, at - 500));
+        assert_eq!(steps.costs()[0].1, 2);
+    }
+
+    #[test]
+    fn time_that_goes_back_is_no_harm() {
+        let mut steps = Steps { commands: QuickMap::default(), ranges: None, named: HashMap::new() };
+        for at in [500, 100, 900, 200, 300, 50, 1000, u64::MAX, 0] {
+            steps.command((0, 1, CommandKind::Kernel, 1), at, at / 2);
+        }
+        let _ = steps.steady(0, u64::MAX);
+        let _ = steps.steady(u64::MAX, 0);
+    }
+
+    #[test]
+    fn what_comes_a_few_times_is_no_repetition() {
+        let mut steps = Steps { commands: QuickMap::default(), ranges: None, named: HashMap::new() };
+        for n in 0..4 {
+            steps.command((0, 1, CommandKind::Kernel, 1), 100 * n, 100 * n + 50);
+        }
+        assert_eq!(steps.steady(0, 350), None);
+    }
+}

@@ -1,0 +1,212 @@
+//! Goes from one part of a run to the next.
+//!
+//! ```text
+//!   1  .0004.tmp   metadata, models, stored contents, a first manifest, what streams need of the time before
+//!   2  0004        its name: from here on streams go there, and what is declared
+//!   3  ticket      a killed launcher is recovered into it
+//!   4  0003        its last manifest, with the account of what is in it
+//! ```
+//! Where that ends in the middle, the part before goes on, or lacks its account.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use hetrace_format::files::{BLOBS, MODELS, OWN};
+use hetrace_format::manifest::{Losses, Part, Rotation};
+use hetrace_ring::clock;
+
+use super::series::{Fresh, Left, Series};
+use super::write::copy;
+use crate::access::Access;
+use crate::account::account_of_files;
+use crate::apis::Found;
+use crate::beside::{renew_manifest, write_manifest};
+use crate::declare::Declarations;
+use crate::manifest::{Manifest, Written};
+use crate::output::TraceFolder;
+use crate::recover::ticket::Ticket;
+use crate::time::ReferencePoint;
+
+/// Divides a run.
+#[derive(Debug)]
+pub struct Rotating {
+    series: Arc<Series>,
+    /// The part that is written.
+    trace: TraceFolder,
+    number: u32,
+    session: PathBuf,
+    libraries: Vec<Found>,
+    started: ReferencePoint,
+    /// When the part was begun, on the trace's clock and since 1970; none of the first one.
+    since: Option<(u64, u64)>,
+    /// What was lost before.
+    before: Losses,
+    /// Why a part could not be begun.
+    failed: Option<String>,
+}
+
+impl Rotating {
+    /// Of a run that begins with the part in `trace`; none if the run is not divided.
+    pub fn new(
+        trace: &TraceFolder,
+        session: &Path,
+        libraries: &[Found],
+        started: ReferencePoint,
+    ) -> Option<Self> {
+        let series = Arc::clone(trace.series()?);
+        let (session, libraries, before) = (session.to_owned(), libraries.to_vec(), Losses::default());
+        let (trace, number) = (trace.clone(), 1);
+        Some(Self { series, trace, number, session, libraries, started, since: None, before, failed: None })
+    }
+
+    /// Returns the part that is written.
+    pub fn trace(&self) -> &TraceFolder {
+        &self.trace
+    }
+
+    /// Returns whether it is time for another part.
+    pub fn is_due(&self) -> bool {
+        self.series.is_due()
+    }
+
+    /// Goes over to another part, after all that is known by now was sealed. `manifest` is what is known of the run,
+    /// `base` what was known at its begin. Returns the new part's folder, unless the old one goes on.
+    pub fn go_over(&mut self, manifest: Manifest, base: &Manifest) -> Option<PathBuf> {
+        let left = loop {
+            match self.next(base) {
+                Ok(left) => break left,
+                Err((fresh, _)) if self.series.give_up(fresh.as_ref()) => {}
+                Err((_, error)) => {
+                    self.failed = Some(error.to_string());
+                    return None;
+                }
+            }
+        };
+        let old = self.trace.clone();
+        self.trace = old.elsewhere(self.series.part(self.number + 1));
+        // Without a new one a killed launcher's records go into the part before.
+        let _ = Ticket::renew(&self.trace, &self.libraries, self.started, &self.session);
+        let losses = manifest.losses.clone();
+        let last = self.describe(manifest, left);
+        // Its events are there; that it is complete is known to nobody then.
+        if let Err(error) = last.and_then(|last| write_manifest(&old, &last)) {
+            self.failed = Some(format!("{}: {error}", old.path().display()));
+        }
+        self.before = losses;
+        self.number += 1;
+        self.since =
+            Some((clock::nanoseconds(libc::CLOCK_MONOTONIC), clock::nanoseconds(libc::CLOCK_REALTIME)));
+        Some(self.trace.path().to_owned())
+    }
+
+    fn next(&self, base: &Manifest) -> Result<Left, (Option<Fresh>, io::Error)> {
+        let fresh = self.series.prepare().map_err(|error| (None, error))?;
+        match self.fill(&fresh, base) {
+            Ok(left) => Ok(left),
+            Err(error) => Err((Some(fresh), error)),
+        }
+    }
+
+    /// Writes all that a part has, and goes over to it.
+    fn fill(&self, fresh: &Fresh, base: &Manifest) -> io::Result<Left> {
+        let (old, access) = (self.trace.path(), self.trace.access());
+        let hidden = self.trace.elsewhere(fresh.hidden.clone());
+        for folder in [OWN, MODELS] {
+            access.make_folder(&fresh.hidden.join(folder))?;
+        }
+        for folder in [MODELS, BLOBS] {
+            again(&old.join(folder), &fresh.hidden.join(folder), access)?;
+        }
+        let metadata = self.trace.declarations().map(|all| all.begin_elsewhere(&fresh.hidden)).transpose()?;
+        let mut manifest = base.clone();
+        manifest.session = Some(self.session.clone());
+        manifest.start_ns = Some(clock::nanoseconds(libc::CLOCK_MONOTONIC));
+        manifest.start_realtime_ns = Some(clock::nanoseconds(libc::CLOCK_REALTIME));
+        manifest.rotation =
+            Some(Rotation { part: fresh.number, since_ns: manifest.start_ns, ..Rotation::default() });
+        renew_manifest(&hidden, &manifest)?;
+        let left = self.series.go_over(fresh)?;
+        if let (Some(metadata), Some(all)) = (metadata, self.trace.declarations()) {
+            all.go_on(metadata, &fresh.folder);
+        }
+        Ok(left)
+    }
+
+    /// Returns the last manifest of a part out of that of the run by then.
+    fn describe(&self, run: Manifest, left: Left) -> io::Result<Manifest> {
+        let Left { folder, mut account, unkept, removed, events } = left;
+        let mut manifest = run;
+        manifest.session = None;
+        // It is whole, though the program may live on.
+        manifest.stopped = manifest.exit.is_none();
+        manifest.losses = manifest.losses.since(&self.before);
+        let since_ns = self.since.map(|(monotonic, _)| monotonic);
+        manifest.rotation = Some(Rotation { part: self.number, since_ns, removed, unkept });
+        if let Some((monotonic, realtime)) = self.since {
+            (manifest.start_ns, manifest.start_realtime_ns) = (Some(monotonic), Some(realtime));
+            manifest.trimmed.push(Part { from_ns: i64::try_from(monotonic).ok(), ..Part::default() });
+        }
+        if unkept > 0 {
+            manifest.notes.push(format!(
+                "there was no memory to keep {unkept} records of the time before this part, such as definitions of \
+                 queues and kernels: what they would name has numbers in it"
+            ));
+        }
+        let models = self.trace.declarations().map(Declarations::models).unwrap_or_default();
+        account.files = account_of_files(&folder, &models)?;
+        manifest.written = Written { records: Some(events), ..Written::of(account) };
+        Ok(manifest)
+    }
+
+    /// The run is over. `manifest` is that of all of it; returns the last part's.
+    pub fn finish(self, manifest: &mut Manifest) -> (TraceFolder, Manifest) {
+        let left = self.series.finish();
+        let (records, bytes) = self.series.so_far();
+        manifest.written = Written { records: Some(records), bytes, account: None };
+        manifest.notes.extend(self.notes(left.removed));
+        let last = self.describe(manifest.clone(), left).unwrap_or_else(|error| {
+            // An account that lacks something would make it seem not to belong there.
+            let mut last = manifest.clone();
+            last.notes.push(format!("{}: {error}", self.trace.path().display()));
+            last
+        });
+        (self.trace, last)
+    }
+
+    /// Returns what the user should know.
+    fn notes(&self, removed: u32) -> Vec<String> {
+        let mut notes = Vec::new();
+        if removed > 0 {
+            notes.push(format!(
+                "the oldest {removed} of {} parts were removed, as --keep, --keep-for or --max-disk say",
+                self.number
+            ));
+        }
+        if let Some(why) = &self.failed {
+            notes.push(format!("a part could not be begun or finished when it was time: {why}"));
+        }
+        notes
+    }
+}
+
+/// Puts the files of a folder into another, which may not be there: as links, where that is possible.
+fn again(from: &Path, to: &Path, access: Access) -> io::Result<()> {
+    let entries = match fs::read_dir(from) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    access.need_folder(to)?;
+    for entry in entries {
+        let entry = entry?;
+        let (from, to) = (entry.path(), to.join(entry.file_name()));
+        // What is not complete has another name then.
+        let is_whole = entry.file_type()?.is_file() && from.extension().is_none_or(|end| end != "part");
+        if is_whole && fs::hard_link(&from, &to).is_err() {
+            copy(&from, &to, access)?;
+        }
+    }
+    Ok(())
+}
