@@ -174,6 +174,7 @@ mod tests {
             count: 1,
             made,
             dead,
+            refused: false,
             context: 0,
             bytes: None,
             content: 0,
