@@ -1,9 +1,10 @@
 //! How long devices were busy: the time in which at least one command ran.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 
 use super::labels::Labels;
 use super::rows::DeviceUseRow;
+use hetrace_trace::hash::QuickMap;
 use hetrace_trace::spans::Command;
 
 /// Times that are kept apart, so that one which comes late still joins them; older ones are added up.
@@ -25,11 +26,24 @@ struct Union {
 
 impl Union {
     fn add(&mut self, start: u64, end: u64) {
-        let (mut start, mut end) = (start.max(self.floor), end);
+        let start = start.max(self.floor);
         if start >= end {
             return;
         }
-        // Behind those that end before it; nearly always that is the end.
+        // Nearly always it begins in the last one or behind it.
+        match self.open.back_mut() {
+            Some(last) if last.0 <= start && start <= last.1 => last.1 = last.1.max(end),
+            Some(last) if start < last.0 => self.insert(start, end),
+            _ => {
+                self.open.push_back((start, end));
+                self.bound();
+            }
+        }
+    }
+
+    /// Joins it with all that it touches, wherever it begins.
+    fn insert(&mut self, mut start: u64, mut end: u64) {
+        // Behind those that end before it.
         let mut at = self.open.len();
         while at > 0 && self.open.get(at - 1).is_some_and(|known| known.1 >= start) {
             at -= 1;
@@ -39,6 +53,11 @@ impl Union {
             self.open.remove(at);
         }
         self.open.insert(at, (start, end));
+        self.bound();
+    }
+
+    /// Adds the first one up if there are too many.
+    fn bound(&mut self) {
         if self.open.len() > KEPT
             && let Some(run) = self.open.pop_front()
         {
@@ -91,13 +110,18 @@ struct Used {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Usage {
     /// By process and number of the device.
-    devices: HashMap<(i64, u32), Used>,
+    devices: QuickMap<(i64, u32), Used>,
 }
 
 impl Usage {
     pub fn command(&mut self, command: &Command<'_>) {
         let Some(queue) = command.on_queue else { return };
-        let used = self.devices.entry((command.pid, queue.device)).or_default();
+        let key = (command.pid, queue.device);
+        // Nearly always it is there, and the look-up of a reference is the quicker one.
+        let used = match self.devices.get_mut(&key) {
+            Some(used) => used,
+            None => self.devices.entry(key).or_default(),
+        };
         used.commands = used.commands.saturating_add(command.weight);
         used.partly |= command.weight > 1 || command.times.is_none() && !command.failed();
         if let Some(times) = command.times {
