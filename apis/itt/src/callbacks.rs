@@ -5,7 +5,6 @@
 //! function of ITT that it calls, and pointers are followed as ITT's documentation has it.
 
 use std::ffi::{c_char, c_void};
-use std::ptr::null;
 
 use crate::generated::prelude::P;
 use crate::generated::wrappers;
@@ -213,6 +212,8 @@ unsafe fn behind(at: *const u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::ptr::null;
+
     use super::*;
 
     #[test]

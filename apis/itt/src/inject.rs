@@ -53,6 +53,9 @@ pub struct Global {
 /// What stands at the beginning of [`Global`].
 const MAGIC: [u8; 4] = [0xED, 0xAB, 0xAB, 0xEC];
 
+/// The group of locks that threads spin on.
+const FSYNC: u32 = 1 << 5;
+
 /// The last day on which what a static part lists had no `without`.
 const SHORT_UNTIL: u64 = 20_101_001;
 /// The first day on which it surely had a list of counters.
@@ -119,10 +122,9 @@ pub unsafe extern "C" fn __itt_api_init(global: *mut Global, groups: u32) {
     while let Some(listed) = unsafe { at.as_ref() }.filter(|l| !l.name.is_null()) {
         // SAFETY: not NULL, so a NUL-terminated name.
         let name = unsafe { CStr::from_ptr(listed.name) }.to_bytes();
-        let ours = FUNCTIONS.iter().find(|(known, _)| known.as_bytes() == name);
-        let ours = ours.filter(|_| recorded && listed.group & groups != 0);
+        let ours = function(name, listed.group).filter(|_| recorded && listed.group & groups != 0);
         if !listed.place.is_null() {
-            let address = ours.map_or(listed.without, |(_, address)| address.0);
+            let address = ours.map_or(listed.without, |address| address.0);
             // SAFETY: a place of ITT's for the address of this very function. Other threads may be calling by it:
             // they get the old address or the new one, as ITT itself has it.
             unsafe { listed.place.write_volatile(address) };
@@ -130,6 +132,18 @@ pub unsafe extern "C" fn __itt_api_init(global: *mut Global, groups: u32) {
         // SAFETY: inside the list, which has not ended.
         at = unsafe { at.add(1) };
     }
+}
+
+/// Our function for one that a static part lists.
+fn function(name: &[u8], group: u32) -> Option<&'static Address> {
+    // Those of the group are listed by the names of others, which do the same for all threads: `__itt_sync_prepare`
+    // for `__itt_fsync_prepare`.
+    let sync = name.strip_prefix(b"__itt_sync_").filter(|_| group & FSYNC != 0);
+    let is = |known: &str| match sync {
+        Some(rest) => known.strip_prefix("__itt_fsync_").is_some_and(|known| known.as_bytes() == rest),
+        None => known.as_bytes() == name,
+    };
+    FUNCTIONS.iter().find(|(known, _)| is(known)).map(|(_, address)| address)
 }
 
 /// Records what was created before we were there.
@@ -185,6 +199,15 @@ mod tests {
         ours.sort_unstable();
         all.sort_unstable();
         assert_eq!(ours, all);
+    }
+
+    #[test]
+    fn functions_of_one_name_are_told_by_their_group() {
+        let at = |function: Option<&Address>| function.map(|f| f.0);
+        let [plain, fast] = [1 << 4, FSYNC].map(|group| at(function(b"__itt_sync_prepare", group)));
+        assert_eq!(plain, Some(wrappers::__itt_sync_prepare as *const c_void));
+        assert_eq!(fast, Some(wrappers::__itt_fsync_prepare as *const c_void));
+        assert_eq!(at(function(b"__itt_sync_unheard_of", FSYNC)), None);
     }
 
     #[test]

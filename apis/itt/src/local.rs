@@ -1,7 +1,7 @@
 //! What ITT's functions answer. Nothing real stands behind them, so the generated `real` functions lead here.
 
 use std::ffi::c_void;
-use std::ptr::{null, null_mut, without_provenance_mut};
+use std::ptr::{null, without_provenance_mut};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use hetrace_interpose::ranges::{levels, named};
@@ -341,6 +341,8 @@ pub fn fill() {
 
 #[cfg(test)]
 mod tests {
+    use std::ptr::null_mut;
+
     use super::*;
 
     #[test]
