@@ -6,7 +6,9 @@ What is printed are results that do not depend on where things lie.
 
 import ctypes
 import os
+import shutil
 import sys
+import tempfile
 import threading
 
 import ittapi.native
@@ -28,9 +30,9 @@ class Handle(ctypes.Structure):
 NONE = Id(0, 0, 0)
 
 
-def itt(name, *arguments, returns=None):
+def itt(name, *arguments, returns=None, part=LIBRARY):
     """Calls a function as the header does: by the address that stands in its variable now, if there is one."""
-    address = P.in_dll(LIBRARY, f"__itt_{name}_ptr__3_0").value
+    address = P.in_dll(part, f"__itt_{name}_ptr__3_0").value
     if not address:
         return None
     types = [type(a) for a in arguments]
@@ -225,6 +227,30 @@ def named(*arguments):
         itt("task_begin", app, NONE, NONE, text(name))
         itt("marker", app, NONE, text("inside " + name), I32(1))
         itt("task_end", app)
+
+
+def copies():
+    """Static parts of several libraries, each with a domain of the same name, that begin at the same time."""
+    folder = tempfile.mkdtemp()
+    parts = []
+    for number in range(8):
+        path = os.path.join(folder, f"copy{number}.so")
+        shutil.copy(ittapi.native.__file__, path)
+        parts.append(ctypes.CDLL(path))
+    together = threading.Barrier(len(parts))
+
+    def begin(number, part):
+        app = P(itt("domain_create", TEXT(b"shared"), returns=P, part=part))
+        name = P(itt("string_handle_create", TEXT(f"of {number}".encode()), returns=P, part=part))
+        together.wait()
+        for _ in range(10):
+            itt("task_begin", app, NONE, NONE, name, part=part)
+            itt("task_end", app, part=part)
+
+    threads = [threading.Thread(target=begin, args=each) for each in enumerate(parts)]
+    [thread.start() for thread in threads]
+    [thread.join() for thread in threads]
+    shutil.rmtree(folder)
 
 
 def paused():

@@ -53,7 +53,8 @@ pub struct Global {
 /// What stands at the beginning of [`Global`].
 const MAGIC: [u8; 4] = [0xED, 0xAB, 0xAB, 0xEC];
 
-/// The group of locks that threads spin on.
+/// The groups of locks, and of those that threads spin on. What creates and names them is of both.
+const SYNC: u32 = 1 << 4;
 const FSYNC: u32 = 1 << 5;
 
 /// The last day on which what a static part lists had no `without`.
@@ -138,7 +139,7 @@ pub unsafe extern "C" fn __itt_api_init(global: *mut Global, groups: u32) {
 fn function(name: &[u8], group: u32) -> Option<&'static Address> {
     // Those of the group are listed by the names of others, which do the same for all threads: `__itt_sync_prepare`
     // for `__itt_fsync_prepare`.
-    let sync = name.strip_prefix(b"__itt_sync_").filter(|_| group & FSYNC != 0);
+    let sync = name.strip_prefix(b"__itt_sync_").filter(|_| group & (SYNC | FSYNC) == FSYNC);
     let is = |known: &str| match sync {
         Some(rest) => known.strip_prefix("__itt_fsync_").is_some_and(|known| known.as_bytes() == rest),
         None => known.as_bytes() == name,
@@ -204,10 +205,12 @@ mod tests {
     #[test]
     fn functions_of_one_name_are_told_by_their_group() {
         let at = |function: Option<&Address>| function.map(|f| f.0);
-        let [plain, fast] = [1 << 4, FSYNC].map(|group| at(function(b"__itt_sync_prepare", group)));
+        let [plain, fast] = [SYNC, FSYNC].map(|group| at(function(b"__itt_sync_prepare", group)));
         assert_eq!(plain, Some(wrappers::__itt_sync_prepare as *const c_void));
         assert_eq!(fast, Some(wrappers::__itt_fsync_prepare as *const c_void));
         assert_eq!(at(function(b"__itt_sync_unheard_of", FSYNC)), None);
+        let create = at(function(b"__itt_sync_create", SYNC | FSYNC));
+        assert_eq!(create, Some(wrappers::__itt_sync_create as *const c_void));
     }
 
     #[test]

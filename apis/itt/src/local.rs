@@ -122,7 +122,6 @@ unsafe extern "C" fn __itt_resume_scoped(scope: u32) {
     }
 }
 
-
 /// A text that ranges may have for a name.
 ///
 /// # Safety

@@ -246,7 +246,9 @@ impl<'t> Ranges<'t> {
                 self.unmatched += u64::from(range.is_none());
                 return range.map(|range| Step::Ended { range, end: at.time, by: call.thread });
             }
-            Kind::Set | Kind::Add(_) => return Some(Step::Counted(self.counted(kind, (pid, api), at.time, event))),
+            Kind::Set | Kind::Add(_) => {
+                return Some(Step::Counted(self.counted(kind, (pid, api), at.time, event)));
+            }
             _ => {}
         }
         let domain = number("domain");
@@ -284,7 +286,9 @@ impl<'t> Ranges<'t> {
     #[inline]
     pub fn exit(&mut self, at: At<'_>, call: &Call, event: &Event<'_, '_>) -> Option<Step> {
         match self.kinds.get(call.function.index()) {
-            None | Some(Kind::Nothing | Kind::Mark | Kind::Pop | Kind::End | Kind::Add(_) | Kind::Set) => None,
+            None | Some(Kind::Nothing | Kind::Mark | Kind::Pop | Kind::End | Kind::Add(_) | Kind::Set) => {
+                None
+            }
             Some(kind) => {
                 let result = event.get("result").and_then(bits).unwrap_or(0);
                 self.returned(*kind, at, call.function, call.thread, result, call.error.is_none())
