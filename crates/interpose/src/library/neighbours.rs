@@ -98,11 +98,7 @@ impl Library {
                     Some(address) => Object::holding(address)?,
                     None => object.provider(name)?,
                 };
-                if self.is_copy(&holder) {
-                    self.wrapper(number)
-                } else {
-                    self.claimed(&holder, name)
-                }
+                if self.is_copy(&holder) { self.wrapper(number) } else { self.claimed(&holder, name) }
             });
             true
         });
