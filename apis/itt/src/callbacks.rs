@@ -79,7 +79,7 @@ flat! {
     __itt_task_end_overlapped_ex(d: P, clock: P, time: u64, id: Id) => (d, clock, time, id.address, id.extra);
     __itt_marker_ex(d: P, clock: P, time: u64, id: Id, name: P, scope: u32)
         => (d, clock, time, id.address, id.extra, name, scope);
-    __itt_thread_set_name(name: *const i8) => (libc::gettid().cast_unsigned(), name);
+    __itt_thread_set_name(name: *const i8) => (hetrace_interpose::task(), name);
     __itt_counter_set_value(counter: P, value: *const c_void)
         => (counter, objects::value_type(counter), value_of(objects::value_type(counter), value));
     __itt_counter_set_value_v3(counter: P, value: *const c_void)

@@ -162,7 +162,9 @@ pub fn made_before(name: *const i8, object: P, create: impl FnOnce(*const i8)) {
 
 /// The object that is already known by the name at this very address.
 fn known_by(name: *const i8) -> Option<P> {
-    MADE.get(name as u64).map(|object| without_provenance_mut(object as usize))
+    // NULL is the address of none; in a table it stands for a free place.
+    let object = if name.is_null() { None } else { MADE.get(name as u64) };
+    object.map(|object| without_provenance_mut(object as usize))
 }
 
 /// Events and marks are known by a number, which ITT has in an `int`.
@@ -343,6 +345,19 @@ mod tests {
     use std::ptr::null_mut;
 
     use super::*;
+
+    #[test]
+    fn what_a_static_part_has_made_is_known_while_it_is_recorded() {
+        let (name, made): (_, P) = (c"made before".as_ptr(), without_provenance_mut(0x1000));
+        // SAFETY: NULL, or NUL-terminated.
+        let domain = |name| unsafe { __itt_domain_create(name) };
+        let mut seen = null_mut();
+        made_before(name, made, |name| seen = domain(name));
+        assert_eq!(seen, made);
+        assert_ne!(domain(name), made, "it may be freed when somebody asks by its name later");
+        made_before(null(), made, |_| panic!("an object without a name"));
+        assert!(![null_mut(), made].contains(&domain(null())), "headers read flags of what they get");
+    }
 
     #[test]
     fn every_function_has_an_implementation() {
