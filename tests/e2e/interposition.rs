@@ -243,3 +243,49 @@ fn nothing_of_ours_goes_through_other_interposers() {
         }
     }
 }
+
+/// Our libraries for these APIs; all that are built if none is named.
+fn libraries(apis: &[&str]) -> Vec<PathBuf> {
+    let folder = hetrace().canonicalize().expect("the command");
+    let folder = folder.parent().expect("its folder");
+    if !apis.is_empty() {
+        return apis.iter().map(|api| folder.join(format!("libhetrace_{api}.so"))).collect();
+    }
+    let all = std::fs::read_dir(folder).expect("its folder").map(|entry| entry.expect("an entry").path());
+    let is_library = |path: &PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        name.starts_with("libhetrace_") && name.ends_with(".so")
+    };
+    all.filter(is_library).collect()
+}
+
+/// Storage of each thread's own is scarce for libraries that are opened late, the program's as well as ours.
+#[test]
+fn all_our_libraries_can_be_opened_late() {
+    let all = libraries(&[]);
+    assert!(all.len() >= 7, "{all:?}");
+    let done = run(Command::new(program("late_libraries")).args(&all));
+    assert_eq!((done.status, &*done.out), (0, ""));
+}
+
+/// Each library of ours that is preloaded costs a process its own start, however many others there are.
+#[test]
+fn libraries_do_not_make_each_other_slower_to_start() {
+    if Command::new("valgrind").arg("--version").output().is_err() {
+        eprintln!("not tested: there is no valgrind (scripts/install-deps.sh --full)");
+        return;
+    }
+    let instructions = |preloaded: &[PathBuf]| -> u64 {
+        let list: Vec<String> = preloaded.iter().map(|path| path.display().to_string()).collect();
+        let mut line = Command::new("valgrind");
+        line.args(["--tool=callgrind", "--callgrind-out-file=/dev/null", "true"]);
+        let done = run(line.env("LD_PRELOAD", list.join(":")));
+        let collected = done.err.lines().find_map(|line| line.split("Collected : ").nth(1));
+        collected.and_then(|number| number.trim().parse().ok()).unwrap_or_else(|| panic!("{}", done.err))
+    };
+    let bare = instructions(&[]);
+    let all = libraries(&["cuda", "cudart", "nccl", "opencl"]);
+    let each: u64 = all.iter().map(|library| instructions(std::slice::from_ref(library)) - bare).sum();
+    let together = instructions(&all) - bare;
+    assert!(together < each * 3 / 2, "{together} together, {each} each alone, {bare} without");
+}

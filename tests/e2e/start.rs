@@ -7,13 +7,14 @@ use hetrace_tests::bed::{program, run};
 use hetrace_tests::{Done, hetrace};
 
 /// Variables that hetrace adds. If a caller has one of them, its value is not compared.
-const ADDED: [&str; 6] = [
+const ADDED: [&str; 7] = [
     "HETRACE_SESSION",
     "HETRACE_MARKS",
     "LD_PRELOAD",
     "OPENCL_LAYERS",
     "CUDA_INJECTION64_PATH",
     "NVTX_INJECTION64_PATH",
+    "INTEL_LIBITTNOTIFY64",
 ];
 
 /// Runs the observer under a caller's conditions, bare or under trace.

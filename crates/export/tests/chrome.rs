@@ -48,7 +48,9 @@ fn all_is_there() {
         let is_range = |name: &str| {
             let mut all = trace.models().iter().flat_map(|m| &m.functions);
             let f = all.find(|f| f.name == name);
-            f.is_some_and(|f| f.roles.iter().any(|r| r.starts_with("range-") || r == "mark"))
+            f.is_some_and(|f| {
+                f.roles.iter().any(|r| r.starts_with("range-") || r.starts_with("counter-") || r == "mark")
+            })
         };
         let mut calls: BTreeMap<String, u64> = BTreeMap::new();
         for row in tables.host.iter().filter(|row| !is_range(&row.name)) {

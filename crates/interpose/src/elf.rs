@@ -8,6 +8,7 @@
 //! wait meanwhile: a handler that jumped away would leave the lock locked.
 
 use std::ffi::{CStr, c_char, c_void};
+use std::marker::PhantomData;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 use hetrace_ring::abi::PAGE;
@@ -40,14 +41,23 @@ pub struct Object {
 /// A place in a library that holds the address of a function.
 #[derive(Debug)]
 pub struct Reference<'a> {
-    /// The function.
-    pub name: &'a CStr,
+    /// The function's name, in texts of the library. Few references are looked at so closely.
+    text: *const c_char,
+    texts: PhantomData<&'a Object>,
     /// The library defines the function itself.
     pub defines: bool,
     /// The library does without, if there is none.
     pub weak: bool,
     /// What the place holds.
     pub now: *mut c_void,
+}
+
+impl<'a> Reference<'a> {
+    /// The function.
+    pub fn name(&self) -> &'a CStr {
+        // SAFETY: an offset that the library's own tables hold, in its texts, which stay as long as the library.
+        unsafe { CStr::from_ptr(self.text) }
+    }
 }
 
 /// Shows all libraries in the order in which they were loaded, the program
@@ -290,6 +300,7 @@ impl Object {
     pub fn rebind(&self, mut wanted: impl FnMut(&Reference<'_>) -> Option<*mut c_void>) {
         const SIZE: usize = size_of::<Relocation>();
         let Some(symbols) = self.table::<Symbol>(DT_SYMTAB) else { return };
+        let Some(texts) = self.table::<c_char>(DT_STRTAB) else { return };
         let jumps = if self.entry(DT_PLTREL) == Some(DT_RELA as usize) { DT_JMPREL } else { DT_RELA };
         for (table, size) in [(DT_RELA, DT_RELASZ), (jumps, DT_PLTRELSZ)] {
             let (Some(first), Some(size)) = (self.table::<Relocation>(table), self.entry(size)) else {
@@ -304,13 +315,14 @@ impl Object {
                 }
                 // SAFETY: the symbol that the relocation names.
                 let symbol = unsafe { &*symbols.add(symbol) };
-                let Some(name) = self.text(symbol.name as usize) else { continue };
                 let place = self.base.wrapping_add(relocation.offset) as *mut *mut c_void;
                 if !self.contains(place.cast()) || !place.is_aligned() {
                     continue;
                 }
                 let reference = Reference {
-                    name,
+                    // SAFETY: an offset that the library's own tables hold.
+                    text: unsafe { texts.add(symbol.name as usize) },
+                    texts: PhantomData,
                     defines: symbol.section != 0,
                     weak: symbol.info >> 4 == STB_WEAK,
                     // SAFETY: a place of the library that the dynamic loader has filled.
@@ -353,6 +365,14 @@ unsafe fn in_gnu_hash(table: *const u32, name: &CStr, taken: &mut impl FnMut(usi
         let (buckets, first, words) = (*table as usize, *table.add(1) as usize, *table.add(2) as usize);
         if buckets == 0 {
             return;
+        }
+        // Nearly all names that are not there end here, as for the dynamic loader.
+        if words > 0 {
+            let (word, shift) = ((hash >> 6) as usize % words, *table.add(3) & 31);
+            let filter = table.add(4).cast::<u64>().add(word).read_unaligned();
+            if filter >> (hash & 63) & filter >> (hash >> shift & 63) & 1 == 0 {
+                return;
+            }
         }
         let bucket = table.add(4 + 2 * words);
         let mut index = *bucket.add(hash as usize % buckets) as usize;
@@ -427,7 +447,7 @@ mod tests {
         assert!(parent > 0);
         let mut seen = 0;
         own.rebind(|r| {
-            seen += usize::from(r.name == c"getppid" && r.now == known && !r.defines);
+            seen += usize::from(r.name() == c"getppid" && r.now == known && !r.defines);
             None
         });
         assert!(seen > 0);

@@ -56,7 +56,7 @@ pub struct Row<'t> {
 impl Row<'_> {
     /// Returns whether the function has this role.
     pub fn has_role(&self, role: &str) -> bool {
-        self.roles.split(',').any(|known| known == role)
+        self.roles.as_bytes().split(|byte| *byte == b',').any(|known| known == role.as_bytes())
     }
 }
 
@@ -66,8 +66,17 @@ pub struct Index {
     /// What is said of the whole API.
     pub head: Head,
     text: String,
-    /// Where each row is, and where its JSON begins.
-    rows: Vec<(Range<usize>, usize)>,
+    rows: Vec<Place>,
+}
+
+/// Where a function's words are in the text: each line is read once, and asked often.
+#[derive(Debug, Clone, PartialEq)]
+struct Place {
+    name: Range<usize>,
+    roles: Range<usize>,
+    hook: Option<Range<usize>>,
+    commands: bool,
+    json: Range<usize>,
 }
 
 /// Why a text is no index, or does not fit a model.
@@ -90,11 +99,22 @@ impl Index {
         let head: Head = serde_json::from_str(&text[..at]).map_err(|e| IndexError(e.to_string()))?;
         let (mut rows, mut json) = (Vec::new(), head.frame_bytes);
         for line in text[at..].lines() {
-            let (bytes, _) =
+            let (bytes, row) =
                 row(line).ok_or_else(|| IndexError(format!("`{line}` is no function's line")))?;
-            rows.push((at..at + line.len(), json));
+            let place = |word: &str| {
+                let begin = at + (word.as_ptr() as usize - line.as_ptr() as usize);
+                begin..begin + word.len()
+            };
+            let end = json.saturating_add(bytes);
+            rows.push(Place {
+                name: place(row.name),
+                roles: place(row.roles),
+                hook: row.hook.map(place),
+                commands: row.commands,
+                json: json..end,
+            });
             at += line.len() + 1;
-            json = json.saturating_add(bytes).saturating_add(BETWEEN);
+            json = end.saturating_add(BETWEEN);
         }
         Ok(Index { head, text, rows })
     }
@@ -106,9 +126,10 @@ impl Index {
 
     /// Returns one function; none beyond the last.
     pub fn row(&self, function: usize) -> Option<Row<'_>> {
-        let (line, at) = self.rows.get(function)?;
-        let (bytes, row) = row(self.text.get(line.clone())?)?;
-        Some(Row { json: *at..at.saturating_add(bytes), ..row })
+        let Place { name, roles, hook, commands, json } = self.rows.get(function)?;
+        let word = |place: &Range<usize>| self.text.get(place.clone());
+        let hook = hook.as_ref().and_then(word);
+        Some(Row { name: word(name)?, commands: *commands, hook, json: json.clone(), roles: word(roles)? })
     }
 
     /// Returns its text.
@@ -142,13 +163,19 @@ pub fn function(json: &[u8], row: &Row<'_>) -> Result<Function, IndexError> {
 
 /// Returns the bytes that a line says, and the rest of it.
 fn row(line: &str) -> Option<(usize, Row<'_>)> {
-    let mut words = line.split('\t');
-    let bytes = words.next()?.parse().ok()?;
-    let commands = words.next()? == "c";
-    let name = words.next()?;
-    let roles = words.next()?;
-    let hook = Some(words.next()?).filter(|hook| *hook != "-");
-    words.next().is_none().then_some((bytes, Row { name, commands, hook, json: 0..0, roles }))
+    let mut rest = line;
+    // Byte by byte: the words are short, and a search for a `char` is prepared anew for each.
+    let mut word = || {
+        let (word, behind) = rest.split_at_checked(rest.bytes().position(|byte| byte == b'\t')?)?;
+        rest = behind.get(1..)?;
+        Some(word)
+    };
+    let bytes = word()?.parse().ok()?;
+    let commands = word()? == "c";
+    let (name, roles) = (word()?, word()?);
+    let hook = (!rest.bytes().any(|byte| byte == b'\t')).then_some(rest)?;
+    let hook = Some(hook).filter(|hook| *hook != "-");
+    Some((bytes, Row { name, commands, hook, json: 0..0, roles }))
 }
 
 /// Makes the index of a model from its JSON, in which each function is a line of its own and the

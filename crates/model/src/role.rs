@@ -9,6 +9,15 @@ pub const ROLES: &[(&str, &str)] = &[
     ("callback", "registers a function of the program to be called later"),
     ("collective", "enqueues an operation among several ranks"),
     ("copy", "enqueues a copy between device objects"),
+    (
+        "counter-add",
+        "adds the parameter `value`, or 1, to a counter of the program: `counter`, else `registered` in `domain`",
+    ),
+    (
+        "counter-set",
+        "gives a counter of the program the value `value`, whose bits are of the type `value_type`",
+    ),
+    ("counter-subtract", "subtracts `value`, or 1, from a counter of the program"),
     ("create", "makes an object; the program owns one reference"),
     ("enqueue", "puts a command into a queue"),
     ("entry-point", "hands out the address of another function"),

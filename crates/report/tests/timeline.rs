@@ -59,7 +59,7 @@ fn calls_and_commands(path: &Path, trace: &Trace, summary: &Summary, drawing: &D
 fn is_range(trace: &Trace, function: &str) -> bool {
     let mut functions = trace.models().iter().flat_map(|m| &m.functions);
     let roles = functions.find(|f| f.name == function).map(|f| f.roles.as_slice()).unwrap_or_default();
-    roles.iter().any(|role| role.starts_with("range-") || role == "mark")
+    roles.iter().any(|role| role.starts_with("range-") || role.starts_with("counter-") || role == "mark")
 }
 
 /// Those of the other tests, and of `timeline/models.json`: `flow`, whose queues
@@ -86,6 +86,25 @@ fn a_program_with_everything() {
     } else {
         assert_eq!(made, text, "BLESS=1 to accept");
     }
+}
+
+/// Rows of the process, with what each counts when.
+#[test]
+fn counters_of_a_program_are_drawn() {
+    let text = include_str!("golden/ranges_itt.txt");
+    let trace = common::build(text.split("\n== ").next().unwrap_or(""));
+    let mut bytes = Vec::new();
+    timeline::timeline(&trace, &timeline::Options::default(), &mut bytes).expect("memory");
+    let drawing = common::perfetto::parse(&bytes);
+    let counts = |name: &str| -> Vec<(u64, f64)> {
+        let row = drawing.tracks().find(|t| t.name == name && t.counter).expect(name).uuid;
+        let counted = drawing.events().filter(|e| e.kind == 4 && e.track == row);
+        counted.map(|e| (e.time, e.value)).collect()
+    };
+    assert_eq!(counts("bytes"), [(1020, 40.0), (1040, 45.0), (1060, 44.0)]);
+    assert_eq!(counts("degrees"), [(1100, -5.0)]);
+    assert_eq!(counts("app: step"), [(1120, 1.0), (1140, -2.0)]);
+    assert!(!drawing.events().any(|e| e.name.contains("__itt_counter_set")), "shown as a call, too");
 }
 
 /// Whatever the bytes are, there is an answer.

@@ -78,7 +78,16 @@ const WORKS: [(&str, Work); 19] = [
     ("blocks", Work::Wait),
 ];
 /// Roles of calls that say something and do nothing.
-const MARKS: [&str; 5] = ["range-push", "range-pop", "range-start", "range-end", "mark"];
+const MARKS: [&str; 8] = [
+    "range-push",
+    "range-pop",
+    "range-start",
+    "range-end",
+    "mark",
+    "counter-add",
+    "counter-set",
+    "counter-subtract",
+];
 
 /// All functions of a trace, by number.
 pub fn facts(trace: &Trace) -> Vec<Facts<'_>> {

@@ -1,10 +1,10 @@
-//! Ranges and marks that a program sets around what it does, matched by role.
+//! Ranges and marks that a program sets around what it does, and its counters, matched by role.
 //!
 //! Feed [`Ranges`] the entries and exits of a walk; it returns what begins and
 //! ends. What functions mean, the model's roles say (`range-push`, `range-pop`,
-//! `range-start`, `range-end`, `mark`, `name`), and parameters are known by name:
-//! `domain`, `category`, `color`, `payload_type`, `payload`, `message`,
-//! `registered`, `id`, `name`, `string`.
+//! `range-start`, `range-end`, `mark`, `name`, `counter-set`, `counter-add`, `counter-subtract`), and parameters are
+//! known by name: `domain`, `category`, `color`, `payload_type`, `payload`, `message`,
+//! `registered`, `id`, `name`, `string`, `counter`, `value`, `value_type`.
 //!
 //! A range begins when the call that begins it has returned, and ends when the
 //! call that ends it is entered: what the calls themselves take is outside.
@@ -67,6 +67,21 @@ pub struct Range {
     pub payload: Option<Payload>,
 }
 
+/// A counter of the program's has another value.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Counted {
+    /// No other counter of the process and its API has it.
+    pub key: u64,
+    /// Its name, or its handle if it has none.
+    pub name: Arc<str>,
+    /// Its domain's name; empty if it is not known or there is none.
+    pub domain: Arc<str>,
+    /// When the call was made that says so, nanoseconds on the trace's clock.
+    pub time: u64,
+    /// What it counts now.
+    pub value: f64,
+}
+
 /// What a call turns out to do.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
@@ -83,10 +98,12 @@ pub enum Step {
     },
     /// A moment, [`Range::begin`], with a message.
     Mark(Range),
+    /// A counter changes.
+    Counted(Counted),
 }
 
 /// What a function does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 enum Kind {
     Nothing,
     Push,
@@ -94,6 +111,10 @@ enum Kind {
     Start,
     End,
     Mark,
+    /// Changes a counter by so many times its value.
+    Add(f64),
+    /// Gives a counter its value.
+    Set,
     /// Names what it creates.
     NamesNew,
     /// Names what the parameter at this position identifies.
@@ -128,6 +149,8 @@ pub struct Ranges<'t> {
     started: HashMap<(i64, Api, u64), Range>,
     /// Started ones whose id another one got before they were ended: nobody can end them any more.
     replaced: Vec<Range>,
+    /// What counters count, by process, API and key.
+    counts: HashMap<(i64, Api, u64), f64>,
     next: u64,
     unmatched: u64,
 }
@@ -162,6 +185,7 @@ impl<'t> Ranges<'t> {
             pushed: HashMap::new(),
             started: HashMap::new(),
             replaced: Vec::new(),
+            counts: HashMap::new(),
             next: 0,
             unmatched: 0,
         }
@@ -222,6 +246,9 @@ impl<'t> Ranges<'t> {
                 self.unmatched += u64::from(range.is_none());
                 return range.map(|range| Step::Ended { range, end: at.time, by: call.thread });
             }
+            Kind::Set | Kind::Add(_) => {
+                return Some(Step::Counted(self.counted(kind, (pid, api), at.time, event)));
+            }
             _ => {}
         }
         let domain = number("domain");
@@ -259,7 +286,9 @@ impl<'t> Ranges<'t> {
     #[inline]
     pub fn exit(&mut self, at: At<'_>, call: &Call, event: &Event<'_, '_>) -> Option<Step> {
         match self.kinds.get(call.function.index()) {
-            None | Some(Kind::Nothing | Kind::Mark | Kind::Pop | Kind::End) => None,
+            None | Some(Kind::Nothing | Kind::Mark | Kind::Pop | Kind::End | Kind::Add(_) | Kind::Set) => {
+                None
+            }
             Some(kind) => {
                 let result = event.get("result").and_then(bits).unwrap_or(0);
                 self.returned(*kind, at, call.function, call.thread, result, call.error.is_none())
@@ -331,8 +360,37 @@ impl<'t> Ranges<'t> {
                 }
                 None
             }
-            Kind::Nothing | Kind::Pop | Kind::End | Kind::Mark => None,
+            Kind::Nothing | Kind::Pop | Kind::End | Kind::Mark | Kind::Add(_) | Kind::Set => None,
         }
+    }
+
+    /// What a counter counts behind a call.
+    fn counted(&mut self, kind: Kind, of: (i64, Api), time: u64, event: &Event<'_, '_>) -> Counted {
+        let (pid, api) = of;
+        let number = |name: &str| event.get(name).and_then(bits);
+        let (counter, domain) = (number("counter").unwrap_or(0), number("domain").unwrap_or(0));
+        let handle = if counter == 0 { number("registered").unwrap_or(0) } else { counter };
+        // Handles are addresses: those of a text and a domain together are one of no counter.
+        let key = handle ^ domain.rotate_left(32);
+        let value = match kind {
+            Kind::Add(times) => {
+                let before = self.lookup_count(pid, api, key);
+                before + times * number("value").map_or(1.0, |value| value as f64)
+            }
+            _ => counter_value(event).unwrap_or(f64::NAN),
+        };
+        self.counts.insert((pid, api, key), value);
+        let (name, domain) = (self.handle_name(pid, api, handle), self.handle_name(pid, api, domain));
+        Counted { key, name, domain, time, value }
+    }
+
+    /// What a counter counted last, in the process or in those that it was forked from.
+    fn lookup_count(&self, pid: i64, api: Api, key: u64) -> f64 {
+        let processes = &self.trace.manifest().processes;
+        let parent = |pid: &i64| processes.iter().find(|p| p.pid == *pid).and_then(|p| p.parent);
+        // As many ancestors as make sense: a manifest may have a circle.
+        let mut line = std::iter::successors(Some(pid), parent).take(16);
+        line.find_map(|pid| self.counts.get(&(pid, api, key)).copied()).unwrap_or(0.0)
     }
 
     fn pop(&mut self, from: (ThreadId, Api, u64), end: u64) -> Option<Step> {
@@ -407,6 +465,9 @@ fn kind_of(f: &Function) -> Kind {
         ("range-start", Kind::Start),
         ("range-end", Kind::End),
         ("mark", Kind::Mark),
+        ("counter-add", Kind::Add(1.0)),
+        ("counter-subtract", Kind::Add(-1.0)),
+        ("counter-set", Kind::Set),
     ];
     if let Some((_, kind)) = roles.into_iter().find(|(role, _)| f.has_role(role)) {
         return kind;
@@ -429,6 +490,22 @@ fn bits(value: Scalar<'_>) -> Option<u64> {
         Scalar::Enum { value, .. } => Some(value as u64),
         _ => None,
     }
+}
+
+/// The value that a counter was given, by the words in the name of its type; `None` if that is not known.
+fn counter_value(event: &Event<'_, '_>) -> Option<f64> {
+    let (number, ty) = (event.get("value").and_then(bits)?, event.get("value_type")?);
+    let ty = ty.as_str()?;
+    let ends = |words: &[&str]| words.iter().any(|word| ty.ends_with(word));
+    Some(match () {
+        () if ends(&["double"]) => f64::from_bits(number),
+        () if ends(&["float"]) => f64::from(f32::from_bits(number as u32)),
+        () if ends(&["s64"]) => number as i64 as f64,
+        () if ends(&["s32"]) => f64::from(number as u32 as i32),
+        () if ends(&["s16"]) => f64::from(number as u16 as i16),
+        () if ends(&["u64", "u32", "u16"]) => number as f64,
+        () => return None,
+    })
 }
 
 /// The value that a range was given, by the words in the name of its type.

@@ -130,8 +130,14 @@ pub fn run_all(steps: Vec<Step<'_>>, only: &str) -> Summary {
 }
 
 /// What a shell may have of an installed hetrace (`hetrace env`, `HETRACE_LIBRARIES`): tests are of the one built here.
-const INSTALLED: [&str; 5] =
-    ["HETRACE_LIBRARIES", "HETRACE_SESSION", "HETRACE_MARKS", "OPENCL_LAYERS", "NVTX_INJECTION64_PATH"];
+const INSTALLED: [&str; 6] = [
+    "HETRACE_LIBRARIES",
+    "HETRACE_SESSION",
+    "HETRACE_MARKS",
+    "OPENCL_LAYERS",
+    "NVTX_INJECTION64_PATH",
+    "INTEL_LIBITTNOTIFY64",
+];
 
 /// Runs one `cargo` command with additional variables.
 pub fn cargo(arguments: &[impl AsRef<str>], environment: &[(&str, &str)]) -> Result<Outcome> {

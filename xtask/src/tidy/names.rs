@@ -123,8 +123,12 @@ fn has(word: &str, name: &str) -> bool {
     }
     let lower = word.to_ascii_lowercase();
     let ends = |at: usize| word[at..].bytes().next().is_none_or(|b| !b.is_ascii_lowercase());
+    let bytes = word.as_bytes();
+    let is = |at: usize, kind: fn(&u8) -> bool| bytes.get(at).is_some_and(kind);
     lower.match_indices(name).any(|(at, _)| {
-        let begins = at == 0 || word.as_bytes()[at].is_ascii_uppercase();
+        // Inside of capitals begins no word, as in `LITTLE`; one does in `GPUCuda`.
+        let apart = !is(at.wrapping_sub(1), u8::is_ascii_uppercase) || is(at + 1, u8::is_ascii_lowercase);
+        let begins = at == 0 || (is(at, u8::is_ascii_uppercase) && apart);
         begins && ends(at + name.len())
     })
 }
@@ -195,6 +199,7 @@ mod tests {
             "if api == \"acme\" { /* sure */ }",
             "a(\"// \\\"\", toyOpen);",
             "let c = '\"'; toy();",
+            "fn GPUToy() {}",
             "r#\"// a \" toy\"#",
         ] {
             let found = faults("crates/trace/src/a.rs", &format!("// why\n{line}\n"));
@@ -205,9 +210,14 @@ mod tests {
 
     #[test]
     fn comments_other_words_and_other_folders_are_free() {
-        for line in
-            ["// toy", "/// `tyOpen`", "/* toy\n acme */", "let toys = stoy + Toyota;", "a('\\''); // toy"]
-        {
+        for line in [
+            "// toy",
+            "/// `tyOpen`",
+            "/* toy\n acme */",
+            "let toys = stoy + Toyota;",
+            "a('\\''); // toy",
+            "HISTOYS",
+        ] {
             assert_eq!(faults("crates/trace/src/a.rs", line), [""; 0], "{line}");
         }
         assert_eq!(faults("crates/vendor/src/a.rs", "let acme = 1;"), [""; 0]);

@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 
 use hetrace_ctf::read::Event;
 use hetrace_trace::demangle;
-use hetrace_trace::ranges::{Range, Ranges, Step as RangeStep};
+use hetrace_trace::ranges::{Counted, Range, Ranges, Step as RangeStep};
 use hetrace_trace::spans::{
     At, Call, Command, Fold, MemoryKind, Open, Orphan, Summary, Unfinished, Visitor, Why,
 };
@@ -23,9 +23,20 @@ use crate::causes::Causes;
 /// Events between two questions whether to go on.
 const WATCHED: u32 = 1 << 16;
 /// Roles of calls that are written as what they say.
-const RANGES: [&str; 5] = ["range-push", "range-pop", "range-start", "range-end", "mark"];
+const RANGES: [&str; 8] = [
+    "range-push",
+    "range-pop",
+    "range-start",
+    "range-end",
+    "mark",
+    "counter-add",
+    "counter-set",
+    "counter-subtract",
+];
 /// The category of ranges and marks.
 const RANGE: &str = "range";
+/// The category of counters.
+const COUNTER: &str = "counter";
 /// The process of what belongs to none.
 const MACHINE: i64 = 0;
 
@@ -190,6 +201,16 @@ impl<'t, 'o> Writer<'t, 'o> {
                 e.time("ts", range.begin).text("s", "t").text("cat", RANGE);
                 e.text("name", title(range)).object("args", |args| about(args, range));
             }),
+            // The format has counters of processes, which it knows by name.
+            RangeStep::Counted(counted) if counted.value.is_finite() => self.events.add("C", place, |e| {
+                let Counted { name, domain, .. } = counted;
+                e.time("ts", counted.time).text("cat", COUNTER);
+                let name = if domain.is_empty() { name.to_string() } else { format!("{domain}: {name}") };
+                e.text("name", &name).object("args", |args| {
+                    args.raw("value", counted.value);
+                });
+            }),
+            RangeStep::Counted(_) => Ok(()),
         }
     }
 

@@ -178,13 +178,13 @@ impl Library {
                 return true;
             }
             object.rebind(|reference| {
-                let theirs = before.definition(reference.name)?;
+                let theirs = before.definition(reference.name())?;
                 // Not bound yet: it leads to the library's own jumps.
                 let taken = reference.now == theirs || object.contains(reference.now);
                 if !taken || reference.defines {
                     return None;
                 }
-                self.number(reference.name).and_then(|n| self.wrapper(n))
+                self.number(reference.name()).and_then(|n| self.wrapper(n))
             });
             true
         });

@@ -38,8 +38,8 @@ pub(super) fn is_hetrace(object: &Object) -> bool {
     object.definition(CLAIMS).is_some()
 }
 
-/// Those of the process but this one, in the order of the global scope.
-fn neighbours() -> impl Iterator<Item = Neighbour> + Clone {
+/// Those of the process but this one, in the order of the global scope; `None` behind the last.
+fn neighbours() -> [Option<Neighbour>; MOST] {
     let mut list: [Option<Neighbour>; MOST] = [None; MOST];
     let mut places = list.iter_mut();
     each_object(|object| {
@@ -51,7 +51,7 @@ fn neighbours() -> impl Iterator<Item = Neighbour> + Clone {
         *place = Some(Neighbour { object: *object, claims });
         true
     });
-    list.into_iter().flatten()
+    list
 }
 
 impl Library {
@@ -68,7 +68,7 @@ impl Library {
         }
         let start = object.start() as *const c_void;
         // SAFETY: a library of the process; the function reads what the dynamic loader keeps of it.
-        let mut theirs = neighbours().filter(|n| unsafe { (n.claims)(start) });
+        let mut theirs = neighbours().into_iter().flatten().filter(|n| unsafe { (n.claims)(start) });
         theirs.find_map(|n| n.object.definition(name))
     }
 
@@ -76,10 +76,11 @@ impl Library {
     /// that is meant. Before the program's first call.
     pub(super) fn settle(&self) {
         let others = neighbours();
-        let shared = |name: &CStr| others.clone().any(|n| n.object.definition(name).is_some());
-        if !self.names.iter().any(|name| shared(name)) {
+        if others.iter().flatten().next().is_none() {
             return;
         }
+        // Asked of what is referred to, not of all names: those are hundreds, times our libraries, in each process.
+        let shared = |name: &CStr| others.iter().flatten().any(|n| n.object.definition(name).is_some());
         each_object(|object| {
             if is_hetrace(object) {
                 return true;
@@ -87,20 +88,17 @@ impl Library {
             object.rebind(|reference| {
                 // Not bound yet: it leads to the library's own jumps.
                 let open = is_ours(reference.now) || object.contains(reference.now);
-                if !open || reference.defines || !(self.traits.begins)(reference.name.to_bytes()) {
+                if !open || reference.defines || !(self.traits.begins)(reference.name().to_bytes()) {
                     return None;
                 }
-                let number = self.number(reference.name).filter(|_| shared(reference.name))?;
-                let reached = startup_definition(reference.name, |_| true);
+                let name = reference.name();
+                let number = self.number(name).filter(|_| shared(name))?;
+                let reached = startup_definition(name, |_| true);
                 let holder = match reached {
                     Some(address) => Object::holding(address)?,
-                    None => object.provider(reference.name)?,
+                    None => object.provider(name)?,
                 };
-                if self.is_copy(&holder) {
-                    self.wrapper(number)
-                } else {
-                    self.claimed(&holder, reference.name)
-                }
+                if self.is_copy(&holder) { self.wrapper(number) } else { self.claimed(&holder, name) }
             });
             true
         });

@@ -68,8 +68,8 @@ pub(super) fn startup_definition(name: &CStr, will_do: impl Fn(&Object) -> bool)
 /// are bound to us.
 pub(super) fn restore(object: &Object, known: impl Fn(&CStr) -> bool) {
     object.rebind(|reference| {
-        let ours = reference.defines && is_ours(reference.now) && known(reference.name);
-        if ours { object.definition(reference.name) } else { None }
+        let ours = reference.defines && is_ours(reference.now) && known(reference.name());
+        if ours { object.definition(reference.name()) } else { None }
     });
 }
 
@@ -79,9 +79,9 @@ fn without_unanswered(object: &Object, known: impl Fn(&CStr) -> bool, answered: 
     object.rebind(|reference| {
         let bare = reference.weak && !reference.defines && is_ours(reference.now);
         let lacks = bare
-            && known(reference.name)
-            && object.provider(reference.name).is_none()
-            && !answered(reference.name);
+            && known(reference.name())
+            && object.provider(reference.name()).is_none()
+            && !answered(reference.name());
         lacks.then_some(std::ptr::null_mut())
     });
 }
@@ -98,7 +98,8 @@ impl Library {
         self.settle();
         let known = |name: &CStr| self.number(name).is_some();
         each_object(|object| {
-            if is_ours(object.start() as *const c_void) {
+            // Nor have our libraries for other APIs anything to do with this one.
+            if is_ours(object.start() as *const c_void) || is_hetrace(object) {
                 return true;
             }
             if self.is_copy(object) {

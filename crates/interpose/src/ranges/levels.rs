@@ -1,14 +1,61 @@
 //! How deep each thread's ranges are nested, domain by domain.
 //!
 //! Only domains in which the thread has open ranges take a place, so programs
-//! may have any number of domains.
+//! may have any number of domains. The first few places are the thread's own; those behind are shared by all threads,
+//! since a library that is loaded late takes its threads' storage from a reserve of the dynamic loader, of which
+//! the program's own libraries need what is left.
 
 use std::cell::Cell;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::table::Table;
 
 /// What push and pop answer when the level is not known.
 pub const NO_TRACKING: i32 = -2;
-/// Domains in which one thread has open ranges.
-const DOMAINS: usize = 32;
+/// Domains in which one thread has open ranges, in its own places.
+const DOMAINS: usize = 4;
+
+/// Further ones: a thread's domain → how many of its ranges are open.
+static MORE: Table<1024> = Table::new();
+/// How many there are, so that nobody looks for nothing.
+static FURTHER: AtomicU32 = AtomicU32::new(0);
+
+/// A domain of this thread, in [`MORE`].
+fn key(domain: u64) -> u64 {
+    // Not its id: a forked child goes on where its parent was.
+    // SAFETY: no preconditions.
+    let thread = unsafe { libc::pthread_self() } as u64;
+    let hash = (domain ^ thread.rotate_left(29)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    // Neither of the two keys that a table has a use for itself.
+    (hash ^ hash >> 31).clamp(1, u64::MAX - 1)
+}
+
+/// As [`Levels::push`], of a domain that has no place of the thread's own; `may_begin` if it may take one here.
+#[cold]
+fn push_further(domain: u64, may_begin: bool) -> Option<i32> {
+    let key = key(domain);
+    let open = MORE.get(key).unwrap_or(0);
+    if open == 0 && !may_begin {
+        return None;
+    }
+    if !MORE.set(key, open.saturating_add(1)) {
+        return Some(NO_TRACKING);
+    }
+    FURTHER.fetch_add(u32::from(open == 0), Ordering::Relaxed);
+    Some(i32::try_from(open).unwrap_or(i32::MAX))
+}
+
+#[cold]
+fn pop_further(domain: u64) -> i32 {
+    let key = key(domain);
+    let Some(level) = MORE.get(key).and_then(|open| open.checked_sub(1)) else { return NO_TRACKING };
+    if level > 0 {
+        MORE.set(key, level);
+    } else if MORE.remove(key).is_some() {
+        FURTHER.fetch_sub(1, Ordering::Relaxed);
+    }
+    i32::try_from(level).unwrap_or(i32::MAX)
+}
 
 struct Levels {
     used: Cell<usize>,
@@ -36,8 +83,15 @@ impl Levels {
                 return i32::try_from(count).unwrap_or(i32::MAX);
             }
         }
+        // Its first range may have begun when all places were taken.
+        let has_further = FURTHER.load(Ordering::Relaxed) > 0;
+        if has_further && let Some(level) = push_further(domain, false) {
+            return level;
+        }
         let used = self.used.get();
-        let Some(place) = self.open.get(used) else { return NO_TRACKING };
+        let Some(place) = self.open.get(used) else {
+            return push_further(domain, true).unwrap_or(NO_TRACKING);
+        };
         place.set((domain, 1));
         self.used.set(used + 1);
         0
@@ -59,7 +113,7 @@ impl Levels {
             }
             return i32::try_from(level).unwrap_or(i32::MAX);
         }
-        NO_TRACKING
+        if FURTHER.load(Ordering::Relaxed) > 0 { pop_further(domain) } else { NO_TRACKING }
     }
 }
 
@@ -94,10 +148,26 @@ mod tests {
     }
 
     #[test]
-    fn too_many_at_once_are_not_tracked() {
-        let levels: Vec<i32> = (1..=40).map(push).collect();
-        assert_eq!(levels.iter().filter(|l| **l == 0).count(), DOMAINS);
-        assert_eq!((1..=40).map(pop).filter(|l| *l == 0).count(), DOMAINS);
-        assert_eq!(push(99), 0);
+    fn many_domains_at_once_have_levels_all_the_same() {
+        let each = |from: u64| {
+            let all = from..from + 40;
+            assert!(all.clone().all(|domain| push(domain) == 0));
+            assert!(all.clone().all(|domain| push(domain) == 1));
+            // Places of the thread's own are free again: those further ones stay where they are.
+            for domain in from..from + 3 {
+                assert_eq!([pop(domain), pop(domain), pop(domain)], [1, 0, NO_TRACKING]);
+            }
+            assert!(all.clone().skip(3).all(|domain| push(domain) == 2 && pop(domain) == 2));
+            assert!(all.clone().skip(3).all(|domain| pop(domain) == 1 && pop(domain) == 0));
+            assert!(all.clone().all(|domain| pop(domain) == NO_TRACKING));
+        };
+        // Threads have levels of their own, in the same domains.
+        std::thread::scope(|threads| (0..8).for_each(|_| _ = threads.spawn(|| each(1000))));
+        assert_eq!((push(99), pop(99)), (0, 0));
+        // And what there is no room for is not tracked. Here, since all threads share it.
+        let levels: Vec<i32> = (5000..9000).map(push).collect();
+        let tracked = levels.iter().filter(|level| **level == 0).count();
+        assert!(tracked > 500 && levels.contains(&NO_TRACKING), "{tracked}");
+        assert_eq!((5000..9000).map(pop).filter(|level| *level == 0).count(), tracked);
     }
 }

@@ -116,7 +116,7 @@ impl<'t> Marked<'t> {
                 let without = self.without(innermost, range.key);
                 self.now(at.threads.get(range.thread), range.thread, end, without);
             }
-            Step::Mark(_) => {}
+            Step::Mark(_) | Step::Counted(_) => {}
         }
     }
 

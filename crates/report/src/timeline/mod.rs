@@ -11,6 +11,7 @@
 //! │   ├── state              what the operating system did to it, if a kernel trace is there
 //! │   └── NVTX               ranges that it pushed, and its marks; a row for each domain
 //! ├── NVTX: started ranges   of any thread; a row for each domain
+//! ├── app: queue length      counters that the program has itself
 //! └── Toy GPU
 //!     ├── kernels, copies…   what ran, of all queues together
 //!     ├── stream 7           commands, with arrows from their calls and to waits
@@ -23,7 +24,7 @@
 //! - A call lies inside of the one that was open on the thread when it began. If the
 //!   outer one ends first (its API's times are rounded otherwise, or an end was
 //!   lost), the inner ones end with it.
-//! - Calls that begin or end ranges are shown as the ranges only.
+//! - Calls that begin or end ranges, or change counters of the program, are shown as the ranges and counters only.
 //! - An arrow goes from a call to each command that it caused, of a graph to the
 //!   first node only, and from a command to the call that waited for it, as
 //!   [`hetrace_trace::waits`] finds it. Of all commands of a queue that ended during a

@@ -1,17 +1,17 @@
-//! Rows of what a program says of itself: ranges and marks.
+//! Rows of what a program says of itself: ranges, marks and counters.
 //!
 //! What a thread pushed lies on rows of the thread, one for each domain, and so do
 //! its marks. What was started may be ended by any thread and overlap anything, so
-//! it lies on rows of the process, one for each domain, side by side where needed.
+//! it lies on rows of the process, one for each domain, side by side where needed. Counters are the process's, too.
 
 use std::collections::HashMap;
 use std::io;
 
 use super::annotations::Annotations;
 use super::lanes::Lanes;
-use super::sheet::{Mark, Row, Sheet};
+use super::sheet::{Mark, Row, Sheet, Unit};
 use super::tracks::{Kind, number};
-use hetrace_trace::ranges::{Payload, Range, Step, Style};
+use hetrace_trace::ranges::{Counted, Payload, Range, Step, Style};
 use hetrace_trace::spans::cause_id;
 
 /// A range that is drawn and has not ended.
@@ -60,6 +60,7 @@ impl RangeRows {
                 annotate(&mut sheet.notes, mark);
                 sheet.mark(Mark::instant(mark.begin, row, place.api, title(mark)))
             }
+            Step::Counted(counted) => count(sheet, place, counted),
         }
     }
 
@@ -101,6 +102,20 @@ impl RangeRows {
         }
         sheet.mark(Mark::end(end, drawn.row))
     }
+}
+
+/// Draws the value of a counter, if it is a number.
+fn count(sheet: &mut Sheet<'_>, place: Place<'_>, counted: &Counted) -> io::Result<()> {
+    if !counted.value.is_finite() {
+        return Ok(());
+    }
+    let key = number(Kind::Counter, [place.process, hash(place.api), counted.key]);
+    let row = sheet.find(key).unwrap_or_else(|| {
+        let Counted { name, domain, .. } = counted;
+        let name = if domain.is_empty() { name.to_string() } else { format!("{domain}: {name}") };
+        sheet.row(Row { counter: Some(Unit::Count), ..Row::new(key, Some(place.process), &name) })
+    });
+    sheet.count(counted.time, row, counted.value)
 }
 
 /// The row of what a thread pushed in a domain.

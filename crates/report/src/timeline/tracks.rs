@@ -20,6 +20,8 @@ pub(super) enum Kind {
     Pushed,
     /// Ranges that a process started in a domain.
     Started,
+    /// A counter of a process's own.
+    Counter,
     /// A device, in a process.
     Device,
     /// What a process does on a part of a device.

@@ -5,12 +5,21 @@ use hetrace_trace::args::{Args, Role, Typed};
 use hetrace_trace::trace::{FunctionId, Trace};
 
 /// Roles of calls that are shown as what they say, not as calls.
-const RANGES: [&str; 5] = ["range-push", "range-pop", "range-start", "range-end", "mark"];
+const RANGES: [&str; 8] = [
+    "range-push",
+    "range-pop",
+    "range-start",
+    "range-end",
+    "mark",
+    "counter-add",
+    "counter-set",
+    "counter-subtract",
+];
 
 /// What a function means.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Traits<'t> {
-    /// It begins or ends a range, or marks a moment.
+    /// It begins or ends a range, marks a moment, or changes a counter.
     pub is_range: bool,
     /// It gives something a name.
     pub names: bool,

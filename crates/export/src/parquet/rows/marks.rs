@@ -38,7 +38,8 @@ struct How {
 impl Rows<'_, '_> {
     pub(super) fn marked(&mut self, at: At<'_>, step: Option<Marked>) -> Step {
         match step {
-            None => ControlFlow::Continue(()),
+            // The call that changes a counter is a row of its own.
+            None | Some(Marked::Counted(_)) => ControlFlow::Continue(()),
             Some(Marked::Begun(range)) => {
                 if range.style == Style::Pushed {
                     let open = self.marks.pushed.entry(range.thread).or_default();
