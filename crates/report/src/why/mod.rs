@@ -21,6 +21,8 @@ mod coverage;
 mod device;
 mod gaps;
 mod histogram;
+mod host;
+mod independent;
 mod ledger;
 mod path;
 mod render;
@@ -38,6 +40,7 @@ mod sweep;
 mod threads;
 mod verdict;
 mod waits;
+mod wakes;
 
 pub use render::TextOptions;
 pub use rows::{

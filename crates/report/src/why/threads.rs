@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use super::independent::Free;
 use super::path::{NodeId, Strand, UNSET};
 use super::signals::ListId;
 use hetrace_trace::budget::SteppedThread;
@@ -39,6 +40,8 @@ pub(super) struct Span {
     pub depends: bool,
     /// The events of the program that its command waits for.
     pub signals: ListId,
+    /// Launches before its own that could run beside it.
+    pub free: Free,
 }
 
 impl Span {
@@ -57,6 +60,7 @@ impl Span {
             lost: false,
             depends: false,
             signals: 0,
+            free: Free::Unknown,
         }
     }
 }
@@ -188,6 +192,23 @@ impl Thread {
         let least = at.saturating_sub(slack);
         let mut spans = self.all_from(least.saturating_sub(1)).take_while(|s| s.start <= at);
         spans.find(|s| s.waits && s.end >= least && s.end <= until)
+    }
+
+    /// Until when calls are forgotten.
+    pub fn forgotten_until(&self) -> u64 {
+        self.forgotten_until
+    }
+
+    /// The last question for a state in a time, if the thread had asked the same before that time, and when it began:
+    /// until then it polled, also between its questions.
+    pub fn polled(&self, from: u64, to: u64) -> Option<(FunctionId, u64)> {
+        let before = self.spans.partition_point(|s| s.start <= from).checked_sub(1)?;
+        let before = self.spans.get(before).filter(|s| s.polls)?;
+        let asked = self.all_from(from).take_while(|s| s.start < to);
+        let mut asked = asked.take_while(|s| s.polls && s.function == before.function);
+        let first = asked.next()?;
+        let last = asked.last().unwrap_or(first);
+        Some((last.function, last.start))
     }
 
     /// The first call in a time that handed over a command which never came.
