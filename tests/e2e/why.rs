@@ -290,7 +290,8 @@ fn launches_that_the_device_outruns_are_no_case_for_several_queues() {
     assert!(seen.report["verdict"]["busy_share"].as_f64().expect("a share") < 0.5, "{}", seen.verdict());
     assert!(seen.saving("queues").is_none(), "they share what they write: {}", seen.report["savings"]);
     let launching = ["launch", "device latency", "not submitted", "call", "late return"];
-    let of_launches = seen.idle(|cause| launching.contains(&text(cause, "kind")) && cause["start_up"] == false);
+    let of_launches =
+        seen.idle(|cause| launching.contains(&text(cause, "kind")) && cause["start_up"] == false);
     let steady = seen.idle(|cause| cause["start_up"] == false);
     assert!(of_launches > steady / 2, "{:#?}", seen.causes());
 }
@@ -302,7 +303,9 @@ fn blocking_reads_are_named_with_the_host_work_behind_them() {
     let saving = seen.saving("blocking copies").unwrap_or_else(|| panic!("{}", seen.report["savings"]));
     assert!(text(saving, "what").contains("not blocking in clEnqueueReadBuffer"), "{saving}");
     // Thirty steps of 3 ms of work behind the read.
-    let host = seen.idle(|cause| text(cause, "call") == "clEnqueueReadBuffer" && text(cause, "kind") == "host after wait");
+    let host = seen.idle(|cause| {
+        text(cause, "call") == "clEnqueueReadBuffer" && text(cause, "kind") == "host after wait"
+    });
     assert!(host >= 29 * 2_900_000, "{:#?}", seen.causes());
 }
 

@@ -23,7 +23,7 @@ fn a_command_that_is_not_one_is_corrected() {
     let said =
         |word: &str| no_command(&line(&["hetrace", word, "x"]), &command, Some(OsStr::new("/bin:/usr/bin")));
     for (wrong, right) in
-        [("taly", "tally"), ("timelien", "timeline"), ("snapshto", "snapshot"), ("lnt", "lint")]
+        [("taly", "tally"), ("timelien", "timeline"), ("snapshto", "snapshot"), ("lnt", "lint"), ("wyh", "why")]
     {
         let said = said(wrong).unwrap();
         assert!(said.contains(&format!("did you mean `hetrace {right}`?")), "{wrong}: {said}");

@@ -172,9 +172,7 @@ impl Words<'_, '_> {
                 )
             }
             Group::Submit => "flushing the queue after enqueuing".to_owned(),
-            Group::Latency => {
-                "fewer and larger commands, or several queues: the device begins late what it has".to_owned()
-            }
+            Group::Latency => "fewer and larger commands: the device begins late what it has".to_owned(),
             Group::Devices => "giving each device its work before waiting for another one".to_owned(),
             Group::Lock => "holding the lock for a shorter time, or not taking it to enqueue".to_owned(),
             Group::Blocked => "doing earlier, or elsewhere, what the thread is blocked for".to_owned(),
