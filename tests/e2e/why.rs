@@ -290,10 +290,10 @@ fn launches_that_the_device_outruns_are_no_case_for_several_queues() {
     assert!(seen.report["verdict"]["busy_share"].as_f64().expect("a share") < 0.5, "{}", seen.verdict());
     assert!(seen.saving("queues").is_none(), "they share what they write: {}", seen.report["savings"]);
     let launching = ["launch", "device latency", "not submitted", "call", "late return"];
-    let of_launches =
-        seen.idle(|cause| launching.contains(&text(cause, "kind")) && cause["start_up"] == false);
-    let steady = seen.idle(|cause| cause["start_up"] == false);
-    assert!(of_launches > steady / 2, "{:#?}", seen.causes());
+    // How long each gap is, a busy machine decides.
+    let of_launches = seen.causes().iter().filter(|cause| launching.contains(&text(cause, "kind")));
+    let gaps: u64 = of_launches.map(|cause| number(cause, "gaps")).sum();
+    assert!(gaps > number(seen.device(), "gaps") / 2, "{:#?}", seen.causes());
 }
 
 #[test]

@@ -74,7 +74,7 @@ static int order(const char *mode, int right)
     return 1;
 }
 
-static cl_program program;
+static cl_program built;
 static pthread_barrier_t both_set;
 
 /* Sets an argument, waits until the other thread has, launches. */
@@ -98,7 +98,7 @@ static int shared(const char *mode, int right)
 {
     if (!strcmp(mode, "threads")) {
         pthread_t thread;
-        cl_kernel own = MAKE(clCreateKernel(program, "inc", &err));
+        cl_kernel own = MAKE(clCreateKernel(built, "inc", &err));
         CHECK(pthread_barrier_init(&both_set, NULL, 2) == 0);
         CHECK(pthread_create(&thread, NULL, sharer, right ? own : kernel) == 0);
         sharer(NULL);
@@ -253,11 +253,11 @@ int main(int argc, char **argv)
     const char *mode = argv[1];
     int right = argc == 3;
     d = dev_open();
-    program = build(&d, source, NULL);
+    built = build(&d, source, NULL);
     queue = MAKE(clCreateCommandQueueWithProperties(d.context, d.device, NULL, &err));
     other = MAKE(clCreateCommandQueueWithProperties(d.context, d.device, NULL, &err));
-    kernel = MAKE(clCreateKernel(program, "inc", &err));
-    cl_kernel slow = MAKE(clCreateKernel(program, "slow", &err));
+    kernel = MAKE(clCreateKernel(built, "inc", &err));
+    cl_kernel slow = MAKE(clCreateKernel(built, "slow", &err));
     cl_mem_flags flags = CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR;
     buffer = MAKE(clCreateBuffer(d.context, flags, sizeof values, values, &err));
     second = MAKE(clCreateBuffer(d.context, flags, sizeof values, values, &err));
@@ -276,7 +276,7 @@ int main(int argc, char **argv)
     OK(clReleaseCommandQueue(other));
     OK(clReleaseKernel(kernel));
     OK(clReleaseKernel(slow));
-    OK(clReleaseProgram(program));
+    OK(clReleaseProgram(built));
     dev_close(&d);
     expect_print();
     return 0;

@@ -11,7 +11,6 @@
  * dead:     a launch into a stream that has been destroyed
  * host:     two streams read into the same memory
  * race:     a stream fills what another one copies
- * unwaited: a copy to the host whose memory is freed before anything waits for it
  * nothing:  a copy to the host of memory that nothing has written
  * legacy:   kernels in the default stream between those of another
  * error:    results are read back after a launch that failed
@@ -29,8 +28,8 @@
 #include <string.h>
 
 CUresult cuInit(unsigned);
-CUresult cuCtxCreate_v2(CUcontext *, unsigned, CUdevice);
-CUresult cuCtxDestroy_v2(CUcontext);
+CUresult cuDevicePrimaryCtxRetain(CUcontext *, CUdevice);
+CUresult cuCtxSetCurrent(CUcontext);
 CUresult cuCtxSynchronize(void);
 CUresult cuStreamCreate(CUstream *, unsigned);
 CUresult cuStreamDestroy_v2(CUstream);
@@ -153,15 +152,6 @@ static int order(void)
         OK(cuMemcpyDtoHAsync_v2(pinned, from + (is("host") ? BYTES / 2 : 0), BYTES / 2, two));
         OK(cuStreamSynchronize(one));
         OK(cuStreamSynchronize(two));
-    } else if (is("unwaited")) {
-        void *target;
-        OK(cuMemAllocHost_v2(&target, BYTES));
-        OK(cuMemcpyDtoHAsync_v2(target, memory, BYTES, one));
-        if (right)
-            OK(cuStreamSynchronize(one));
-        /* Unlike cuMemFree it does not wait. */
-        OK(cuMemFreeHost(target));
-        OK(cuStreamSynchronize(one));
     } else if (is("nothing")) {
         CUdeviceptr other;
         OK(cuMemAlloc_v2(&other, BYTES));
@@ -186,7 +176,7 @@ static int waste(void)
 {
     CUdeviceptr other;
     if (is("pageable")) {
-        OK(cuMemcpyHtoDAsync_v2(memory, right ? pinned : plain, BYTES, one));
+        OK(cuMemcpyHtoDAsync_v2(memory, right ? pinned + BYTES : plain, BYTES, one));
         OK(cuStreamSynchronize(one));
         return 1;
     }
@@ -234,7 +224,9 @@ int main(int argc, char **argv)
     mode = argc > 1 ? argv[1] : "";
     right = argc > 2;
     OK(cuInit(0));
-    OK(cuCtxCreate_v2(&context, 0, 0));
+    /* It is kept, as runtimes keep it: its end would free all. */
+    OK(cuDevicePrimaryCtxRetain(&context, 0));
+    OK(cuCtxSetCurrent(context));
     /* Streams that do not wait for the default one. */
     OK(cuStreamCreate(&one, 1));
     OK(cuStreamCreate(&two, 1));
@@ -257,7 +249,6 @@ int main(int argc, char **argv)
     OK(cuEventDestroy_v2(event));
     OK(cuStreamDestroy_v2(one));
     OK(cuStreamDestroy_v2(two));
-    OK(cuCtxDestroy_v2(context));
     free(plain);
     return 0;
 }
