@@ -21,6 +21,7 @@ use super::{Options, Window};
 use hetrace_trace::budget;
 use hetrace_trace::capture::Covered;
 use hetrace_trace::facts::{Facts, Work, facts};
+use hetrace_trace::hash::QuickMap;
 use hetrace_trace::spans::{
     At, Call, Command, CommandKind, Fold, Open, Orphan, Times, Unfinished, Visitor, Why,
 };
@@ -51,7 +52,7 @@ pub(super) struct Collector<'t> {
     pub last: u64,
     pub threads: Threads,
     pub devices: Vec<Device>,
-    by_number: HashMap<u32, usize>,
+    by_number: QuickMap<u32, usize>,
     by_uuid: HashMap<&'t str, usize>,
     /// All devices as if they were one; none while there is only one.
     pub all: Option<Device>,
@@ -61,10 +62,10 @@ pub(super) struct Collector<'t> {
     pub waits: Waits<'t>,
     pub paths: Paths,
     /// By process and queue: the end of the last command, and the path to it.
-    queues: HashMap<(i64, u32), (u64, NodeId)>,
+    queues: QuickMap<(i64, u32), (u64, NodeId)>,
     wakes: Wakes,
     /// Threads that have been woken and made no call yet: when, and the path to there.
-    early: HashMap<(i64, i64), (u64, NodeId)>,
+    early: QuickMap<(i64, i64), (u64, NodeId)>,
     /// What calls took, whatever devices did.
     pub host: Host,
     /// The command that ended last, and the path to it.
@@ -97,13 +98,13 @@ impl<'t> Collector<'t> {
             steps: Steps::new(trace),
             signals: Signals::new(trace),
             independence: Independence::new(trace),
-            by_number: HashMap::new(),
+            by_number: QuickMap::default(),
             by_uuid: HashMap::new(),
             waits: Waits::new(trace),
             paths: Paths::default(),
-            queues: HashMap::new(),
+            queues: QuickMap::default(),
             wakes: Wakes::new(trace.system()),
-            early: HashMap::new(),
+            early: QuickMap::default(),
             host: Host::default(),
             end: (0, ROOT),
             sampled: names.all_launches().any(|(_, all)| all.counted() > 0),
@@ -162,7 +163,6 @@ impl<'t> Collector<'t> {
 
     /// A thread of the program has woken another one, which goes on from there.
     fn woken(&mut self, wake: Wake) {
-        let Some(by) = self.threads.find(wake.by.0, wake.by.1) else { return };
         let waits = |span: &Span| span.waits || span.polls;
         let waiter = self.threads.find(wake.who.0, wake.who.1);
         let waiting = waiter.and_then(|place| self.threads.get(place)).and_then(|thread| thread.open);
@@ -170,6 +170,14 @@ impl<'t> Collector<'t> {
         if waiting.as_ref().is_some_and(waits) {
             return;
         }
+        let by = match self.threads.find(wake.by.0, wake.by.1) {
+            Some(by) => by,
+            // One of the program's own that has made no call.
+            None if wake.by.0 == wake.who.0 && self.threads.len() < EARLY => {
+                self.threads.other(wake.by, self.first.unwrap_or(wake.time), wake.time)
+            }
+            None => return,
+        };
         let window = self.window;
         let open = self.threads.get(by).and_then(|thread| thread.open);
         match (open, self.threads.get_mut(by)) {

@@ -1,7 +1,7 @@
 //! What is summed up of one device.
 
+use hetrace_trace::hash::QuickMap;
 use hetrace_trace::spans::CommandKind;
-use std::collections::HashMap;
 
 use super::Window;
 use super::causes::Cause;
@@ -123,9 +123,9 @@ pub(super) struct Device {
     pub launch: Histogram,
     pub queued: Histogram,
     /// By process and queue, when the last command had ended.
-    pub queue_ends: HashMap<(i64, u32), Last>,
+    pub queue_ends: QuickMap<(i64, u32), Last>,
     /// Time of commands by queue's number, and whether they compute.
-    pub by_queue: HashMap<(u32, bool), u64>,
+    pub by_queue: QuickMap<(u32, bool), u64>,
     pub ledger: Ledger,
     /// What others could have run beside kernels that waited for each other on one queue.
     room: u64,
@@ -134,7 +134,7 @@ pub(super) struct Device {
     /// Whether the last command computed, and how often a copy came after one that did.
     computed: bool,
     rounds: u64,
-    pub causes: HashMap<(Place, Cause), CauseSum>,
+    pub causes: QuickMap<(Place, Cause), CauseSum>,
     pub gaps: u64,
     pub longest_gap: u64,
     pub listed: Vec<Listed>,
@@ -220,7 +220,7 @@ impl Device {
         if ns == 0 {
             return;
         }
-        let mut causes: HashMap<Cause, u64> = HashMap::new();
+        let mut causes: QuickMap<Cause, u64> = QuickMap::default();
         let drained = parts.iter().any(|part| matches!(part.cause, Cause::Return(_) | Cause::AfterWait(_)));
         for part in parts {
             let (start, end) = window.clip(part.start, part.end);
