@@ -253,7 +253,7 @@ fn show(report: &mut Report, args: &Diff) -> Result<()> {
         full_names: args.full_names,
         form: if args.markdown { Form::Markdown } else { Form::Plain },
     };
-    output::write(&report.render(&options))
+    output::write_text(&report.render(&options))
 }
 
 /// Parses a percentage, with or without the sign.

@@ -363,7 +363,8 @@ impl Renderer<'_> {
             let line = format!("{:>10} at {}: {around}{thread}", duration(gap.ns), duration(gap.at_ns));
             self.text(&line)?;
             for part in gap.parts.iter().take(self.options.top) {
-                writeln!(self.out, "{:>14} {}", duration(part.ns), part.cause)?;
+                let line = format!("{:>14} {}", duration(part.ns), part.cause);
+                self.text(&line)?;
             }
             if let Some(more) = gap.parts.len().checked_sub(self.options.top).filter(|n| *n > 0) {
                 writeln!(self.out, "{:>14} {}", "", plural(more as u64, "other cause"))?;
@@ -428,15 +429,15 @@ impl Renderer<'_> {
         let mut columns = vec![Column::left("Name")];
         columns.extend(
             [
-                "Time",
-                "Calls",
-                "Executing",
-                "Before start",
-                "Wake-up latency",
-                "Returned immediately",
-                "Time(immediate)",
+                ("Time", 0),
+                ("Calls", 0),
+                ("Executing", 0),
+                ("Before start", 2),
+                ("Wake-up latency", 1),
+                ("Returned immediately", 3),
+                ("Time(immediate)", 4),
             ]
-            .map(Column::right),
+            .map(|(heading, spare)| Column::right(heading).spare(spare)),
         );
         let mut table = Table::new(columns);
         for w in waits.iter().take(self.options.top) {
@@ -464,8 +465,16 @@ impl Renderer<'_> {
         self.heading("Asynchronous transfers | t0 enqueued, t1 waited, t2 returned")?;
         let mut columns = vec![Column::left("Kind")];
         columns.extend(
-            ["Transfers", "t1-t0", "Done at t1", "Measured", "t2-t0", "Bytes/(t2-t0)", "On the device"]
-                .map(Column::right),
+            [
+                ("Transfers", 0),
+                ("t1-t0", 2),
+                ("Done at t1", 3),
+                ("Measured", 4),
+                ("t2-t0", 1),
+                ("Bytes/(t2-t0)", 0),
+                ("On the device", 0),
+            ]
+            .map(|(heading, spare)| Column::right(heading).spare(spare)),
         );
         let mut table = Table::new(columns);
         for t in transfers {
