@@ -314,10 +314,7 @@ fn facts_of<'t>(
     };
     facts.numbers = Reads::new(f, &facts.handles, facts.queue);
     facts.orders = facts.enqueues || facts.syncs || facts.asks || facts.may_wait || facts.callback;
-    facts.returns = facts.allocation.is_some()
-        || facts.builds
-        || [&facts.makes, &facts.mentions].iter().any(|handed| !handed.is_empty())
-        || [&facts.answers, &facts.addresses].iter().any(|places| !places.is_empty());
+    facts.returns = facts.is_looked_at();
     facts
 }
 
@@ -420,6 +417,14 @@ fn host(f: &Function) -> Option<u16> {
 }
 
 impl Facts<'_> {
+    /// Whether some rule looks at what its calls return, beside whether they failed.
+    fn is_looked_at(&self) -> bool {
+        self.allocation.is_some()
+            || self.builds
+            || [&self.makes, &self.mentions].iter().any(|handed| !handed.is_empty())
+            || [&self.answers, &self.addresses].iter().any(|places| !places.is_empty())
+    }
+
     /// A queue's handle; 0 for the default one, by whatever value.
     pub fn queue_of(&self, handle: u64) -> u64 {
         if self.default_queues.contains(&handle) { 0 } else { handle }

@@ -2,16 +2,8 @@
 
 use super::Window;
 use super::coverage::Union;
-use super::reporter::{Reporter, share};
-use super::rows::VerdictRow;
 use super::threads::Span;
-use hetrace_trace::text::{duration, plural};
 use hetrace_trace::trace::FunctionId;
-
-/// Functions that are named.
-const NAMED: usize = 3;
-/// What takes less of the run is not named.
-const LEAST: f64 = 0.02;
 
 /// Sums of outermost calls.
 #[derive(Debug, Default)]
@@ -19,12 +11,12 @@ pub(super) struct Host {
     /// Time in calls, by function.
     calls: Vec<u64>,
     /// At least one thread was in a call.
-    inside: Union,
+    pub inside: Union,
     /// Calls that enqueue, and those of them that failed.
-    enqueued: u64,
-    failed: u64,
+    pub enqueued: u64,
+    pub failed: u64,
     /// A device's times say it.
-    over: bool,
+    pub over: bool,
 }
 
 impl Host {
@@ -51,79 +43,10 @@ impl Host {
     }
 
     /// Functions by their time, the most first.
-    fn most(&self) -> Vec<(FunctionId, u64)> {
+    pub fn most(&self) -> Vec<(FunctionId, u64)> {
         let ids = (0u32..).map(FunctionId);
         let mut most: Vec<_> = ids.zip(self.calls.iter().copied()).filter(|(_, ns)| *ns > 0).collect();
         most.sort_by_key(|(function, ns)| (std::cmp::Reverse(*ns), *function));
         most
-    }
-}
-
-/// The verdict where the times of devices say nothing.
-pub(super) fn verdict(reporter: &Reporter<'_, '_>, run: u64) -> VerdictRow {
-    let (from, host) = (reporter.from, &reporter.from.host);
-    let commands: u64 = from.devices.iter().map(|device| device.commands + device.untimed).sum();
-    let mut text = match commands {
-        _ if from.sampled => {
-            "only some launches were timed, so how busy devices were is not known".to_owned()
-        }
-        0 => format!("no command ran on a device in {}", duration(run)),
-        n => format!(
-            "{} in {} have no times, so how busy devices were is not known",
-            plural(n, "command"),
-            duration(run)
-        ),
-    };
-    if commands == 0 && host.enqueued > 0 {
-        let calls = plural(host.enqueued, "call");
-        text += &match host.failed {
-            0 => format!(", though {calls} enqueued some: their times are not in the trace"),
-            failed if failed == host.enqueued => format!(": all {calls} that enqueue failed"),
-            failed => format!(
-                ": of {calls} that enqueue, {failed} failed, and no times of the others are in the trace"
-            ),
-        };
-    }
-    if host.over {
-        return row(text + ".", run);
-    }
-    let inside = host.inside.total();
-    let outside = run.saturating_sub(inside);
-    let mut named: Vec<String> = Vec::new();
-    for (function, ns) in host.most().into_iter().take(NAMED).filter(|(_, ns)| share(*ns, run) >= LEAST) {
-        named.push(format!("{} in {}", duration(ns), reporter.words.function(function)));
-    }
-    if !named.is_empty() {
-        let threads = from.threads.len() as u64;
-        let of =
-            if threads > 1 { format!(", all {} together", plural(threads, "thread")) } else { String::new() };
-        text += &format!(
-            ". Calls took {} ({:.0} % of the run): {}{of}",
-            duration(inside),
-            100.0 * share(inside, run),
-            named.join(", ")
-        );
-    }
-    if share(outside, run) >= LEAST {
-        let whose = if from.threads.len() > 1 {
-            "no thread was in a call"
-        } else {
-            "the host worked outside of calls"
-        };
-        text += &format!(". For {} ({:.0} %) {whose}", duration(outside), 100.0 * share(outside, run));
-    }
-    row(text + ".", run)
-}
-
-fn row(text: String, run: u64) -> VerdictRow {
-    VerdictRow {
-        text,
-        run_ns: run,
-        busy_ns: 0,
-        busy_share: 0.0,
-        always_busy: false,
-        saving_ns: 0,
-        saving_share: 0.0,
-        saving_kind: None,
     }
 }

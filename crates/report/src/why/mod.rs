@@ -38,6 +38,7 @@ mod steps;
 mod summary;
 mod sweep;
 mod threads;
+mod untimed;
 mod verdict;
 mod waits;
 mod wakes;

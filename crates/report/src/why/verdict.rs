@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use super::causes::Cause;
 use super::collect::Collector;
 use super::device::{Device, Place};
-use super::host;
 use super::ledger::{Idle, Slice};
 use super::reporter::{Reporter, share};
 use super::rows::{BehindRow, CostRow, CpuRow, OnceRow, SavingRow, StartUpRow, SteadyRow, VerdictRow};
 use super::savings::{is_once, sums};
 use super::steps::{Steady, What};
+use super::untimed;
 use hetrace_trace::system::{Life, PersonId, State, Stretch};
 use hetrace_trace::text::{duration, plural};
 
@@ -67,7 +67,7 @@ pub(super) fn whole(reporter: &Reporter<'_, '_>, places: &[usize]) -> Whole {
     let timed = one(from, &chosen).and_then(|all| Some((all, all.first?))).filter(|_| !from.sampled);
     let Some((all, first)) = timed else {
         let run = from.window.of(from.first.unwrap_or(0), from.last);
-        return Whole { verdict: Some(host::verdict(reporter, run)), ..Whole::default() };
+        return Whole { verdict: Some(untimed::verdict(reporter, run)), ..Whole::default() };
     };
     let steady = from.steps.steady(first.max(from.window.from), all.last_end.min(from.window.to));
     let (begin, end) = steady.as_ref().map_or((0, u64::MAX), |steady| (steady.from, steady.to));
