@@ -76,7 +76,7 @@ fn lint_finds_each_planted_fault_and_nothing_else() {
 }
 
 /// What `misuse` does wrong: mode, rule, the severities that the platform may make it.
-const MISUSE: [(&str, &str, &[&str]); 17] = [
+const MISUSE: [(&str, &str, &[&str]); 20] = [
     ("twice", "double-release", &["error"]),
     ("argument", "use-after-release", &["error"]),
     ("race", "race", &["warning"]),
@@ -85,6 +85,9 @@ const MISUSE: [(&str, &str, &[&str]); 17] = [
     ("nothing", "uninitialized-read", &["warning"]),
     ("map", "map-leak", &["warning"]),
     ("mapped", "mapped-in-use", &["error"]),
+    ("context", "wrong-context", &["warning", "error"]),
+    ("threads", "shared-kernel", &["error"]),
+    ("never", "event-never-set", &["error"]),
     ("build", "ignored-error", &["warning"]),
     ("size", "ignored-error", &["warning"]),
     ("single", "local-size-one", &["hint"]),

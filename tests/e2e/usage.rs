@@ -65,6 +65,40 @@ fn what_is_found_is_a_status() {
     assert_eq!(status(&["cost", "--runs", "2", "--", "false"]), 1);
 }
 
+/// In a pipe `COLUMNS` counts; the locale does everywhere.
+#[test]
+fn reports_fit_80_columns_and_a_locale_of_ascii() {
+    let folder = scratch();
+    let one = trace(Platform::Pocl, &["faults", "blocking"]);
+    let two = trace(Platform::Pocl, &["faults", "arguments"]);
+    let (one, two) = (one.folder.display().to_string(), two.folder.display().to_string());
+    let reports: [&[&str]; 10] = [
+        &["tally", &one],
+        &["tally", "--stats", "--by", "thread", &one],
+        &["why", &one],
+        &["why", "--gaps", "--top", "50", &one],
+        &["diff", &one, "--", &two],
+        &["diff", "--by", "name,copy", &one, "--", &two],
+        &["lint", "--fail-on", "never", &one],
+        &["postmortem", &one],
+        &["print", "-c", &one],
+        &["check", &one],
+    ];
+    for words in reports {
+        let done = line(folder.path(), words, &[("COLUMNS", "80"), ("LC_ALL", "C")]);
+        assert_eq!(done.status, 0, "{words:?}: {}", done.err);
+        assert!(!done.out.is_empty() && done.out.is_ascii(), "{words:?}: {}", done.out);
+        // Calls with their arguments are as long as they are.
+        let of_tables = !matches!(words[0], "lint" | "postmortem" | "print" | "check");
+        // A command to be typed is in one piece.
+        let lines = done.out.lines().filter(|line| of_tables && !line.starts_with("Next: "));
+        let wide = lines.into_iter().find(|line| line.chars().count() > 80);
+        assert_eq!(wide, None, "{words:?}");
+    }
+    let json = line(folder.path(), &["why", "--json", &one], &[("LC_ALL", "C")]);
+    assert!(serde_json::from_str::<serde_json::Value>(&json.out).is_ok(), "{}", json.out);
+}
+
 #[test]
 fn a_word_that_is_nearly_a_command_is_corrected() {
     let folder = scratch();

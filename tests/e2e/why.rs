@@ -186,6 +186,11 @@ fn a_thread_behind_a_lock_waits_for_whoever_holds_it() {
     let words = text(cause, "cause");
     assert!(words.contains("held by holder (") && words.ends_with("which was in clBuildProgram"), "{words}");
     assert!(seen.saving("lock").is_some(), "{}", seen.report["savings"]);
+    // The path to the end leads through who held it.
+    let path = seen.report["path"]["shares"].as_array().expect("shares");
+    let builds = path.iter().filter(|share| text(share, "name") == "clBuildProgram");
+    let builds: u64 = builds.map(|share| number(share, "ns")).sum();
+    assert!(builds >= number(cause, "ns") / 2, "{builds}: {cause} {path:#?}");
 }
 
 #[test]
@@ -260,6 +265,89 @@ fn copies_and_kernels_in_turn_are_named_with_their_queue() {
     assert!(number(saving, "ns") <= least, "{saving}: {device}");
 }
 
+#[test]
+fn copies_on_a_queue_of_their_own_have_what_they_could_gain() {
+    let seen = look("two-queues");
+    seen.check();
+    if number(seen.device(), "both_ns") == 0 {
+        eprintln!("SKIPPED: this device runs one command at a time");
+        return;
+    }
+    let one = look("copies");
+    let part = |seen: &Seen| {
+        let saved = seen.saving("overlap").map_or(0, |saving| number(saving, "ns"));
+        saved as f64 / number(seen.device(), "busy_ns") as f64
+    };
+    assert!(part(&seen) < part(&one), "{} {}", seen.report["savings"], one.report["savings"]);
+    let what = seen.saving("overlap").map_or("", |saving| text(saving, "what"));
+    assert!(!what.contains("both are on"), "{what}");
+}
+
+#[test]
+fn launches_that_the_device_outruns_are_no_case_for_several_queues() {
+    let seen = look("small");
+    seen.check();
+    assert!(seen.report["verdict"]["busy_share"].as_f64().expect("a share") < 0.5, "{}", seen.verdict());
+    assert!(seen.saving("queues").is_none(), "they share what they write: {}", seen.report["savings"]);
+    let launching = ["launch", "device latency", "not submitted", "call", "late return"];
+    // How long each gap is, a busy machine decides.
+    let of_launches = seen.causes().iter().filter(|cause| launching.contains(&text(cause, "kind")));
+    let gaps: u64 = of_launches.map(|cause| number(cause, "gaps")).sum();
+    assert!(gaps > number(seen.device(), "gaps") / 2, "{:#?}", seen.causes());
+}
+
+#[test]
+fn blocking_reads_are_named_with_the_host_work_behind_them() {
+    let seen = look("reads");
+    seen.check();
+    let saving = seen.saving("blocking copies").unwrap_or_else(|| panic!("{}", seen.report["savings"]));
+    assert!(text(saving, "what").contains("not blocking in clEnqueueReadBuffer"), "{saving}");
+    // Thirty steps of 3 ms of work behind the read.
+    let host = seen.idle(|cause| {
+        text(cause, "call") == "clEnqueueReadBuffer" && text(cause, "kind") == "host after wait"
+    });
+    assert!(host >= 29 * 2_900_000, "{:#?}", seen.causes());
+}
+
+#[test]
+fn work_beside_the_next_kernel_keeps_no_device_idle() {
+    let seen = look("ahead");
+    seen.check();
+    // Of each kernel's time a small part: a busy machine may add to it.
+    let host = seen.idle(|cause| text(cause, "kind").starts_with("host"));
+    assert!(host < number(seen.device(), "busy_ns"), "{:#?}", seen.causes());
+    let behind = look("host");
+    let part = |seen: &Seen| {
+        let host = seen.idle(|cause| text(cause, "kind").starts_with("host"));
+        host as f64 / number(seen.device(), "busy_ns") as f64
+    };
+    assert!(part(&seen) < part(&behind), "{:#?} {:#?}", seen.causes(), behind.causes());
+}
+
+#[test]
+fn sleeping_between_questions_is_polling() {
+    let seen = look("naps");
+    seen.check();
+    let polling = seen.idle(|cause| text(cause, "kind") == "polling");
+    // Thirty kernels that end long before the first nap does.
+    assert!(polling >= 20 * 4_000_000, "{:#?}", seen.causes());
+    let saving = seen.saving("polling").unwrap_or_else(|| panic!("{}", seen.report["savings"]));
+    assert!(text(saving, "what").contains("instead of polling with clGetEventInfo"), "{saving}");
+}
+
+#[test]
+fn a_run_without_commands_says_what_took_the_time() {
+    let scratch = tempfile::tempdir().expect("scratch");
+    let trace = record(&scratch, "trace", &[], &[], "nothing");
+    let seen = seen(scratch, &trace);
+    let verdict = seen.verdict();
+    assert!(verdict.starts_with("no command ran on a device in "), "{verdict}");
+    assert!(verdict.contains(" in clBuildProgram"), "{verdict}");
+    assert!(seen.text.contains("No command ran on a device"), "{}", seen.text);
+    let path = seen.report["path"]["shares"].as_array().expect("shares");
+    assert!(path.iter().any(|share| text(share, "name") == "clBuildProgram"), "{path:#?}");
+}
+
 /// CLUST, §4.8.1: one queue against several.
 #[test]
 fn kernels_in_one_queue_could_overlap_in_several() {
@@ -272,6 +360,10 @@ fn kernels_in_one_queue_could_overlap_in_several() {
     let (ns, busy) = (number(saving, "ns"), number(device, "busy_ns"));
     assert!(ns > busy / 4 && ns < busy, "{saving}: {device}");
     assert!(text(saving, "what").contains("(there is 1 queue)"), "{saving}");
+    assert!(text(saving, "what").contains("share no memory that they write"), "{saving}");
+    let chain = look("chain");
+    chain.check();
+    assert!(chain.saving("queues").is_none(), "each needs the one before: {}", chain.report["savings"]);
     let several = look("several");
     several.check();
     let device = several.device();

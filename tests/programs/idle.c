@@ -17,6 +17,9 @@
  *   idle copies       large copies and kernels in turn on one queue
  *   idle two-queues   the same on two queues, with events
  *   idle one          kernels of one work-group that depend on nothing, on one queue in order
+ *   idle chain        the same, and each writes what the one before has written
+ *   idle naps         main asks for the state of each kernel and sleeps between two questions
+ *   idle nothing      builds, and launches nothing
  *   idle several      the same on a queue for each of several threads
  */
 #include "cl_util.h"
@@ -312,12 +315,35 @@ static void lanes(int threads)
         CHECK(pthread_join(all[i], NULL) == 0);
 }
 
-static void one(void)
+static void one(int depends)
 {
+    cl_mem own[8];
     turns(spin, 4000000);
-    for (int i = 0; i < STEPS; i++)
+    for (int i = 0; i < 8; i++)
+        own[i] = MAKE(clCreateBuffer(d.context, CL_MEM_READ_WRITE, 4096, NULL, &err));
+    for (int i = 0; i < STEPS; i++) {
+        OK(clSetKernelArg(spin, 0, sizeof numbers, depends ? &numbers : &own[i % 8]));
         launch_on(queue, spin, 1, 0, NULL, NULL);
+    }
     finish();
+    for (int i = 0; i < 8; i++)
+        OK(clReleaseMemObject(own[i]));
+}
+
+static void naps(void)
+{
+    for (int i = 0; i < STEPS; i++) {
+        cl_event done;
+        cl_int status = CL_QUEUED;
+        launch_on(queue, spin, 1, 0, NULL, &done);
+        OK(clFlush(queue));
+        for (int asked = 0; asked == 0 || status > CL_COMPLETE; asked = 1) {
+            OK(clGetEventInfo(done, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, NULL));
+            sleep_ms(5);
+        }
+        OK(clGetEventInfo(done, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, NULL));
+        OK(clReleaseEvent(done));
+    }
 }
 
 static int is(const char *what, const char *mode)
@@ -339,7 +365,7 @@ int main(int argc, char **argv)
     OK(clSetKernelArg(spin, 0, sizeof numbers, &numbers));
     turns(spin, 1000);
     /* The first one is compiled when it is enqueued. */
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 2 && !is(what, "nothing"); i++) {
         launch_on(queue, spin, 1, 0, NULL, NULL);
         finish();
     }
@@ -363,8 +389,12 @@ int main(int argc, char **argv)
         reads();
     else if (is(what, "copies") || is(what, "two-queues"))
         copies(is(what, "copies") ? 1 : 2);
-    else if (is(what, "one"))
-        one();
+    else if (is(what, "one") || is(what, "chain"))
+        one(is(what, "chain"));
+    else if (is(what, "naps"))
+        naps();
+    else if (is(what, "nothing"))
+        builds(1, 4);
     else if (is(what, "several"))
         lanes(2);
     else

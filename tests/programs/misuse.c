@@ -10,6 +10,9 @@
  * nothing:   a read of a buffer that nothing has written
  * map:       a mapping that never ends
  * mapped:    a kernel uses a buffer that is mapped to be written
+ * context:   a buffer of another context is an argument
+ * threads:   two threads set the arguments of one kernel before either launches it
+ * never:     a kernel waits for an event that the program never completes, and the program is killed
  * build:     a kernel is asked for of a program that could not be built
  * size:      an argument is set with a wrong size, which fails, and the kernel is launched
  * single:    65536 work-items in groups of one
@@ -21,6 +24,8 @@
  * again:     the same bytes are sent before each launch
  */
 #include "cl_util.h"
+#include <pthread.h>
+#include <signal.h>
 
 enum { ITEMS = 1 << 20, ROUNDS = 10 };
 
@@ -63,6 +68,59 @@ static int order(const char *mode, int right)
         copy(queue, buffer, CL_FALSE, values, 0, NULL);
         if (right)
             OK(clFinish(queue));
+    } else {
+        return 0;
+    }
+    return 1;
+}
+
+static cl_program built;
+static pthread_barrier_t both_set;
+
+/* Sets an argument, waits until the other thread has, launches. */
+static void *sharer(void *own)
+{
+    for (int i = 0; i < 4; i++) {
+        cl_int n = own ? i : -i - 1;
+        cl_kernel mine = own ? own : kernel;
+        OK(clSetKernelArg(mine, 0, sizeof buffer, own ? &second : &buffer));
+        OK(clSetKernelArg(mine, 1, sizeof n, &n));
+        pthread_barrier_wait(&both_set);
+        launch(own ? other : queue, mine, ITEMS, 0, NULL);
+        OK(clFinish(own ? other : queue));
+        pthread_barrier_wait(&both_set);
+    }
+    return NULL;
+}
+
+/* What threads and contexts share, and what the program itself is to complete. */
+static int shared(const char *mode, int right)
+{
+    if (!strcmp(mode, "threads")) {
+        pthread_t thread;
+        cl_kernel own = MAKE(clCreateKernel(built, "inc", &err));
+        CHECK(pthread_barrier_init(&both_set, NULL, 2) == 0);
+        CHECK(pthread_create(&thread, NULL, sharer, right ? own : kernel) == 0);
+        sharer(NULL);
+        CHECK(pthread_join(thread, NULL) == 0);
+        OK(clReleaseKernel(own));
+    } else if (!strcmp(mode, "context")) {
+        cl_context_properties how[] = {CL_CONTEXT_PLATFORM, (cl_context_properties)d.platform, 0};
+        cl_context apart = MAKE(clCreateContext(how, 1, &d.device, NULL, NULL, &err));
+        cl_mem mem = MAKE(clCreateBuffer(right ? d.context : apart, CL_MEM_READ_WRITE, 4096, NULL, &err));
+        CL(clSetKernelArg(kernel, 0, sizeof mem, &mem));
+        OK(clReleaseMemObject(mem));
+        OK(clReleaseContext(apart));
+    } else if (!strcmp(mode, "never")) {
+        cl_event gate = MAKE(clCreateUserEvent(d.context, &err));
+        size_t items = ITEMS;
+        OK(clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &items, NULL, 1, &gate, NULL));
+        OK(clFlush(queue));
+        if (!right)
+            raise(SIGKILL);
+        OK(clSetUserEventStatus(gate, CL_COMPLETE));
+        OK(clFinish(queue));
+        OK(clReleaseEvent(gate));
     } else {
         return 0;
     }
@@ -195,11 +253,11 @@ int main(int argc, char **argv)
     const char *mode = argv[1];
     int right = argc == 3;
     d = dev_open();
-    cl_program program = build(&d, source, NULL);
+    built = build(&d, source, NULL);
     queue = MAKE(clCreateCommandQueueWithProperties(d.context, d.device, NULL, &err));
     other = MAKE(clCreateCommandQueueWithProperties(d.context, d.device, NULL, &err));
-    kernel = MAKE(clCreateKernel(program, "inc", &err));
-    cl_kernel slow = MAKE(clCreateKernel(program, "slow", &err));
+    kernel = MAKE(clCreateKernel(built, "inc", &err));
+    cl_kernel slow = MAKE(clCreateKernel(built, "slow", &err));
     cl_mem_flags flags = CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR;
     buffer = MAKE(clCreateBuffer(d.context, flags, sizeof values, values, &err));
     second = MAKE(clCreateBuffer(d.context, flags, sizeof values, values, &err));
@@ -210,7 +268,7 @@ int main(int argc, char **argv)
         OK(clSetKernelArg(both[i], 1, sizeof n, &n));
     }
 
-    CHECK(order(mode, right) || objects(mode, right) || failures(mode, right) || waste(mode, right, slow));
+    CHECK(order(mode, right) || shared(mode, right) || objects(mode, right) || failures(mode, right) || waste(mode, right, slow));
 
     OK(clReleaseMemObject(buffer));
     OK(clReleaseMemObject(second));
@@ -218,7 +276,7 @@ int main(int argc, char **argv)
     OK(clReleaseCommandQueue(other));
     OK(clReleaseKernel(kernel));
     OK(clReleaseKernel(slow));
-    OK(clReleaseProgram(program));
+    OK(clReleaseProgram(built));
     dev_close(&d);
     expect_print();
     return 0;

@@ -49,7 +49,7 @@ pub enum Command {
     Export(super::commands::export::Export),
     /// Show where the time of each device went, and why it was idle
     Why(super::commands::why::Why),
-    /// Find API misuse and waste: leaks, use after release, out-of-bounds copies, needless waits, …
+    /// Find API misuse and waste: leaks, use after release, out-of-bounds copies, needless waits, and more
     Lint(Lint),
     /// Compare two sets of runs: what became slower, and whether the difference is significant
     Diff(super::commands::diff::Diff),

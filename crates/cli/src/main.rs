@@ -9,6 +9,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::FromArgMatches;
+use clap::error::ContextKind;
 
 use args::Cli;
 use commands::say;
@@ -72,10 +73,16 @@ fn parse(typed: Vec<OsString>) -> Result<Cli, ExitCode> {
         None => command.clone(),
     };
     let parsed = set.try_get_matches_from(&typed).and_then(|matches| Cli::from_arg_matches(&matches));
-    parsed.map_err(|error| {
+    parsed.map_err(|mut error| {
+        let meant = usage::misplaced(&error, &typed, &command);
+        if meant.is_some() {
+            // What is known is better than what looks alike.
+            error.remove(ContextKind::SuggestedArg);
+            error.remove(ContextKind::Suggested);
+        }
         // A closed stdout or stderr is no reason to end otherwise.
         let _ = error.print();
-        if let Some(what) = usage::misplaced(&error, &typed, &command) {
+        if let Some(what) = meant {
             what.lines().for_each(|line| say(format_args!("{line}")));
         }
         ExitCode::from(error.exit_code() as u8)

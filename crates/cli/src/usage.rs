@@ -12,7 +12,9 @@ const ALIKE: f64 = 0.7;
 
 /// Returns the name that is most like this one, if any is like it.
 pub fn nearest<'n>(name: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
-    let likeness = names.map(|n| (strsim::jaro_winkler(name, n), n));
+    // Two letters in the wrong order are one slip, which in a short name leaves little that is alike.
+    let slip = |n: &str| n.len() > 2 && strsim::osa_distance(name, n) == 1;
+    let likeness = names.map(|n| (if slip(n) { 1.0 } else { strsim::jaro_winkler(name, n) }, n));
     likeness.filter(|(alike, _)| *alike > ALIKE).max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, n)| n)
 }
 

@@ -125,7 +125,7 @@ pub fn facts(trace: &Trace) -> Vec<Facts<'_>> {
 }
 
 /// Returns the types of the parameters that say where a command goes.
-pub(crate) fn queue_types(model: &hetrace_model::Model) -> Vec<&str> {
+pub fn queue_types(model: &hetrace_model::Model) -> Vec<&str> {
     let queue = |f: &'_ hetrace_model::Function| f.command.as_ref().and_then(|c| c.queue.clone());
     let typed = model.functions.iter().filter_map(|f| {
         let queue = queue(f)?;

@@ -38,12 +38,13 @@
 //! Memory is bounded: of each thread on each queue the [`RECENT`] commands that end last are kept, and [`MOST`] in all.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 use hetrace_ctf::read::Event;
 use hetrace_model::Kind;
 
 use crate::facts::{Facts, facts};
+use crate::hash::QuickMap;
 use crate::owners::{ApiIndex, Owners};
 use crate::spans::{At, Call, Command, Fold, Open, Unfinished, Why};
 use crate::trace::{FunctionId, ThreadId, Trace};
@@ -146,11 +147,11 @@ pub struct Waits<'t, T> {
     /// By function: whether it synchronizes with all.
     all: Vec<bool>,
     /// The outermost call of a thread that waits: its depth, and for what.
-    open: HashMap<ThreadId, (u32, What)>,
+    open: QuickMap<ThreadId, (u32, What)>,
     /// Threads with a run of polls behind them: of what, and when the last one ended.
-    polled: HashMap<ThreadId, (FunctionId, u64)>,
+    polled: QuickMap<ThreadId, (FunctionId, u64)>,
     /// By process.
-    recent: HashMap<i64, BTreeMap<Place, List<T>>>,
+    recent: QuickMap<i64, BTreeMap<Place, List<T>>>,
     kept: usize,
     slack: u64,
 }
@@ -170,7 +171,7 @@ impl<'t, T> Waits<'t, T> {
         let ids =
             (0..trace.functions().all().len()).map(|i| FunctionId(u32::try_from(i).unwrap_or(u32::MAX)));
         let all = ids.map(|id| waits_for_all(trace, id)).collect();
-        let (open, polled, recent) = (HashMap::new(), HashMap::new(), HashMap::new());
+        let (open, polled, recent) = (QuickMap::default(), QuickMap::default(), QuickMap::default());
         let owners = Owners::new(trace);
         Self { facts: facts(trace), owners, all, open, polled, recent, kept: 0, slack }
     }

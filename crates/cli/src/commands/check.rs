@@ -50,7 +50,7 @@ pub fn run(args: &Check) -> Result<ExitCode> {
         Err(error) => return Err(error.into()),
     };
     let text = if args.json { json(&path, &done)? } else { text(&path, &done) };
-    output::write(&text)?;
+    output::write_report(&text, args.json)?;
     Ok(match (&done.unusable, done.is_sound()) {
         (Some(_), _) => ExitCode::from(UNUSABLE),
         (None, false) => ExitCode::from(DIFFERENT),

@@ -79,7 +79,7 @@ pub fn run(args: &Cost) -> Result<ExitCode> {
         Err(Failure::Own(error)) => return Err(error),
     };
     let text = if args.json { show::json(&plan, &measured)? } else { show::text(&plan, &measured) };
-    output::write(&text)?;
+    output::write_report(&text, args.json)?;
     Ok(ExitCode::SUCCESS)
 }
 

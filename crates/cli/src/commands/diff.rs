@@ -113,7 +113,14 @@ pub enum Of {
 
 /// Prints the differences, and returns whether they exceed the limit.
 pub fn run(args: &Diff) -> Result<ExitCode> {
-    let (a, b) = sides(args)?;
+    let (a, b) = match sides(args) {
+        Ok(sides) => sides,
+        // As of all wrong command lines.
+        Err(error) => {
+            say(format_args!("{error}"));
+            return Ok(ExitCode::from(2));
+        }
+    };
     let watch = Watch::new(false);
     let (Some(a), Some(b)) = (profiles(&a, &watch)?, profiles(&b, &watch)?) else {
         return Ok(watch.stopped());
@@ -246,7 +253,7 @@ fn show(report: &mut Report, args: &Diff) -> Result<()> {
         full_names: args.full_names,
         form: if args.markdown { Form::Markdown } else { Form::Plain },
     };
-    output::write(&report.render(&options))
+    output::write_text(&report.render(&options))
 }
 
 /// Parses a percentage, with or without the sign.

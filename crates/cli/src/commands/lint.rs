@@ -17,7 +17,7 @@ const FOUND: u8 = 1;
 pub fn run(args: &args::Lint) -> Result<ExitCode> {
     let options = TextOptions { colour: terminal::colour(&std::io::stdout()) };
     if args.rules {
-        output::write(&rules_text(&options))?;
+        output::write_text(&rules_text(&options))?;
         return Ok(ExitCode::SUCCESS);
     }
     let path = newest::trace(args.trace.as_deref())?;
@@ -34,7 +34,7 @@ pub fn run(args: &args::Lint) -> Result<ExitCode> {
         (_, true) => serde_json::to_string_pretty(&report.sarif())? + "\n",
         _ => report.render(&options),
     };
-    output::write(&text)?;
+    output::write_report(&text, args.json || args.sarif)?;
     let worst = report.worst();
     let failed = match args.fail_on {
         FailOn::Never => false,

@@ -66,6 +66,14 @@ pub fn write_text(report: &str) -> anyhow::Result<()> {
     }
 }
 
+/// Writes a report, for programs as it is.
+///
+/// # Errors
+/// That of standard output.
+pub fn write_report(report: &str, is_for_programs: bool) -> anyhow::Result<()> {
+    if is_for_programs { write(report) } else { write_text(report) }
+}
+
 /// The same text with characters of ASCII for those that hetrace uses besides; what others wrote stays. A cell of a
 /// table stays as wide as it was, where there is room beside it.
 pub fn ascii(text: &str) -> String {

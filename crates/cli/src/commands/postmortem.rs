@@ -34,7 +34,7 @@ pub fn run(args: &Postmortem) -> Result<ExitCode> {
     let clock = if args.wall { Clock::Wall { utc_offset: utc_offset() } } else { Clock::Relative };
     let options = LastOptions { count: args.last, clock, colour: terminal::colour(&std::io::stdout()) };
     let watch = Watch::new(false);
-    let mut out = Output::new()?;
+    let mut out = Output::of_text()?;
     let printed = print_last(&trace, &options, &|events| watch.seen(events), &mut out);
     watch.end();
     let Some(summary) = printed? else { return Ok(watch.stopped()) };

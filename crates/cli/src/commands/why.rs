@@ -68,6 +68,6 @@ pub fn run(args: &Why) -> Result<ExitCode> {
         let width = terminal::columns(&out);
         report.render(&TextOptions { colour: terminal::colour(&out), width, top: args.top })
     };
-    output::write(&text)?;
+    output::write_report(&text, args.json)?;
     Ok(ExitCode::SUCCESS)
 }

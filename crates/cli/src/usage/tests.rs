@@ -22,9 +22,13 @@ fn a_command_that_is_not_one_is_corrected() {
     let command = settings::command();
     let said =
         |word: &str| no_command(&line(&["hetrace", word, "x"]), &command, Some(OsStr::new("/bin:/usr/bin")));
-    for (wrong, right) in
-        [("taly", "tally"), ("timelien", "timeline"), ("snapshto", "snapshot"), ("lnt", "lint")]
-    {
+    for (wrong, right) in [
+        ("taly", "tally"),
+        ("timelien", "timeline"),
+        ("snapshto", "snapshot"),
+        ("lnt", "lint"),
+        ("wyh", "why"),
+    ] {
         let said = said(wrong).unwrap();
         assert!(said.contains(&format!("did you mean `hetrace {right}`?")), "{wrong}: {said}");
     }

@@ -8,7 +8,7 @@ use super::profile::RunRow;
 use super::rows::{Change, Report, Row, Table as Part, What};
 use super::stats::are_trimmed;
 use super::verdict::Metric;
-use crate::text::{Column, Style, Table};
+use crate::text::{Column, Style, Table, wrap};
 use hetrace_trace::demangle;
 use hetrace_trace::sums::Missing;
 use hetrace_trace::text::{bytes, count, duration, duration_f, plural};
@@ -44,6 +44,9 @@ impl Default for TextOptions {
     }
 }
 
+/// Columns of the header's labels.
+const LABEL: usize = 11;
+
 /// Marks of what chance alone hardly makes.
 const ALONE: &str = "*";
 const OF_ALL: &str = "**";
@@ -77,6 +80,7 @@ struct Renderer<'a> {
 
 impl Renderer<'_> {
     fn write(&mut self) -> fmt::Result {
+        self.header()?;
         self.missing()?;
         self.runs()?;
         self.whole()?;
@@ -95,8 +99,12 @@ impl Renderer<'_> {
 
     fn line(&mut self, text: &str) -> fmt::Result {
         // In Markdown, a line by itself is a part of the one before.
-        let bullet = if self.options.form == Form::Markdown { "- " } else { "" };
-        writeln!(self.out, "{bullet}{text}")
+        if self.options.form == Form::Markdown {
+            return writeln!(self.out, "- {text}");
+        }
+        // With colours, columns are not to be counted.
+        let width = self.options.width.filter(|_| !text.contains('\x1b'));
+        wrap(text, width).iter().try_for_each(|line| writeln!(self.out, "{line}"))
     }
 
     fn table(&mut self, table: &Table) -> fmt::Result {
@@ -125,7 +133,8 @@ impl Renderer<'_> {
         Ok(())
     }
 
-    fn runs(&mut self) -> fmt::Result {
+    /// What is compared, as one looks at it first: commands, time, how busy devices were, losses.
+    fn header(&mut self) -> fmt::Result {
         for (side, runs) in [("A", &self.report.a), ("B", &self.report.b)] {
             let mut commands: Vec<String> = runs.iter().map(|run| run.command.join(" ")).collect();
             commands.dedup();
@@ -134,14 +143,57 @@ impl Renderer<'_> {
                 [] | [_] => String::new(),
                 _ => " of different commands".to_owned(),
             };
-            self.line(&format!("{side} is {}{what}", plural(runs.len() as u64, "run")))?;
+            self.header_line(side, &format!("{}{what}", plural(runs.len() as u64, "run")), false)?;
         }
-        writeln!(self.out)?;
+        let of = |metric: Metric| self.report.whole.iter().find(|row| row.metric == metric.name());
+        let both = |change: &Change| {
+            let part = change.change_percent.map_or(String::new(), |p| format!(" | {}", percent(p)));
+            let mark = if change.significant { "" } else { " (may be chance)" };
+            let mark = if change.low_ns.is_some() { mark } else { "" };
+            format!(
+                "{} in A, {} in B{part}{mark}",
+                duration_f(change.a_ns.round()),
+                duration_f(change.b_ns.round())
+            )
+        };
+        let wall = of(Metric::Wall).map(|row| both(&row.change));
+        let busy = of(Metric::Device).filter(|row| row.change.a_ns > 0.0 || row.change.b_ns > 0.0);
+        let busy = busy.map(|row| format!("busy for {}", both(&row.change)));
+        let lossy = self.report.is_lossy();
+        let kept = if lossy { "incomplete: see below" } else { "nothing lost" };
+        for (label, text) in [("Time", wall), ("Devices", busy), ("Recording", Some(kept.to_owned()))] {
+            if let Some(text) = text {
+                self.header_line(label, &text, label == "Recording" && lossy)?;
+            }
+        }
+        writeln!(self.out)
+    }
+
+    fn header_line(&mut self, label: &str, text: &str, red: bool) -> fmt::Result {
+        if self.options.form == Form::Markdown {
+            return writeln!(self.out, "- {label}: {text}");
+        }
+        let room = self.options.width.map(|width| width.saturating_sub(LABEL).max(LABEL));
+        for (at, line) in wrap(text, room).iter().enumerate() {
+            let label = if at == 0 { format!("{label}:") } else { String::new() };
+            let line = if red { self.style.red(line) } else { line.clone() };
+            writeln!(self.out, "{}{line}", self.style.bold(&format!("{label:<LABEL$}")))?;
+        }
+        Ok(())
+    }
+
+    fn runs(&mut self) -> fmt::Result {
         let mut columns = vec![Column::left("Run")];
-        columns.extend(
-            ["Wall time", "Devices busy", "In calls", "Calls", "Commands", "Processes"].map(Column::right),
-        );
-        columns.push(Column::left("Devices"));
+        let numbers = [
+            ("Wall time", 0),
+            ("Devices busy", 1),
+            ("In calls", 4),
+            ("Calls", 2),
+            ("Commands", 3),
+            ("Processes", 5),
+        ];
+        columns.extend(numbers.map(|(heading, spare)| Column::right(heading).spare(spare)));
+        columns.push(Column::left("Devices").spare(6));
         let mut table = Table::new(columns);
         for (side, runs) in [("A", &self.report.a), ("B", &self.report.b)] {
             for (number, run) in (1..).zip(runs) {
@@ -347,14 +399,14 @@ fn columns() -> [Column; 14] {
         right("Change(%)"),
         right("95% interval"),
         Column::left(" "),
-        right("Share"),
-        right("Calls A"),
-        right("Calls B"),
-        right("By calls"),
-        right("By time"),
-        right("Bytes A"),
-        right("Bytes B"),
-        Column::left("Runs with it"),
+        right("Share").spare(4),
+        right("Calls A").spare(3),
+        right("Calls B").spare(3),
+        right("By calls").spare(7),
+        right("By time").spare(7),
+        right("Bytes A").spare(5),
+        right("Bytes B").spare(5),
+        Column::left("Runs with it").spare(2),
     ]
 }
 

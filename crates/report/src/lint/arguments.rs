@@ -15,6 +15,8 @@ const KEPT: usize = 1 << 20;
 const DIRECT: usize = 64;
 /// Arguments set again from which on it is worth a word.
 const AGAIN: u64 = 16;
+/// Launches with what another thread set, from which on it is no handing over.
+const SHARED: u64 = 2;
 
 /// What an argument is set to.
 #[derive(Clone, Copy, Debug)]
@@ -37,6 +39,10 @@ struct Arguments {
     failed: Vec<(u64, Ref)>,
     /// When a launch was looked at last, as [`Lifetimes::epoch`] has it.
     seen: u64,
+    /// When it was launched last.
+    launched: u64,
+    /// A value that no launch has seen, and what another thread set in its place.
+    lost: Option<(Ref, Ref)>,
 }
 
 impl Arguments {
@@ -65,6 +71,8 @@ pub(super) struct Kernels {
     /// By process and kernel's handle.
     by_handle: QuickMap<(i64, u64), Arguments>,
     redundant: QuickMap<(i64, FunctionId), Sum>,
+    /// Launches by a thread of whose values another one had set some anew; with the first one's calls.
+    shared: QuickMap<(i64, FunctionId), (u64, [Ref; 3])>,
 }
 
 impl Kernels {
@@ -77,7 +85,7 @@ impl Kernels {
         knowledge: &Knowledge<'_>,
     ) {
         let (pid, call) = (passed.call.pid, passed.call);
-        let Some(kernel) = passed.kernel else { return };
+        let Some(kernel) = passed.kernel.filter(|kernel| *kernel != 0) else { return };
         let Some(arguments) = self.by_handle.get_mut(&(pid, kernel)) else {
             // A kernel of this trace without arguments, or one of which nothing is known.
             let is_made = |(_, kind, handle): &(u16, KindId, u64)| {
@@ -88,6 +96,11 @@ impl Kernels {
             }
             return;
         };
+        arguments.launched = call.start;
+        if let Some((set, other)) = arguments.lost.take_if(|(set, _)| set.tid == call.tid) {
+            let first = [call, set, other];
+            self.shared.entry((pid, call.function)).or_insert((0, first)).0 += 1;
+        }
         let name = &facts.function.name;
         for (index, failed) in &arguments.failed {
             let what = format!("{name} launches a kernel whose argument {index} could not be set");
@@ -152,6 +165,12 @@ impl Kernels {
             if object.is_some() || before.is_some_and(|before| before.object.is_some()) {
                 arguments.seen = 0;
             }
+            if let Some(before) = &before
+                && before.call.tid != call.tid
+                && before.call.start > arguments.launched
+            {
+                arguments.lost = Some((before.call, call));
+            }
             if let Some(before) = before.filter(|b| b.bytes != bytes && b.bytes > 0 && bytes > 0) {
                 findings.add(other_size(facts, (index, bytes, call), &before));
             }
@@ -175,6 +194,17 @@ impl Kernels {
             let what = format!("{name} sets arguments to the values that they have");
             let hit = Hit::new("redundant-set-arg", format!("{pid} {name}"), what, ("first", sum.first));
             findings.add(hit.times(sum.count).costs(sum.ns));
+        }
+        let mut rows: Vec<_> = self.shared.iter().filter(|(_, (count, _))| *count >= SHARED).collect();
+        rows.sort_by_key(|(key, _)| **key);
+        for ((pid, function), (count, [launch, set, other])) in rows {
+            let Some(facts) = knowledge.of(*function) else { continue };
+            let name = &facts.function.name;
+            let what =
+                format!("{name} launches a kernel with arguments that another thread has set meanwhile");
+            let hit = Hit::new("shared-kernel", format!("{pid} {name}"), what, ("launch", *launch));
+            let hit = hit.with(Some(("own", *set))).with(Some(("other", *other)));
+            findings.add(hit.times(*count));
         }
     }
 }

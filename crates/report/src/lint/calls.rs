@@ -16,12 +16,22 @@ const IN_A_ROW: u64 = 100;
 struct Thread {
     /// Process and thread.
     ids: (i64, i64),
-    /// What could not be made: types of objects, none for memory.
-    missing: Vec<(Option<KindId>, Ref)>,
+    /// What could not be made.
+    missing: Vec<Missing>,
     /// Launches that failed, by queue.
     launches: QuickMap<u64, Ref>,
     /// Equal failures in a row.
     row: Option<(FunctionId, i64, u64, Ref)>,
+}
+
+/// Something could not be made.
+#[derive(Clone, Copy, Debug)]
+struct Missing {
+    /// The type of the object; none for memory.
+    kind: Option<KindId>,
+    call: Ref,
+    /// A call that was passed NULL for it has been reported.
+    said: bool,
 }
 
 /// What failed.
@@ -70,7 +80,7 @@ impl Calls {
                     Some(kind) => facts.makes.iter().any(|(_, made)| made == kind),
                     None => facts.allocation.is_some(),
                 };
-                thread.missing.retain(|(kind, _)| !made(kind));
+                thread.missing.retain(|missing| !made(&missing.kind));
             }
         }
         if facts.launch {
@@ -86,6 +96,16 @@ impl Calls {
             let hit = Hit::new("ignored-error", format!("{name} after launch"), what, ("failed", launch));
             findings.add(hit.with(Some(("then", passed.call))));
         }
+    }
+
+    /// A call of the program itself never returned: what it is passed as NULL, with where that could not be made.
+    pub fn ended_in(&self, passed: &Passed, facts: &Facts<'_>, knowledge: &Knowledge<'_>) -> Option<Hit> {
+        let thread = self.threads.get(passed.by.thread)?;
+        let missing = thread.missing.get(thread.null(passed, facts)?)?;
+        let kind = missing.kind.and_then(|kind| knowledge.kind(kind)).map_or("memory", |kind| &kind.name);
+        let name = &facts.function.name;
+        let what = format!("{name} is passed NULL: the {kind} could not be made before");
+        Some(null_passed(name, what, missing.call, passed.call))
     }
 
     /// A call that builds, or uses what could not be built.
@@ -161,15 +181,14 @@ fn holds_others(knowledge: &Knowledge<'_>, kind: KindId) -> bool {
     knowledge.kind(kind).is_some_and(|kind| kind.context || kind.queue)
 }
 
+/// A call is passed NULL for what could not be made.
+fn null_passed(name: &str, what: String, made: Ref, call: Ref) -> Hit {
+    Hit::new("ignored-error", name, what, ("failed", made)).with(Some(("then", call)))
+}
+
 impl Thread {
-    fn failed(
-        &mut self,
-        passed: &Passed,
-        facts: &Facts<'_>,
-        knowledge: &Knowledge<'_>,
-        findings: &mut Findings,
-    ) {
-        let name = &facts.function.name;
+    /// What could not be made and is passed as NULL: its place in the table.
+    fn null(&self, passed: &Passed, facts: &Facts<'_>) -> Option<usize> {
         let optional = |at: u16| {
             let param = facts.function.params.get(usize::from(at));
             param.is_none_or(|p| p.pointers > 0 || facts.queue == Some(p.name.as_str()))
@@ -178,22 +197,34 @@ impl Thread {
             passed.handles.iter().any(|(at, k, handle)| *k == kind && *handle == 0 && !optional(*at))
         };
         let spans = || [passed.source, passed.target].into_iter().flatten();
-        let used = self.missing.iter().position(|(kind, _)| match kind {
+        self.missing.iter().position(|missing| match &missing.kind {
             Some(kind) => facts.gives_back.is_none() && null(*kind),
             None => spans().any(|span| span.object.is_none() && span.start == 0),
-        });
-        if let Some((kind, made)) = used.map(|at| self.missing.remove(at)) {
-            let kind = kind.and_then(|kind| knowledge.kind(kind)).map_or("memory", |kind| &kind.name);
+        })
+    }
+
+    fn failed(
+        &mut self,
+        passed: &Passed,
+        facts: &Facts<'_>,
+        knowledge: &Knowledge<'_>,
+        findings: &mut Findings,
+    ) {
+        let name = &facts.function.name;
+        let used = self.null(passed, facts);
+        let used = used.and_then(|at| self.missing.get_mut(at)).filter(|missing| !missing.said);
+        if let Some(missing) = used {
+            missing.said = true;
+            let kind = missing.kind.and_then(|kind| knowledge.kind(kind)).map_or("memory", |kind| &kind.name);
             let what = format!("{name} is passed NULL, and fails: the {kind} could not be made before");
-            let hit = Hit::new("ignored-error", name, what, ("failed", made));
-            findings.add(hit.with(Some(("then", passed.call))));
+            findings.add(null_passed(name, what, missing.call, passed.call));
         }
         // What is enqueued yields an event only where one is asked for.
         let made = facts.makes.iter().filter(|_| !facts.enqueues);
         let missing = made.map(|(_, kind)| Some(*kind));
         for kind in missing.chain(facts.allocation.iter().map(|_| None)) {
-            self.missing.retain(|(known, _)| *known != kind);
-            self.missing.push((kind, passed.call));
+            self.missing.retain(|missing| missing.kind != kind);
+            self.missing.push(Missing { kind, call: passed.call, said: false });
         }
     }
 

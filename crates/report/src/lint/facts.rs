@@ -81,6 +81,8 @@ pub(super) struct Facts<'t> {
     pub orders: bool,
     /// It may be passed events.
     pub names_events: bool,
+    /// It completes the event that it is passed.
+    pub completes: bool,
     /// Reads from a device, and nothing else.
     pub reads: bool,
     /// Values in place of a queue's handle that mean the default one, beside 0.
@@ -201,6 +203,12 @@ fn kinds_of(model: &Model) -> Vec<Kind> {
             (w.has_role("sync") || w.has_role("poll"))
                 && w.params.iter().any(|p| p.base == base && p.direction != Direction::Out)
         };
+        let yielded = |c: &Function| {
+            c.has_role("enqueue")
+                && c.params.iter().any(|p| is_out(p, base) && Some(&p.name) == model.event.as_ref())
+        };
+        let completes =
+            |c: &Function| c.has_role("state") && c.params.iter().any(|p| p.base == base && p.pointers == 0);
         kinds.push(Kind {
             name: base.to_owned(),
             counted: model.functions.iter().any(retained),
@@ -209,6 +217,7 @@ fn kinds_of(model: &Model) -> Vec<Kind> {
                 && model.context.as_deref() != Some(base)
                 && model.functions.iter().any(|f| f.has_role("marker") || f.has_role("enqueue"))
                 && model.functions.iter().any(|w| waited(w) && w.has_role("sync")),
+            completed: model.functions.iter().any(yielded) && model.functions.iter().any(completes),
             context: model.context.as_deref() == Some(base),
             queue: queues.contains(&base),
             memory: model.functions.iter().any(|c| c.memory.is_some() && c.creates.as_deref() == Some(base)),
@@ -286,6 +295,7 @@ fn facts_of<'t>(
             || !["query", "poll", "retain", "release", "set-arg", "enqueue"].iter().any(|role| has(role)),
         has_arguments: false,
         names_events: false,
+        completes: has("state"),
         orders: false,
         reads: has("read"),
         default_queues: &model.default_queues,
@@ -304,10 +314,7 @@ fn facts_of<'t>(
     };
     facts.numbers = Reads::new(f, &facts.handles, facts.queue);
     facts.orders = facts.enqueues || facts.syncs || facts.asks || facts.may_wait || facts.callback;
-    facts.returns = facts.allocation.is_some()
-        || facts.builds
-        || [&facts.makes, &facts.mentions].iter().any(|handed| !handed.is_empty())
-        || [&facts.answers, &facts.addresses].iter().any(|places| !places.is_empty());
+    facts.returns = facts.is_looked_at();
     facts
 }
 
@@ -410,6 +417,14 @@ fn host(f: &Function) -> Option<u16> {
 }
 
 impl Facts<'_> {
+    /// Whether some rule looks at what its calls return, beside whether they failed.
+    fn is_looked_at(&self) -> bool {
+        self.allocation.is_some()
+            || self.builds
+            || [&self.makes, &self.mentions].iter().any(|handed| !handed.is_empty())
+            || [&self.answers, &self.addresses].iter().any(|places| !places.is_empty())
+    }
+
     /// A queue's handle; 0 for the default one, by whatever value.
     pub fn queue_of(&self, handle: u64) -> u64 {
         if self.default_queues.contains(&handle) { 0 } else { handle }

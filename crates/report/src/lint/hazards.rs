@@ -14,6 +14,7 @@ use super::kinds::KindId;
 use super::lifetimes::Lifetimes;
 use super::maps::{Maps, Use};
 use super::memory::Memory;
+use super::own_events::OwnEvents;
 use super::passed::Passed;
 use super::races::{Does, Races};
 use super::repeats::Repeats;
@@ -31,6 +32,7 @@ pub(super) struct Hazards {
     contents: Contents,
     kernels: Kernels,
     repeats: Repeats,
+    own_events: OwnEvents,
 }
 
 /// How a call ended.
@@ -61,6 +63,7 @@ impl Hazards {
         lifetimes: &Lifetimes,
         knowledge: &Knowledge<'_>,
     ) {
+        self.own_events.entry(passed, facts);
         if facts.orders || self.waits.has_reads() {
             self.waits.entry(passed, facts, (lifetimes, knowledge));
         }
@@ -141,6 +144,7 @@ impl Hazards {
             self.maps.exit(passed, facts, out, knowledge);
         }
         if !facts.makes.is_empty() {
+            self.own_events.made(passed, facts, out, knowledge);
             self.made(passed, facts, out, knowledge);
         }
         if facts.orders && (!facts.enqueues || passed.waits || facts.calls_back) {
@@ -274,6 +278,7 @@ impl Hazards {
         self.waits.finish(ended, knowledge, findings);
         self.kernels.finish(knowledge, findings);
         self.repeats.finish(knowledge, findings);
+        self.own_events.finish(knowledge, findings);
         if ended {
             self.maps.finish(knowledge, findings);
         }

@@ -15,6 +15,8 @@ pub(super) struct Kind {
     pub leaks: bool,
     /// Something to wait for.
     pub event: bool,
+    /// An event that the program may complete itself.
+    pub completed: bool,
     /// What all others belong to.
     pub context: bool,
     /// Where commands go.

@@ -25,6 +25,8 @@ const KEPT: usize = 1 << 20;
 const REMEMBERED: usize = 1 << 16;
 /// Events that nobody looks at, from which on it is worth a word.
 const UNUSED_EVENTS: u64 = 8;
+/// The doubt about what breaks a rule of the API and succeeds.
+const PASSES: &str = "the call succeeded: this platform lets it pass";
 
 /// All objects.
 #[derive(Debug, Default)]
@@ -101,6 +103,19 @@ impl Lifetimes {
             self.objects.at(pid, value).filter_map(|(id, object)| Some((id, object, holds(*id)?)));
         let Some((id, object, kind)) = found.next() else { return };
         setting.object = Some((*id, value));
+        let of =
+            passed.handles.first().and_then(|(_, kind, handle)| self.objects.get(&(pid, *kind, *handle)));
+        let contexts = of.filter(|of| of.dead.is_none()).map_or((0, 0), |of| (of.context, object.context));
+        if contexts.0 != contexts.1 && contexts.0 != 0 && contexts.1 != 0 && object.dead.is_none() {
+            let (name, index) = (&facts.function.name, setting.index);
+            let what = format!(
+                "{name} sets argument {index} of a kernel of context {:#x} to a {} of context {:#x}",
+                contexts.0, kind.name, contexts.1
+            );
+            let hit = Hit::new("wrong-context", format!("{name} argument"), what, ("call", call));
+            let hit = hit.with(of.map(|of| ("made", of.made))).with(Some(("made", object.made)));
+            passed.faults.push(hit.graded(Severity::Warning, Some(PASSES)));
+        }
         if let Some(dead) = object.dead {
             let name = &facts.function.name;
             let what =
@@ -279,7 +294,7 @@ impl Lifetimes {
         let hit = hit.with(made.map(|m| ("made", m))).with(other_made.map(|m| ("made", m)));
         findings.add(match failed {
             true => hit,
-            false => hit.graded(Severity::Warning, Some("the call succeeded: this platform lets it pass")),
+            false => hit.graded(Severity::Warning, Some(PASSES)),
         });
     }
 

@@ -35,6 +35,8 @@ struct Block {
 #[derive(Clone, Debug)]
 struct Rounds {
     alive: u64,
+    /// How many there were when the last one was made.
+    level: u64,
     launches: u64,
     rounds: u64,
     cost: u64,
@@ -264,12 +266,14 @@ impl Memory {
             return;
         }
         let key = (passed.call.pid, passed.call.function, bytes);
-        let new = Rounds { alive: 0, launches, rounds: 0, cost: 0, first: passed.call };
+        let new = Rounds { alive: 0, level: 0, launches, rounds: 0, cost: 0, first: passed.call };
         let rounds = self.rounds.entry(key).or_insert(new);
-        if rounds.alive == 0 && launches > rounds.launches {
+        // One that was made before has been freed since.
+        if rounds.alive <= rounds.level && launches > rounds.launches {
             rounds.rounds += 1;
             rounds.cost = rounds.cost.saturating_add(duration);
         }
+        rounds.level = rounds.alive;
         rounds.launches = launches;
         rounds.alive += 1;
     }

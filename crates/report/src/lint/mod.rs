@@ -40,6 +40,7 @@ mod memory;
 mod moves;
 mod objects;
 mod order;
+mod own_events;
 mod passed;
 mod races;
 mod reads;

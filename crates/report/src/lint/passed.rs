@@ -132,7 +132,8 @@ impl Passed {
             let recorded = values.all(Place::Param(argument.value));
             let of = values.first(Place::Param(argument.of))?;
             let index = values.first(Place::Param(argument.index))?;
-            Some(Setting { of, index, value: word(recorded), bytes: recorded.len(), object: None })
+            let bytes = if argument.has_bytes { recorded.len() } else { 0 };
+            Some(Setting { of, index, value: word(recorded), bytes, object: None })
         });
         self.kernel = reads.kernel.and_then(|at| values.first(Place::Param(at)));
         self.flags = reads.flags.map_or(0, |bits| bits.get(values));

@@ -1,6 +1,6 @@
 //! Which values of a call rules ask for, resolved once per function: calls are many, and names are slow.
 
-use hetrace_model::{Expr, Flags, Function, Transfer};
+use hetrace_model::{Expr, Flags, Follow, Function, Transfer};
 
 use super::kinds::{Handed, KindId};
 use super::span::Span;
@@ -94,6 +94,8 @@ pub(super) struct Argument {
     pub index: u16,
     /// The one with its value.
     pub value: u16,
+    /// The value itself is recorded, not its address.
+    pub has_bytes: bool,
 }
 
 /// Numbers that are read of each call of a function.
@@ -190,7 +192,8 @@ fn argument(function: &Function, handles: &[(u16, KindId)]) -> Option<Argument> 
     let mut params = function.params.iter().zip(0u16..);
     let (_, index) = params.find(|(p, at)| p.pointers == 0 && *at != of)?;
     let value = u16::try_from(function.params.len().checked_sub(1)?).ok()?;
-    Some(Argument { of, index, value })
+    let has_bytes = function.params.last().is_some_and(|p| matches!(p.follow, Follow::Bytes { .. }));
+    Some(Argument { of, index, value, has_bytes })
 }
 
 /// The place of the parameter with this name.

@@ -172,7 +172,7 @@ impl Repeats {
         for ((pid, function), (sum, before)) in rows {
             let name = name(*function);
             let what = format!(
-                "{name} sends the same memory to the same place again, which its thread had no time to change"
+                "{name} sends the same memory to the same place again, which its thread had no time to change all of"
             );
             let hit = Hit::new("same-bytes", format!("{pid} {name} again"), what, ("again", sum.first));
             let hit = hit.with(Some(("before", *before))).times(sum.count).costs(sum.ns);

@@ -285,6 +285,23 @@ pub const RULES: &[Rule] = &[
         "Pass the size of the argument's type in the kernel: it is one of both at most.",
     ),
     rule(
+        "shared-kernel",
+        Calls,
+        Error,
+        true,
+        "threads set the arguments of one kernel, and one launches it with another one's",
+        "Give each thread a kernel object of its own (setting arguments is not safe between threads), or lock from the \
+         first argument to the launch.",
+    ),
+    rule(
+        "event-never-set",
+        Flow,
+        Error,
+        true,
+        "commands wait for an event of the program's own that is never completed",
+        "Complete the event on every path, also after errors: what waits for it never begins.",
+    ),
+    rule(
         "race",
         Memory,
         Error,

@@ -87,6 +87,10 @@ impl Waits {
         if facts.enqueues || facts.syncs || facts.polls || facts.may_wait {
             passed.mark = self.order.last(process);
         }
+        if facts.callback && !facts.enqueues {
+            // It may be called, and release the event, before the call returns.
+            self.events(passed, facts, lifetimes, knowledge);
+        }
         if passed.root && !self.reads.is_empty() {
             self.used(passed, facts);
         }

@@ -283,10 +283,16 @@ impl Visitor for Linter<'_> {
         let mut explained = false;
         if let Some(passed) = caller.and_then(|caller| caller.opened(call.depth)) {
             passed.open = false;
+            if killed.is_some()
+                && passed.root
+                && let Some(facts) = self.knowledge.of(call.function)
+            {
+                passed.faults.extend(self.calls.ended_in(passed, facts, &self.knowledge));
+            }
             for mut hit in passed.faults.drain(..).filter(|_| call.why != Why::ExitLost) {
                 if let Some(signal) = killed {
                     hit.what = format!("{}, and {} ends the program in it", hit.what, signal_name(signal));
-                    (hit.severity, hit.doubt) = (None, None);
+                    (hit.severity, hit.doubt) = (Some(Severity::Error), None);
                     explained = true;
                 }
                 self.findings.add(hit);

@@ -290,8 +290,7 @@ impl Words<'_, '_> {
                 "Cut the work into smaller pieces, so that both devices always have one.".to_owned()
             }
             Cause::Latency => {
-                "Fewer and larger commands, a graph, or several queues; look at what events it waits for."
-                    .to_owned()
+                "Fewer and larger commands, or a graph of them; look at what events it waits for.".to_owned()
             }
             Cause::NoCall | Cause::EndLost(_) | Cause::Lost => {
                 "Record again with more room (--buffer), or with --on-full block.".to_owned()

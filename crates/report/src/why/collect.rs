@@ -7,6 +7,8 @@ use hetrace_ctf::read::Event;
 
 use super::device::{Device, Evidence, Explained, Place, Ran, Title};
 use super::gaps::{Gap, Part as GapPart, Scene, explain, outside};
+use super::host::Host;
+use super::independent::{Free, Independence};
 use super::path::{NodeId, Paths, ROOT, Step, UNSET};
 use super::signals::Signals;
 use super::states::by_states;
@@ -14,13 +16,16 @@ use super::steps::Steps;
 use super::sweep::Part;
 use super::threads::{Long, Span, Threads};
 use super::waits::{Recent, Waits};
+use super::wakes::{Wake, Wakes};
 use super::{Options, Window};
 use hetrace_trace::budget;
 use hetrace_trace::capture::Covered;
 use hetrace_trace::facts::{Facts, Work, facts};
+use hetrace_trace::hash::QuickMap;
 use hetrace_trace::spans::{
     At, Call, Command, CommandKind, Fold, Open, Orphan, Times, Unfinished, Visitor, Why,
 };
+use hetrace_trace::system::State;
 use hetrace_trace::trace::{FunctionId, Trace};
 use hetrace_trace::waits::Wait;
 use hetrace_trace::watch::{Pace, Stopped};
@@ -31,6 +36,8 @@ const MAX_SLACK: u64 = 10_000;
 const UNITS: f64 = 2.0;
 /// Calls of other threads that take so long may be what a thread waits for, in nanoseconds.
 const LONG: u64 = 20_000;
+/// Threads that were woken and have made no call yet, of which is remembered by whom.
+const EARLY: usize = 1 << 16;
 
 /// All that is found out.
 pub(super) struct Collector<'t> {
@@ -45,16 +52,22 @@ pub(super) struct Collector<'t> {
     pub last: u64,
     pub threads: Threads,
     pub devices: Vec<Device>,
-    by_number: HashMap<u32, usize>,
+    by_number: QuickMap<u32, usize>,
     by_uuid: HashMap<&'t str, usize>,
     /// All devices as if they were one; none while there is only one.
     pub all: Option<Device>,
     pub steps: Steps<'t>,
     signals: Signals<'t>,
+    independence: Independence<'t>,
     pub waits: Waits<'t>,
     pub paths: Paths,
     /// By process and queue: the end of the last command, and the path to it.
-    queues: HashMap<(i64, u32), (u64, NodeId)>,
+    queues: QuickMap<(i64, u32), (u64, NodeId)>,
+    wakes: Wakes,
+    /// Threads that have been woken and made no call yet: when, and the path to there.
+    early: QuickMap<(i64, i64), (u64, NodeId)>,
+    /// What calls took, whatever devices did.
+    pub host: Host,
     /// The command that ended last, and the path to it.
     pub end: (u64, NodeId),
     /// Only some launches were timed.
@@ -84,11 +97,15 @@ impl<'t> Collector<'t> {
             all: None,
             steps: Steps::new(trace),
             signals: Signals::new(trace),
-            by_number: HashMap::new(),
+            independence: Independence::new(trace),
+            by_number: QuickMap::default(),
             by_uuid: HashMap::new(),
             waits: Waits::new(trace),
             paths: Paths::default(),
-            queues: HashMap::new(),
+            queues: QuickMap::default(),
+            wakes: Wakes::new(trace.system()),
+            early: QuickMap::default(),
+            host: Host::default(),
             end: (0, ROOT),
             sampled: names.all_launches().any(|(_, all)| all.counted() > 0),
             lost: losses.device_commands,
@@ -116,7 +133,74 @@ impl<'t> Collector<'t> {
                 new.last = last;
             }
         }
+        if place == known
+            && let Some((time, node)) = self.early.remove(&(who.pid, who.tid))
+            && let Some(new) = self.threads.get_mut(place)
+        {
+            new.strand.rebase(node);
+            new.last = time;
+        }
         place
+    }
+
+    /// A thread was outside of calls until now.
+    fn outside_until(&mut self, place: usize, now: u64) {
+        let window = self.window;
+        let Some(thread) = self.threads.get_mut(place) else { return };
+        let (from, whole) = (thread.last, window.of(thread.last, now));
+        let blocked = match self.trace.system() {
+            Some(system) if whole > 0 => {
+                let pieces = system.within(thread.pid, thread.tid, from, now);
+                let blocked = pieces.filter(|piece| matches!(piece.state, State::Blocked(_)));
+                blocked.map(|piece| window.of(piece.start, piece.end)).fold(0, u64::saturating_add)
+            }
+            _ => 0,
+        };
+        thread.strand.spend(Step::Blocked(place as u32), blocked.min(whole));
+        thread.strand.spend(Step::Host(place as u32), whole.saturating_sub(blocked));
+        thread.last = thread.last.max(now);
+    }
+
+    /// A thread of the program has woken another one, which goes on from there.
+    fn woken(&mut self, wake: Wake) {
+        let waits = |span: &Span| span.waits || span.polls;
+        let waiter = self.threads.find(wake.who.0, wake.who.1);
+        let waiting = waiter.and_then(|place| self.threads.get(place)).and_then(|thread| thread.open);
+        // What ends a wait for a device is a command.
+        if waiting.as_ref().is_some_and(waits) {
+            return;
+        }
+        let by = match self.threads.find(wake.by.0, wake.by.1) {
+            Some(by) => by,
+            // One of the program's own that has made no call.
+            None if wake.by.0 == wake.who.0 && self.threads.len() < EARLY => {
+                self.threads.other(wake.by, self.first.unwrap_or(wake.time), wake.time)
+            }
+            None => return,
+        };
+        let window = self.window;
+        let open = self.threads.get(by).and_then(|thread| thread.open);
+        match (open, self.threads.get_mut(by)) {
+            (Some(open), Some(thread)) => {
+                let since = open.start.max(thread.last);
+                thread.strand.spend(Step::Call(open.function.0), window.of(since, wake.time));
+                thread.last = thread.last.max(wake.time);
+            }
+            _ => self.outside_until(by, wake.time),
+        }
+        let Some(thread) = self.threads.get_mut(by) else { return };
+        let tip = self.paths.tip(&mut thread.strand);
+        match waiter.and_then(|place| self.threads.get_mut(place)) {
+            Some(thread) if thread.last <= wake.time => {
+                thread.strand.rebase(tip);
+                thread.last = wake.time;
+            }
+            Some(_) => {}
+            None if self.early.len() < EARLY => {
+                self.early.insert(wake.who, (wake.time, tip));
+            }
+            None => {}
+        }
     }
 
     fn begin(&mut self, at: At<'_>, call: &Open, event: &Event<'_, '_>) {
@@ -124,16 +208,18 @@ impl<'t> Collector<'t> {
         if facts.marks {
             return;
         }
-        let (place, window) = (self.thread(at), self.window);
+        let place = self.thread(at);
         let who = (at.who().pid, call.thread, place);
         let (depends, signals) = self.signals.entry(who, (call.function, call.start), &facts, event);
         if self.signals.has_set() {
             self.path_to_set(place, call.start);
         }
+        let free = self.independence.entry((who.0, who.1), call.function, (&facts, depends), event);
+        if call.depth == 0 {
+            self.outside_until(place, call.start);
+        }
         let Some(thread) = self.threads.get_mut(place) else { return };
         if call.depth == 0 {
-            thread.strand.spend(Step::Host(place as u32), window.of(thread.last, call.start));
-            thread.last = thread.last.max(call.start);
             let waits = facts.waits(event);
             thread.open = Some(Span {
                 enqueues: facts.enqueues,
@@ -145,6 +231,9 @@ impl<'t> Collector<'t> {
         if let Some(open) = thread.open.as_mut().filter(|_| depends || signals > 0) {
             open.depends = true;
             open.signals = signals.max(open.signals);
+        }
+        if let Some(open) = thread.open.as_mut().filter(|_| free != Free::Unknown) {
+            open.free = free;
         }
         if let Some(open) = &mut thread.open
             && open.node == UNSET
@@ -158,12 +247,10 @@ impl<'t> Collector<'t> {
 
     /// An event has been completed: what waits for it waits for all that the thread did until now.
     fn path_to_set(&mut self, place: usize, now: u64) {
-        let window = self.window;
-        let Some(thread) = self.threads.get_mut(place) else { return };
-        if thread.open.is_none() {
-            thread.strand.spend(Step::Host(place as u32), window.of(thread.last, now));
-            thread.last = thread.last.max(now);
+        if self.threads.get(place).is_some_and(|thread| thread.open.is_none()) {
+            self.outside_until(place, now);
         }
+        let Some(thread) = self.threads.get_mut(place) else { return };
         let tip = self.paths.tip(&mut thread.strand);
         self.signals.set_at(tip);
     }
@@ -180,6 +267,7 @@ impl<'t> Collector<'t> {
             thread.strand.rebase(node);
             thread.last = thread.last.max(end);
         }
+        self.host.call(&span, window, self.facts.len());
         let step = Step::Call(span.function.0);
         thread.strand.spend(step, window.of(span.start.max(thread.last), span.end));
         thread.last = thread.last.max(span.end);
@@ -207,7 +295,7 @@ impl<'t> Collector<'t> {
 
     fn run(&mut self, at: At<'_>, fold: &Fold) {
         let facts = self.facts(fold.function);
-        let (place, window) = (self.thread(at), self.window);
+        let place = self.thread(at);
         let wait = self.waits.matcher.fold(at, fold);
         // Calls that were added up have no place in time.
         if fold.summed || fold.depth > 0 || facts.marks {
@@ -219,8 +307,7 @@ impl<'t> Collector<'t> {
         let Some(thread) = self.threads.get_mut(place) else { return };
         let start = fold.first.max(thread.last);
         let end = fold.last.max(start);
-        thread.strand.spend(Step::Host(place as u32), window.of(thread.last, start));
-        thread.last = start;
+        self.outside_until(place, start);
         let span =
             Span { failed: fold.error.is_some(), polls: facts.polls, ..Span::new(fold.function, start, end) };
         if let Some(wait) = wait {
@@ -270,6 +357,9 @@ impl<'t> Collector<'t> {
             }
             return;
         };
+        if !self.sampled {
+            self.host.stop();
+        }
         let queue = command.on_queue.map_or(0, |q| q.id);
         let end = times.end.max(times.start);
         let title = Title {
@@ -285,7 +375,8 @@ impl<'t> Collector<'t> {
         let ready = (command.cause > 0).then(|| command.cause.max(submitted).max(before));
         let fresh = self.steps.command((place, command.pid, kind, title.function), times.start, end);
         let (start, cause, fill) = (times.start, command.cause, fill(command));
-        let ran = Ran { title, part, queue, start, end, cause, ready, thread, fresh, fill };
+        let free = call.map_or(Free::Unknown, |call| call.free);
+        let ran = Ran { title, part, queue, start, end, cause, ready, thread, fresh, fill, free };
         let of_one = self.devices.get(place).and_then(|device| self.between(device, &ran, call, &times));
         let of_all = self.all.as_ref().and_then(|all| self.between(all, &ran, call, &times));
         let node = self.node(&ran, call);
@@ -397,14 +488,21 @@ impl<'t> Collector<'t> {
             return;
         }
         let (threads, waits, signals) = (&mut self.threads, &mut self.waits, &mut self.signals);
-        let (queues, end) = (&mut self.queues, &mut self.end);
+        let (queues, early, end) = (&mut self.queues, &mut self.early, &mut self.end);
         self.paths.clear_up(|visit| {
             threads.all_mut().flat_map(|t| t.nodes()).for_each(&mut *visit);
             waits.nodes().for_each(&mut *visit);
             signals.nodes().for_each(&mut *visit);
             queues.values_mut().for_each(|(_, node)| visit(node));
+            early.values_mut().for_each(|(_, node)| visit(node));
             visit(&mut end.1);
         });
+    }
+
+    /// No command ran: the path leads to what a thread did last.
+    fn end_of_host(&mut self) {
+        let Some(thread) = self.threads.all_mut().max_by_key(|thread| thread.last) else { return };
+        self.end = (thread.last, self.paths.tip(&mut thread.strand));
     }
 
     /// From when to when capture windows were open, if the trace has some.
@@ -416,6 +514,9 @@ impl<'t> Collector<'t> {
     pub fn finish(&mut self, last: u64) {
         self.last = last;
         let last = self.reach().map_or(last, |(_, end)| last.min(end));
+        if self.end.0 == 0 {
+            self.end_of_host();
+        }
         for device in self.devices.iter_mut().chain(&mut self.all) {
             device.sweep.finish(self.window);
             device.ledger.finish(device.last_end.min(self.window.to), device.totals());
@@ -456,6 +557,9 @@ impl Visitor for Collector<'_> {
                 self.window.to = self.window.to.max(from);
             }
         }
+        while let Some(wake) = self.wakes.until(at.time) {
+            self.woken(wake);
+        }
         self.pace.step()
     }
 
@@ -468,6 +572,7 @@ impl Visitor for Collector<'_> {
 
     fn exit(&mut self, at: At<'_>, call: &Call, event: &Event<'_, '_>) -> Flow {
         self.signals.exit(at.who().pid, call, event);
+        self.independence.exit(at.who().pid, call, event);
         self.steps.exit(at, call, event);
         if let Some(wait) = self.waits.matcher.exit(at, call) {
             let place = self.thread(at);

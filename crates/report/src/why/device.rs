@@ -1,13 +1,14 @@
 //! What is summed up of one device.
 
+use hetrace_trace::hash::QuickMap;
 use hetrace_trace::spans::CommandKind;
-use std::collections::HashMap;
 
 use super::Window;
 use super::causes::Cause;
 use super::coverage::{Busy, Union};
 use super::gaps::Part as GapPart;
 use super::histogram::Histogram;
+use super::independent::Free;
 use super::ledger::{Idle, Ledger, Totals};
 use super::sharing::Sharing;
 use super::sweep::{Part, Sweep};
@@ -88,6 +89,8 @@ pub(super) struct Ran {
     pub fresh: bool,
     /// How much of the device it can keep busy, from 0 to 1.
     pub fill: f64,
+    /// Launches before it, on its queue, that could run beside it.
+    pub free: Free,
 }
 
 /// The last command of a queue.
@@ -120,16 +123,18 @@ pub(super) struct Device {
     pub launch: Histogram,
     pub queued: Histogram,
     /// By process and queue, when the last command had ended.
-    pub queue_ends: HashMap<(i64, u32), Last>,
+    pub queue_ends: QuickMap<(i64, u32), Last>,
     /// Time of commands by queue's number, and whether they compute.
-    pub by_queue: HashMap<(u32, bool), u64>,
+    pub by_queue: QuickMap<(u32, bool), u64>,
     pub ledger: Ledger,
     /// What others could have run beside kernels that waited for each other on one queue.
     room: u64,
+    /// The same of kernels of which nobody knows whether they need each other.
+    room_unknown: u64,
     /// Whether the last command computed, and how often a copy came after one that did.
     computed: bool,
     rounds: u64,
-    pub causes: HashMap<(Place, Cause), CauseSum>,
+    pub causes: QuickMap<(Place, Cause), CauseSum>,
     pub gaps: u64,
     pub longest_gap: u64,
     pub listed: Vec<Listed>,
@@ -180,7 +185,11 @@ impl Device {
         }
         let behind = ran.cause > 0 && queue_end.end > ran.cause && queue_end.end <= ran.start;
         if behind && alone && ran.fill < 1.0 && queue_end.fill < 1.0 && computes {
-            self.room = self.room.saturating_add((inside as f64 * (1.0 - ran.fill)) as u64);
+            let (room, least) = match ran.free {
+                Free::Unknown => (&mut self.room_unknown, ran.fill),
+                Free::Launches(free) => (&mut self.room, ran.fill.max(1.0 / (1.0 + f64::from(free)))),
+            };
+            *room = room.saturating_add((inside as f64 * (1.0 - least)) as u64);
         }
         if ran.end >= queue_end.end {
             *queue_end = Last { end: ran.end, fill: ran.fill };
@@ -195,7 +204,7 @@ impl Device {
     /// Sums up to where the sweep is.
     pub fn totals(&self) -> Totals {
         let Sweep { busy, both, parts, .. } = self.sweep;
-        Totals { busy, both, parts, room: self.room, rounds: self.rounds }
+        Totals { busy, both, parts, room: self.room, room_unknown: self.room_unknown, rounds: self.rounds }
     }
 
     /// A gap has been explained. `least` is from when on gaps are listed.
@@ -211,7 +220,7 @@ impl Device {
         if ns == 0 {
             return;
         }
-        let mut causes: HashMap<Cause, u64> = HashMap::new();
+        let mut causes: QuickMap<Cause, u64> = QuickMap::default();
         let drained = parts.iter().any(|part| matches!(part.cause, Cause::Return(_) | Cause::AfterWait(_)));
         for part in parts {
             let (start, end) = window.clip(part.start, part.end);

@@ -74,14 +74,19 @@ pub(super) fn explain(gap: Gap, scene: Scene<'_>) -> Vec<Part> {
     }
     let known = scene.thread(scene.place).zip(scene.call).filter(|_| gap.cause > 0);
     let Some((thread, call)) = known else {
-        return cover(whole(Cause::NoCall), scene.untimed);
+        return cover(forgotten(gap, scene).unwrap_or_else(|| whole(Cause::NoCall)), scene.untimed);
     };
     let mut parts = Parts::default();
     let called = call.start.clamp(gap.start, gap.end);
     let returned = call.end.clamp(called, gap.end);
     // Who waited for the device when it ran empty, and only then went on.
     let drained = thread.waited(gap.start, gap.slack, called).map(|s| (s.function, s.end));
+    let polled = thread.polled(gap.start, called);
     thread.during(gap.start, called, |start, end, doing| match doing {
+        // Between two questions it did not look.
+        Doing::Outside if polled.is_some_and(|(_, until)| end <= until) => {
+            parts.add(start, end, polled.map_or(Cause::Host, |(function, _)| Cause::Poll(function)));
+        }
         Doing::Outside => match drained {
             Some((function, since)) if since <= start => parts.add(start, end, Cause::AfterWait(function)),
             _ => parts.add(start, end, Cause::Host),
@@ -106,6 +111,21 @@ pub(super) fn explain(gap: Gap, scene: Scene<'_>) -> Vec<Part> {
         parts.replace_from(fruitless.start.max(gap.start), Cause::Lost);
     }
     cover(parts.0, scene.untimed)
+}
+
+/// A gap before a command that was enqueued so long ago that the call is not remembered.
+fn forgotten(gap: Gap, scene: Scene<'_>) -> Option<Vec<Part>> {
+    let until = scene.thread(scene.place)?.forgotten_until();
+    if gap.cause == 0 || gap.cause >= until {
+        return None;
+    }
+    let mut parts = Parts::default();
+    // It had returned by then.
+    let returned = until.clamp(gap.start, gap.end);
+    parts.add(gap.start, returned, Cause::Forgotten);
+    let call = Span::new(FunctionId(u32::MAX), gap.cause, returned);
+    queued(&mut parts, gap, returned, call, Scene { set: None, fresh: false, ..scene });
+    Some(parts.0)
 }
 
 /// What needs nothing but the thread to be known.

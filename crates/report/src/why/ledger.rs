@@ -17,6 +17,8 @@ pub(super) struct Totals {
     pub parts: [u64; 4],
     /// What others could have run beside kernels that waited for each other on one queue.
     pub room: u64,
+    /// The same of kernels of which nobody knows whether they need each other.
+    pub room_unknown: u64,
     /// How often something was copied after something had been computed.
     pub rounds: u64,
 }
@@ -30,6 +32,7 @@ impl Totals {
             both: self.both.saturating_sub(base.both),
             parts,
             room: self.room.saturating_sub(base.room),
+            room_unknown: self.room_unknown.saturating_sub(base.room_unknown),
             rounds: self.rounds.saturating_sub(base.rounds),
         }
     }
@@ -38,6 +41,7 @@ impl Totals {
         self.busy = self.busy.saturating_add(other.busy);
         self.both = self.both.saturating_add(other.both);
         self.room = self.room.saturating_add(other.room);
+        self.room_unknown = self.room_unknown.saturating_add(other.room_unknown);
         self.rounds = self.rounds.saturating_add(other.rounds);
         self.parts.iter_mut().zip(other.parts).for_each(|(part, more)| *part = part.saturating_add(more));
     }

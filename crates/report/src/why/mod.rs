@@ -21,6 +21,8 @@ mod coverage;
 mod device;
 mod gaps;
 mod histogram;
+mod host;
+mod independent;
 mod ledger;
 mod path;
 mod render;
@@ -36,8 +38,10 @@ mod steps;
 mod summary;
 mod sweep;
 mod threads;
+mod untimed;
 mod verdict;
 mod waits;
+mod wakes;
 
 pub use render::TextOptions;
 pub use rows::{

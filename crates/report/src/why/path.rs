@@ -33,6 +33,8 @@ const FULL: usize = 1 << 20;
 pub(super) enum Step {
     /// A thread outside of calls.
     Host(u32),
+    /// A thread outside of calls that waited, and not for a thread of the program.
+    Blocked(u32),
     /// In a call of this function.
     Call(u32),
     /// From the beginning of this function to the command's.

@@ -54,14 +54,17 @@ pub(super) fn percent(part: f64) -> String {
 
 /// A text in lines of so many columns; all but the first begin with `indent`.
 pub(super) fn wrapped(text: &str, width: usize, indent: &str) -> String {
-    let (mut lines, mut columns) = (String::new(), 0);
-    for word in text.split(' ') {
+    let rest = text.trim_start_matches(' ');
+    let mut columns = text.len() - rest.len();
+    let mut lines = " ".repeat(columns);
+    let mut first = true;
+    for word in rest.split(' ') {
         let long = word.chars().count();
-        if columns > 0 && columns + 1 + long > width {
+        if !std::mem::take(&mut first) && columns + 1 + long > width {
             lines.push('\n');
             lines.push_str(indent);
             columns = indent.len();
-        } else if columns > 0 {
+        } else if !lines.is_empty() && !lines.ends_with(' ') {
             lines.push(' ');
             columns += 1;
         }
@@ -83,15 +86,16 @@ impl Renderer<'_> {
     fn write(&mut self) -> fmt::Result {
         self.missing()?;
         if let Some(covers) = &self.report.covers {
-            writeln!(self.out, "{covers} What is between two windows counts as idle.\n")?;
+            let text = format!("{covers} What is between two windows counts as idle.\n");
+            self.text(&text)?;
         }
         if let Some((from, to)) = self.report.window_ns {
             writeln!(self.out, "Only from {} to {} of {}.\n", duration(from), duration(to), {
                 duration(self.report.duration_ns)
             })?;
         }
-        if self.report.devices.is_empty() {
-            writeln!(self.out, "The trace has no command on a device, or none on one that was asked for.\n")?;
+        if self.report.devices.is_empty() && self.report.verdict.is_none() {
+            writeln!(self.out, "The trace has no command on a device that was asked for.\n")?;
         }
         self.whole()?;
         match &self.report.devices[..] {
@@ -105,16 +109,21 @@ impl Renderer<'_> {
         self.path()?;
         match self.report.missing.call_cost_ns {
             None => Ok(()),
-            Some(ns) => writeln!(
-                self.out,
+            Some(ns) => self.text(&format!(
                 "Times of the host are as they were recorded; of each call in them {} are tracing's.",
                 duration(ns.into())
-            ),
+            )),
         }
     }
 
     pub(super) fn heading(&mut self, text: &str) -> fmt::Result {
-        writeln!(self.out, "{}", self.style.bold(text))
+        let lines = wrapped(text, self.width(), "   ");
+        writeln!(self.out, "{}", self.style.bold(&lines))
+    }
+
+    /// A text that may be longer than a line.
+    pub(super) fn text(&mut self, text: &str) -> fmt::Result {
+        writeln!(self.out, "{}", wrapped(text, self.width(), "   "))
     }
 
     pub(super) fn width(&self) -> usize {
@@ -210,7 +219,8 @@ impl Renderer<'_> {
     fn missing(&mut self) -> fmt::Result {
         let lines = [self.missing_events(), self.missing_parts()].concat();
         for line in &lines {
-            writeln!(self.out, "{}", self.style.red(line))?;
+            let line = wrapped(line, self.width(), "   ");
+            writeln!(self.out, "{}", self.style.red(&line))?;
         }
         if lines.is_empty() { Ok(()) } else { writeln!(self.out) }
     }
@@ -290,8 +300,9 @@ impl Renderer<'_> {
         let after = cause.around.command_after.clone().unwrap_or_else(unknown);
         let advice = format!("{n}. {}: {}", cause.cause, cause.remedy);
         writeln!(self.out, "{}", wrapped(&advice, self.width(), "   "))?;
-        let line = format!("   longest: after {before}, before {after}{thread}");
-        writeln!(self.out, "{}", self.style.dim(&line))
+        let line = format!("longest: after {before}, before {after}{thread}");
+        let line = wrapped(&line, self.width().saturating_sub(3), "   ");
+        writeln!(self.out, "   {}", self.style.dim(&line))
     }
 
     pub(super) fn shared(&mut self, d: &DeviceRow) -> fmt::Result {
@@ -349,9 +360,11 @@ impl Renderer<'_> {
                 _ => String::new(),
             };
             let thread = gap.around.thread.as_ref().map_or(String::new(), |t| format!(" by thread {t}"));
-            writeln!(self.out, "{:>10} at {}: {around}{thread}", duration(gap.ns), duration(gap.at_ns))?;
+            let line = format!("{:>10} at {}: {around}{thread}", duration(gap.ns), duration(gap.at_ns));
+            self.text(&line)?;
             for part in gap.parts.iter().take(self.options.top) {
-                writeln!(self.out, "{:>14} {}", duration(part.ns), part.cause)?;
+                let line = format!("{:>14} {}", duration(part.ns), part.cause);
+                self.text(&line)?;
             }
             if let Some(more) = gap.parts.len().checked_sub(self.options.top).filter(|n| *n > 0) {
                 writeln!(self.out, "{:>14} {}", "", plural(more as u64, "other cause"))?;
@@ -377,7 +390,7 @@ impl Renderer<'_> {
             let whole = causes.iter().map(|c| c.ns).fold(0, u64::saturating_add);
             let named = causes.iter().take(4).map(|c| format!("{} {}", duration(c.ns), c.cause));
             let named: Vec<String> = named.collect();
-            writeln!(self.out, "{what}: {}: {}", duration(whole), named.join("; "))?;
+            self.text(&format!("{what}: {}: {}", duration(whole), named.join("; ")))?;
         }
         Ok(())
     }
@@ -399,10 +412,10 @@ impl Renderer<'_> {
         )?;
         if let Some(latency) = &d.launch_latency {
             let commands = plural(latency.count, "command");
-            writeln!(self.out, "Launch latency on an empty queue: {} ({commands})", times(latency))?;
+            self.text(&format!("Launch latency on an empty queue: {} ({commands})", times(latency)))?;
         }
         if let Some(waited) = &d.enqueue_to_start {
-            writeln!(self.out, "From enqueuing to the start, of all: {}", times(waited))?;
+            self.text(&format!("From enqueuing to the start, of all: {}", times(waited)))?;
         }
         Ok(())
     }
@@ -416,15 +429,15 @@ impl Renderer<'_> {
         let mut columns = vec![Column::left("Name")];
         columns.extend(
             [
-                "Time",
-                "Calls",
-                "Executing",
-                "Before start",
-                "Wake-up latency",
-                "Returned immediately",
-                "Time(immediate)",
+                ("Time", 0),
+                ("Calls", 0),
+                ("Executing", 0),
+                ("Before start", 2),
+                ("Wake-up latency", 1),
+                ("Returned immediately", 3),
+                ("Time(immediate)", 4),
             ]
-            .map(Column::right),
+            .map(|(heading, spare)| Column::right(heading).spare(spare)),
         );
         let mut table = Table::new(columns);
         for w in waits.iter().take(self.options.top) {
@@ -452,8 +465,16 @@ impl Renderer<'_> {
         self.heading("Asynchronous transfers | t0 enqueued, t1 waited, t2 returned")?;
         let mut columns = vec![Column::left("Kind")];
         columns.extend(
-            ["Transfers", "t1-t0", "Done at t1", "Measured", "t2-t0", "Bytes/(t2-t0)", "On the device"]
-                .map(Column::right),
+            [
+                ("Transfers", 0),
+                ("t1-t0", 2),
+                ("Done at t1", 3),
+                ("Measured", 4),
+                ("t2-t0", 1),
+                ("Bytes/(t2-t0)", 0),
+                ("On the device", 0),
+            ]
+            .map(|(heading, spare)| Column::right(heading).spare(spare)),
         );
         let mut table = Table::new(columns);
         for t in transfers {
@@ -476,7 +497,9 @@ impl Renderer<'_> {
     fn path(&mut self) -> fmt::Result {
         let Some(path) = &self.report.path else { return Ok(()) };
         let until = duration_f(path.ns as f64);
-        self.heading(&format!("Critical path to the end of the last command | {until}"))?;
+        let what =
+            if self.report.devices.iter().any(|d| d.total_ns > 0) { " of the last command" } else { "" };
+        self.heading(&format!("Critical path to the end{what} | {until}"))?;
         let columns = ["Kind", "Name"].map(Column::left).into_iter();
         let mut table = Table::new(columns.chain(["Time", "Path(%)"].map(Column::right)).collect());
         for share in path.shares.iter().take(self.options.top) {

@@ -257,6 +257,7 @@ impl Reporter<'_, '_> {
         let function = |id| self.function(FunctionId(id)).0;
         match step {
             Step::Host(place) => ("host", self.thread(Some(place as usize)).unwrap_or_default()),
+            Step::Blocked(place) => ("blocked", self.thread(Some(place as usize)).unwrap_or_default()),
             Step::Call(id) => ("call", function(id)),
             Step::Launch(id) => ("launch", function(id)),
             Step::Kernel(id) => {

@@ -101,6 +101,8 @@ pub(super) struct Sum {
     pub idle: u64,
     /// What of it is work of a host, which can at best run beside the device.
     pub host: u64,
+    /// The same without enqueuing.
+    pub work: u64,
     /// The cause of most of it.
     pub cause: Cause,
 }
@@ -126,13 +128,15 @@ pub(super) fn sums(slice: &Slice, words: &Words<'_, '_>, once: impl Fn(&Idle) ->
     let mut sums: BTreeMap<Group, (Sum, u64)> = BTreeMap::new();
     for idle in slice.causes.iter().filter(|idle| !once(idle)) {
         let Some(group) = group(idle, waits_in, words) else { continue };
-        let new = (Sum { group, idle: 0, host: 0, cause: idle.cause }, 0);
+        let new = (Sum { group, idle: 0, host: 0, work: 0, cause: idle.cause }, 0);
         let (sum, most) = sums.entry(group).or_insert(new);
         sum.idle = sum.idle.saturating_add(idle.ns);
-        if matches!(idle.cause, Cause::AfterWait(_) | Cause::Host)
-            || (idle.drained && matches!(idle.cause, Cause::Launch(_)))
-        {
+        let works = matches!(idle.cause, Cause::AfterWait(_) | Cause::Host);
+        if works || (idle.drained && matches!(idle.cause, Cause::Launch(_))) {
             sum.host = sum.host.saturating_add(idle.ns);
+        }
+        if works {
+            sum.work = sum.work.saturating_add(idle.ns);
         }
         if idle.ns > *most {
             (sum.cause, *most) = (idle.cause, idle.ns);
@@ -147,7 +151,7 @@ impl Words<'_, '_> {
     /// What would end a group, as it goes on behind "could be saved by".
     pub fn change(&self, sum: &Sum) -> String {
         match sum.group {
-            Group::Waits(f) => self.change_of_waits(f, sum.host > sum.idle / 2),
+            Group::Waits(f) => self.change_of_waits(f, sum.work > sum.idle / 2),
             Group::Host => {
                 "enqueuing ahead of the host work between commands, or doing it on another thread".to_owned()
             }
@@ -168,9 +172,7 @@ impl Words<'_, '_> {
                 )
             }
             Group::Submit => "flushing the queue after enqueuing".to_owned(),
-            Group::Latency => {
-                "fewer and larger commands, or several queues: the device begins late what it has".to_owned()
-            }
+            Group::Latency => "fewer and larger commands: the device begins late what it has".to_owned(),
             Group::Devices => "giving each device its work before waiting for another one".to_owned(),
             Group::Lock => "holding the lock for a shorter time, or not taking it to enqueue".to_owned(),
             Group::Blocked => "doing earlier, or elsewhere, what the thread is blocked for".to_owned(),

@@ -1,9 +1,10 @@
 //! A device that several processes share: how long commands of one were ready while only another's ran.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use super::Window;
 use super::coverage::Busy;
+use hetrace_trace::hash::QuickMap;
 
 /// Commands of one process that were ready while only commands of another ran.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -19,7 +20,7 @@ pub(super) struct Delayed {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sharing {
     /// When commands of each process ran.
-    processes: HashMap<i64, Busy>,
+    processes: QuickMap<i64, Busy>,
     /// By the process that waited, and the one that had the device.
     pub delayed: BTreeMap<(i64, i64), Delayed>,
 }

@@ -11,12 +11,13 @@
 //! creates an object of the type of wait lists and enqueues nothing makes such an event, one with the role `state`
 //! that takes one completes it.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 
 use super::path::{NodeId, UNSET};
 use hetrace_ctf::read::Event;
 use hetrace_model::{Direction, Follow, Function, Model};
 use hetrace_trace::facts::Facts;
+use hetrace_trace::hash::QuickMap;
 use hetrace_trace::spans::Call;
 use hetrace_trace::trace::{FunctionId, ThreadId, Trace};
 use hetrace_trace::values::{Place, Plans, Values};
@@ -69,9 +70,9 @@ pub(super) struct Signals<'t> {
     values: Values<'t>,
     /// Whether the program has made such an event.
     active: bool,
-    known: HashMap<(i64, u64), Known>,
+    known: QuickMap<(i64, u64), Known>,
     /// By process and queue: what commands on it wait for.
-    queues: HashMap<(i64, u64), Vec<u64>>,
+    queues: QuickMap<(i64, u64), Vec<u64>>,
     /// By number of the event, from `first_event` on: who completed it.
     events: VecDeque<Option<Set>>,
     first_event: u64,
@@ -81,7 +82,7 @@ pub(super) struct Signals<'t> {
     lists: VecDeque<Vec<u64>>,
     first_list: u64,
     /// Calls that yield an event when they return, and what their command waits for.
-    pending: HashMap<ThreadId, (u64, Vec<u64>)>,
+    pending: QuickMap<ThreadId, (u64, Vec<u64>)>,
 }
 
 /// Returns the types of wait lists: what functions that enqueue read lists of, and yield one of.
@@ -139,14 +140,14 @@ impl<'t> Signals<'t> {
             plans,
             values: Values::default(),
             active: false,
-            known: HashMap::new(),
-            queues: HashMap::new(),
+            known: QuickMap::default(),
+            queues: QuickMap::default(),
             events: VecDeque::new(),
             first_event: 1,
             just_set: None,
             lists: VecDeque::new(),
             first_list: 1,
-            pending: HashMap::new(),
+            pending: QuickMap::default(),
         }
     }
 

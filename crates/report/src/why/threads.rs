@@ -1,10 +1,12 @@
 //! What each thread was doing, for a while back.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 
+use super::independent::Free;
 use super::path::{NodeId, Strand, UNSET};
 use super::signals::ListId;
 use hetrace_trace::budget::SteppedThread;
+use hetrace_trace::hash::QuickMap;
 use hetrace_trace::trace::{FunctionId, ThreadId};
 
 /// Outermost calls that are remembered of a thread, if there is room.
@@ -39,6 +41,8 @@ pub(super) struct Span {
     pub depends: bool,
     /// The events of the program that its command waits for.
     pub signals: ListId,
+    /// Launches before its own that could run beside it.
+    pub free: Free,
 }
 
 impl Span {
@@ -57,6 +61,7 @@ impl Span {
             lost: false,
             depends: false,
             signals: 0,
+            free: Free::Unknown,
         }
     }
 }
@@ -190,6 +195,23 @@ impl Thread {
         spans.find(|s| s.waits && s.end >= least && s.end <= until)
     }
 
+    /// Until when calls are forgotten.
+    pub fn forgotten_until(&self) -> u64 {
+        self.forgotten_until
+    }
+
+    /// The last question for a state in a time, if the thread had asked the same before that time, and when it began:
+    /// until then it polled, also between its questions.
+    pub fn polled(&self, from: u64, to: u64) -> Option<(FunctionId, u64)> {
+        let before = self.spans.partition_point(|s| s.start <= from).checked_sub(1)?;
+        let before = self.spans.get(before).filter(|s| s.polls)?;
+        let asked = self.all_from(from).take_while(|s| s.start < to);
+        let mut asked = asked.take_while(|s| s.polls && s.function == before.function);
+        let first = asked.next()?;
+        let last = asked.last().unwrap_or(first);
+        Some((last.function, last.start))
+    }
+
     /// The first call in a time that handed over a command which never came.
     pub fn fruitless(&self, from: u64, to: u64) -> Option<&Span> {
         let mut spans = self.all_from(from).take_while(|s| s.start < to);
@@ -208,14 +230,14 @@ impl Thread {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Threads {
     all: Vec<Thread>,
-    by_ids: HashMap<(i64, i64), usize>,
-    by_process: HashMap<i64, Vec<usize>>,
+    by_ids: QuickMap<(i64, i64), usize>,
+    by_process: QuickMap<i64, Vec<usize>>,
     /// By process: long calls of work for the host, in the order of their ends.
-    long: HashMap<i64, VecDeque<Long>>,
+    long: QuickMap<i64, VecDeque<Long>>,
     /// By the walk's numbers.
     by_number: Vec<Option<usize>>,
     /// By process and thread: when calls were added up.
-    summed: HashMap<(i64, i64), Vec<(u64, u64)>>,
+    summed: QuickMap<(i64, i64), Vec<(u64, u64)>>,
 }
 
 impl Threads {
@@ -233,24 +255,37 @@ impl Threads {
         }
         let place = *self.by_ids.entry((pid, tid)).or_insert(self.all.len());
         if place == self.all.len() {
-            self.all.push(Thread {
-                pid,
-                tid,
-                spans: VecDeque::new(),
-                open: None,
-                woken: None,
-                forgotten_until: 0,
-                summed: self.summed.remove(&(pid, tid)).unwrap_or_default(),
-                born: if pid == tid { 0 } else { now },
-                last: since,
-                strand: Strand::new(),
-            });
+            self.push((pid, tid), since, now);
             self.by_process.entry(pid).or_default().push(place);
         }
         if self.by_number.len() <= index {
             self.by_number.resize(index + 1, None);
         }
         self.by_number[index] = Some(place);
+        place
+    }
+
+    fn push(&mut self, (pid, tid): (i64, i64), since: u64, now: u64) {
+        self.all.push(Thread {
+            pid,
+            tid,
+            spans: VecDeque::new(),
+            open: None,
+            woken: None,
+            forgotten_until: 0,
+            summed: self.summed.remove(&(pid, tid)).unwrap_or_default(),
+            born: if pid == tid { 0 } else { now },
+            last: since,
+            strand: Strand::new(),
+        });
+    }
+
+    /// The place of a thread that may never make a call, but has a part in what others do.
+    pub fn other(&mut self, (pid, tid): (i64, i64), since: u64, now: u64) -> usize {
+        let place = *self.by_ids.entry((pid, tid)).or_insert(self.all.len());
+        if place == self.all.len() {
+            self.push((pid, tid), since, now);
+        }
         place
     }
 

@@ -10,6 +10,7 @@ use super::reporter::{Reporter, share};
 use super::rows::{BehindRow, CostRow, CpuRow, OnceRow, SavingRow, StartUpRow, SteadyRow, VerdictRow};
 use super::savings::{is_once, sums};
 use super::steps::{Steady, What};
+use super::untimed;
 use hetrace_trace::system::{Life, PersonId, State, Stretch};
 use hetrace_trace::text::{duration, plural};
 
@@ -17,6 +18,10 @@ use hetrace_trace::text::{duration, plural};
 const LEAST: f64 = 0.02;
 /// A device that is busy for so much of the time has no idle time worth a word.
 const BUSY: f64 = 0.95;
+/// One that is busy for so much has no time for kernels of which it is not known whether they need each other.
+const NEARLY_BUSY: f64 = 0.9;
+/// Start-up and the end are worth a word from such a part of the run on.
+const EDGE: f64 = 0.25;
 /// Commands that the time of devices is listed of.
 const COSTS: usize = 8;
 /// Names of threads that had a CPU which others waited for.
@@ -45,14 +50,25 @@ impl Scope<'_> {
     fn is_busy(&self) -> bool {
         share(self.slice.totals.busy, self.slice.ns()) >= BUSY
     }
+
+    /// Whether the device is what the run waits for.
+    fn is_limit(&self, run: u64) -> bool {
+        self.is_busy() && share(self.slice.totals.busy, run) >= 0.5
+    }
 }
 
 /// Sums up all of the devices with these places, which a report is about.
 pub(super) fn whole(reporter: &Reporter<'_, '_>, places: &[usize]) -> Whole {
     let from = reporter.from;
     let chosen: Vec<&Device> = places.iter().filter_map(|place| from.devices.get(*place)).collect();
-    let (Some(all), true) = (one(from, &chosen), from.first.is_some()) else { return Whole::default() };
-    let (Some(first), false) = (all.first, from.sampled) else { return Whole::default() };
+    if from.first.is_none() || (places.is_empty() && from.options.device.is_some()) {
+        return Whole::default();
+    }
+    let timed = one(from, &chosen).and_then(|all| Some((all, all.first?))).filter(|_| !from.sampled);
+    let Some((all, first)) = timed else {
+        let run = from.window.of(from.first.unwrap_or(0), from.last);
+        return Whole { verdict: Some(untimed::verdict(reporter, run)), ..Whole::default() };
+    };
     let steady = from.steps.steady(first.max(from.window.from), all.last_end.min(from.window.to));
     let (begin, end) = steady.as_ref().map_or((0, u64::MAX), |steady| (steady.from, steady.to));
     let scope = Scope { device: all, slice: all.ledger.of(begin, end), steady };
@@ -151,14 +167,8 @@ fn savings(
     if let Some((what, ns)) = overlap(reporter, scope) {
         save("overlap", what, ns);
     }
-    let queues = scope.device.queue_ends.len();
-    let several = format!(
-        "enqueuing kernels that do not depend on each other into several queues (there {} {}), or into one that \
-         runs them out of order: each alone has too few work-groups to fill the device",
-        if queues == 1 { "is" } else { "are" },
-        plural(queues as u64, "queue")
-    );
-    save("queues", several, totals.room);
+    let (several, room) = queues(scope);
+    save("queues", several, room);
     if chosen.len() > 1 {
         let busy = |device: &&Device| device.ledger.of(slice.from, slice.to).totals.busy;
         let longest = chosen.iter().map(busy).max().unwrap_or(0);
@@ -176,6 +186,24 @@ fn savings(
     }
     found.sort_by(|a, b| b.ns.cmp(&a.ns).then_with(|| b.idle_ns.cmp(&a.idle_ns)));
     found
+}
+
+/// What kernels beside each other could save. Of those that may need each other, nothing is said where the device is busy
+/// anyway.
+fn queues(scope: &Scope<'_>) -> (String, u64) {
+    let totals = &scope.slice.totals;
+    let queues = scope.device.queue_ends.len();
+    let known = totals.room >= totals.room_unknown;
+    let idles = share(totals.busy, scope.slice.ns()) < NEARLY_BUSY;
+    let room = totals.room.saturating_add(if idles { totals.room_unknown } else { 0 });
+    let which = if known { "share no memory that they write" } else { "do not depend on each other" };
+    let text = format!(
+        "enqueuing kernels that {which} into several queues (there {} {}), or into one that runs them out of order: \
+         each alone has too few work-groups to fill the device",
+        if queues == 1 { "is" } else { "are" },
+        plural(queues as u64, "queue")
+    );
+    (text, room)
 }
 
 /// What copies beside kernels could save, and which queues both are on.
@@ -336,6 +364,10 @@ fn verdict(
         let (ns, part) = (duration(idlest.idle_ns), percent(idlest.idle_ns, run));
         text += &format!(". Most idle time, {ns} ({part} of the run): {cause}");
     }
+    if best.is_some() || scope.is_limit(run) {
+        text += &once(run, start_up, best.map_or(EDGE, |best| best.share.max(EDGE)), ". ");
+    }
+    text += &after(reporter, scope, run);
     text += ".";
     VerdictRow {
         text,
@@ -349,6 +381,38 @@ fn verdict(
     }
 }
 
+/// What start-up takes, if that is so much of the run.
+fn once(run: u64, start_up: Option<&StartUpRow>, least: f64, between: &str) -> String {
+    let Some(start_up) = start_up.filter(|start_up| share(start_up.ns, run) >= least) else {
+        return String::new();
+    };
+    let mut text =
+        format!("{between}{} ({} of the run) is start-up", duration(start_up.ns), percent(start_up.ns, run));
+    if let Some(most) = start_up.causes.first() {
+        text += &format!(", mostly {}", most.cause);
+    }
+    text
+}
+
+/// What comes after the last command, if it is much of the run.
+fn after(reporter: &Reporter<'_, '_>, scope: &Scope<'_>, run: u64) -> String {
+    let after = scope.device.causes.iter().filter(|((place, _), _)| *place == Place::After);
+    let after: Vec<(Cause, u64)> = after.map(|((_, cause), sum)| (*cause, sum.ns)).collect();
+    let whole = after.iter().map(|(_, ns)| *ns).fold(0, u64::saturating_add);
+    let Some((most, _)) = after.iter().max_by_key(|(cause, ns)| (*ns, std::cmp::Reverse(*cause))) else {
+        return String::new();
+    };
+    if share(whole, run) < EDGE {
+        return String::new();
+    }
+    let most = reporter.words.cause(*most);
+    format!(
+        ". {} ({} of the run) is after the last command, mostly {most}",
+        duration(whole),
+        percent(whole, run)
+    )
+}
+
 /// Why nothing is worth a change.
 fn nothing(
     reporter: &Reporter<'_, '_>,
@@ -357,20 +421,13 @@ fn nothing(
     (idlest, costs, start_up): (Option<&SavingRow>, &[CostRow], Option<&StartUpRow>),
 ) -> String {
     let slice = &scope.slice;
-    if scope.is_busy() && share(slice.totals.busy, run) >= 0.5 {
+    if scope.is_limit(run) {
         return costs.first().map_or_else(String::new, |most| {
             let part = 100.0 * most.share;
             format!("; the device is the limit, and {} takes {part:.0} % of its time", most.name)
         });
     }
-    let once = start_up.map_or(0, |start_up| start_up.ns);
-    let mut text = String::new();
-    if share(once, run) >= 0.25 {
-        text = format!("; {} ({} of the run) is start-up", duration(once), percent(once, run));
-        if let Some(most) = start_up.and_then(|start_up| start_up.causes.first()) {
-            text += &format!(", mostly {}", most.cause);
-        }
-    }
+    let mut text = once(run, start_up, EDGE, "; ");
     let unknown = |idle: &&Idle| reporter.words.kind(idle.cause) == "unknown";
     let unknown: u64 = slice.causes.iter().filter(unknown).map(|idle| idle.ns).fold(0, u64::saturating_add);
     if share(unknown, run) >= LEAST {

@@ -9,8 +9,9 @@
 //! command that it waited for ended between t1 and t2. What ended before t1 had been hidden behind
 //! the thread's other work.
 
+use hetrace_trace::hash::QuickMap;
 use hetrace_trace::spans::CommandKind;
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 use super::Window;
 use super::coverage::Busy;
@@ -87,9 +88,9 @@ pub(super) struct TransferSum {
 pub(super) struct Waits<'t> {
     pub matcher: Matcher<'t, Recent>,
     queues: Vec<Queue>,
-    by_number: HashMap<(i64, u32), usize>,
+    by_number: QuickMap<(i64, u32), usize>,
     /// By process, what its commands kept busy.
-    processes: HashMap<i64, Busy>,
+    processes: QuickMap<i64, Busy>,
     pub sums: BTreeMap<FunctionId, WaitSum>,
     pub transfers: BTreeMap<CommandKind, TransferSum>,
 }
@@ -99,8 +100,8 @@ impl<'t> Waits<'t> {
         Self {
             matcher: Matcher::new(trace),
             queues: Vec::new(),
-            by_number: HashMap::new(),
-            processes: HashMap::new(),
+            by_number: QuickMap::default(),
+            processes: QuickMap::default(),
             sums: BTreeMap::new(),
             transfers: BTreeMap::new(),
         }

@@ -8,9 +8,9 @@ fn waits() -> Waits<'static, u32> {
         facts: Vec::new(),
         owners: Owners::default(),
         all: Vec::new(),
-        open: HashMap::new(),
-        polled: HashMap::new(),
-        recent: HashMap::new(),
+        open: QuickMap::default(),
+        polled: QuickMap::default(),
+        recent: QuickMap::default(),
         kept: 0,
         slack: 0,
     }
