@@ -39,7 +39,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use hetrace_ctf::read::session;
+use hetrace_ctf::read::Files;
 use hetrace_session::recover::{State, state as recover_state};
 
 use crate::args::Command;
@@ -108,8 +108,9 @@ pub fn is_stopped(error: &anyhow::Error) -> bool {
 
 /// Reports that events of the operating system, in a trace beside that of the program, are left out.
 fn report_beside(trace: &Path) {
-    if let Some((_, kernel)) = session(trace) {
-        let kernel = kernel.display();
+    let files = Files::open(trace).ok();
+    if let Some(kernel) = files.as_ref().and_then(Files::kernel) {
+        let kernel = kernel.path().display();
         say(format_args!(
             "{kernel}: left out: events of the operating system, which are a trace of their own"
         ));

@@ -113,7 +113,7 @@ fn record(args: &Run) -> Result<Outcome> {
     let (window, window_shown) =
         window.map_or((None, String::new()), |(window, shown)| (Some(window), shown));
     let flight = args.flight.asked()?;
-    let rotate = args.long.asked(args.os)?;
+    let rotate = args.long.asked()?;
     let os = os(args.os, &args.os_syscalls, args.os_buffer)?;
     let early = Early::begin(os.as_ref());
     let libraries = chosen(&args.trace)?;

@@ -62,6 +62,11 @@ fn join(before: &[Manifest], last: Manifest) -> Manifest {
     let Some(first) = before.first() else { return all };
     (all.start_ns, all.start_realtime_ns) = (first.start_ns, first.start_realtime_ns);
     all.trimmed.clone_from(&first.trimmed);
+    let parts = before.iter().filter_map(|part| part.os.as_ref());
+    if let Some(os) = &mut all.os {
+        parts.for_each(|part| os.add(part));
+        os.account = None;
+    }
     let mut losses = super::Losses::default();
     let mut notes: Vec<String> = Vec::new();
     let own = (std::mem::take(&mut all.losses), std::mem::take(&mut all.notes));
@@ -86,7 +91,7 @@ fn join(before: &[Manifest], last: Manifest) -> Manifest {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::manifest::{Exit, Losses, Part};
+    use crate::manifest::{Exit, Losses, Os, Part};
 
     #[test]
     fn parts_are_one() {
@@ -104,6 +109,7 @@ mod tests {
             },
             notes: vec!["all".to_owned(), format!("{number}")],
             trimmed: vec![Part { from_ns: Some(number.into()), ..Part::default() }],
+            os: Some(Os { events: records, dropped: 1, account: Some(Default::default()), ..Os::default() }),
             ..Manifest::default()
         };
         let all = join(&[part(1, 5), part(2, 7)], part(3, 1));
@@ -111,6 +117,8 @@ mod tests {
         assert_eq!((all.losses.records, all.written.records, all.written.bytes), (13, Some(26), 13));
         assert_eq!(all.notes, ["all", "1", "2", "3"]);
         assert_eq!(all.trimmed, [Part { from_ns: Some(1), ..Part::default() }]);
+        let os = all.os.expect("events of the operating system");
+        assert_eq!((os.events, os.dropped, os.account), (13, 3, None));
         assert!(all.written.account.is_none() && !all.stopped);
     }
 }

@@ -21,6 +21,7 @@ use crate::drain::Drainer;
 use crate::folder::{self, Folder};
 use crate::job;
 use crate::manifest::Manifest;
+use crate::os;
 use crate::output::TraceFolder;
 use crate::run::reference;
 use crate::time::HostClock;
@@ -96,9 +97,15 @@ pub fn recover(only: Option<&Path>) -> Vec<Result<Recovered, (PathBuf, io::Error
 fn is_same(trace: &Path, path: &Path) -> bool {
     let whole = |p: &Path| p.canonicalize().ok();
     let Some(path) = whole(path) else { return false };
-    let series = || trace.parent().filter(|_| trace.join(files::PART).is_file());
-    whole(trace).is_some_and(|trace| trace == path)
-        || series().and_then(whole).is_some_and(|series| series == path)
+    // With events of the operating system the program's trace is one of two in a folder, which may be a part.
+    let folder = above_program(trace).unwrap_or(trace);
+    let series = folder.parent().filter(|_| trace.join(files::PART).is_file());
+    [Some(trace), Some(folder), series].into_iter().flatten().any(|of| whole(of).is_some_and(|of| of == path))
+}
+
+/// Returns the folder of two traces that a program's is in, if it is.
+fn above_program(trace: &Path) -> Option<&Path> {
+    trace.parent().filter(|above| os::folders(above).0 == trace && os::folders(above).1.is_dir())
 }
 
 /// Returns the manifest of a ticket's trace, if that is unfinished and of this session.

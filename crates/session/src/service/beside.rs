@@ -9,13 +9,12 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use hetrace_os::Target;
 use hetrace_ring::abi::CONTROL_FILE;
 
 use crate::access::Access;
 use crate::drain::Drainer;
 use crate::manifest::Manifest;
-use crate::os::Attached;
+use crate::os::{Attached, Kernel};
 use crate::output::TraceFolder;
 use crate::run::RunOptions;
 use crate::telemetry::Telemetry;
@@ -40,7 +39,7 @@ impl Beside {
     /// When what was asked for is not permitted, or cannot be written.
     pub fn begin(
         options: &RunOptions,
-        (trace, kernel): (&TraceFolder, Option<Target>),
+        (trace, kernel): (&TraceFolder, Option<Kernel>),
         started: ReferencePoint,
         manifest: &mut Manifest,
     ) -> io::Result<Self> {
