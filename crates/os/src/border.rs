@@ -22,7 +22,7 @@ use crate::Report;
 pub struct Border {
     /// When the next part begins, in nanoseconds on the trace's clock.
     pub at: u64,
-    /// Its folder, which is there already, with a folder for [`hetrace_ctf::read::Part::FILE`].
+    /// Its folder, which is there already, with [`hetrace_ctf::read::Part::FILE`] in it.
     pub folder: PathBuf,
     /// Its number.
     pub number: u32,
@@ -105,13 +105,13 @@ mod tests {
     fn borders_are_passed_in_their_order() {
         let borders = Borders::new().unwrap();
         let border = |number| Border { at: u64::from(number) * 10, folder: PathBuf::new(), number };
-        [2, 3].map(|number| borders.ask(border(number)));
+        [2, 3].into_iter().for_each(|number| borders.ask(border(number)));
         assert_eq!(borders.fresh(0), [border(2), border(3)]);
         assert_eq!(borders.fresh(1), [border(3)]);
         let passed = |number| Passed { number, report: Report { events: 7, ..Report::default() } };
         borders.pass(passed(1));
         assert_eq!(borders.fresh(0), [border(3)]);
-        [2, 3].map(|number| borders.pass(passed(number)));
+        [2, 3].into_iter().for_each(|number| borders.pass(passed(number)));
         assert_eq!(borders.passed(), [passed(1), passed(2), passed(3)]);
         assert!(borders.passed().is_empty() && borders.fresh(0).is_empty());
     }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -320,17 +320,15 @@ impl Trace {
         self.name_part();
     }
 
-    /// Writes which part it is; without that it belongs to no series.
+    /// Writes which part it is, and what it repeats, over what says that it repeats nothing: on a full disk that is possible.
     fn name_part(&mut self) {
         let Some(part) = &self.part else { return };
         let (path, text) = (self.to.folder.join(Part::FILE), part.to_text());
-        let written = (self.to.make)(&path).and_then(|file| file.write_all_at(text.as_bytes(), 0));
-        match written {
-            Ok(()) => {
-                self.to.charge(text.len() as u64);
-                self.part = None;
-            }
-            Err(_) => _ = std::fs::remove_file(path),
+        let flags = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
+        let file = File::options().write(true).custom_flags(flags).open(path);
+        if file.and_then(|file| file.write_all_at(text.as_bytes(), 0)).is_ok() {
+            self.to.charge(text.len() as u64);
+            self.part = None;
         }
     }
 
@@ -403,7 +401,7 @@ impl Trace {
         channel.packet.truncate(PREAMBLE);
         channel.begin = channel.end;
         channel.events = 0;
-        // There may have been no room for it before.
+        // It may have failed before.
         if self.part.is_some() {
             self.name_part();
         }
@@ -414,19 +412,33 @@ impl Trace {
         if self.fresh.is_empty() {
             return Ok(());
         }
-        if let Some(keep) = &self.to.keep {
-            keep.declare(&self.fresh);
-        } else {
-            let metadata = match &self.metadata {
-                Some(metadata) => metadata,
-                None => self.metadata.insert((self.to.make)(&self.to.folder.join(METADATA))?),
-            };
-            let (text, at, room) = (self.fresh.as_bytes(), self.length, self.to.room.as_deref());
-            insist(room, || metadata.write_all_at(text, at))?;
-            self.to.charge(self.fresh.len() as u64);
+        match &self.to.keep {
+            Some(keep) => keep.declare(&self.fresh),
+            None => self.append_metadata()?,
         }
         self.length += self.fresh.len() as u64;
         self.fresh.clear();
+        Ok(())
+    }
+
+    /// Appends all declarations or none: with half of one nothing of the trace can be read.
+    fn append_metadata(&mut self) -> io::Result<()> {
+        let path = self.to.folder.join(METADATA);
+        let metadata = match &self.metadata {
+            Some(metadata) => metadata,
+            None => self.metadata.insert((self.to.make)(&path)?),
+        };
+        let (text, at, room) = (self.fresh.as_bytes(), self.length, self.to.room.as_deref());
+        if let Err(error) = insist(room, || metadata.write_all_at(text, at)) {
+            if at > 0 {
+                metadata.set_len(at)?;
+            } else {
+                self.metadata = None;
+                std::fs::remove_file(path)?;
+            }
+            return Err(error);
+        }
+        self.to.charge(text.len() as u64);
         Ok(())
     }
 }

@@ -14,6 +14,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use hetrace_ctf::read::Part;
 use hetrace_format::files;
 use hetrace_model::glob_matches;
 use hetrace_os::{Borders, Keep, MakeFile, Probe, Recorder, Report, Room, Scope, Target};
@@ -243,7 +244,7 @@ impl Kernel {
         match (&self.to.keep, self.to.part) {
             (Some(_), _) => Ok(()),
             (None, None) => access.make_folder(&self.to.folder),
-            (None, Some(_)) => make_part(&self.to.folder, access),
+            (None, Some(number)) => make_part(&self.to.folder, number, access),
         }
     }
 }
@@ -252,9 +253,11 @@ impl Kernel {
 ///
 /// # Errors
 /// When the system refuses.
-pub fn make_part(folder: &Path, access: Access) -> io::Result<()> {
+pub fn make_part(folder: &Path, number: u32, access: Access) -> io::Result<()> {
     access.make_folder(folder)?;
-    access.make_folder(&folder.join(files::OWN))
+    access.make_folder(&folder.join(files::OWN))?;
+    // The recorder writes over it what is repeated.
+    access.write(&folder.join(Part::FILE), Part { number, ..Part::default() }.to_text().as_bytes())
 }
 
 /// Returns what makes its files.

@@ -292,17 +292,8 @@ fn report_flight(
             writeln!(out, "hetrace:   {fired}")?;
         }
     }
-    for Account { trigger, fired, snapshots, limited } in &flight.triggers {
-        match (fired, limited) {
-            (0, _) => writeln!(out, "hetrace: trigger `{trigger}`: never true")?,
-            (fired, true) => writeln!(
-                out,
-                "hetrace: trigger `{trigger}`: {}, {} (no more: --trigger-limit)",
-                plural(*fired, "time"),
-                plural((*snapshots).into(), "snapshot")
-            )?,
-            _ => {}
-        }
+    for note in flight.triggers.iter().filter_map(Account::note) {
+        writeln!(out, "hetrace: {note}")?;
     }
     match flight.snapshots.last() {
         Some(last) if !quiet => {

@@ -211,6 +211,9 @@ impl Rotating {
         manifest.losses = manifest.losses.since(&self.before);
         let since_ns = self.since.map(|(monotonic, _)| monotonic);
         manifest.rotation = Some(Rotation { part: self.number, since_ns, removed, unkept });
+        if let Some((since, capture)) = since_ns.zip(manifest.capture.as_mut()) {
+            capture.windows.retain(|window| window.end_ns.is_none_or(|end| end >= since));
+        }
         if let Some((monotonic, realtime)) = self.since {
             (manifest.start_ns, manifest.start_realtime_ns) = (Some(monotonic), Some(realtime));
             manifest.trimmed.push(Part { from_ns: i64::try_from(monotonic).ok(), ..Part::default() });

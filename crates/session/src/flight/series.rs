@@ -24,6 +24,7 @@ use hetrace_ctf::read::{Part, Repeated};
 use hetrace_ctf::write::{PREAMBLE_LEN, PacketPreamble, stream_preamble};
 use hetrace_format::files::{MANIFEST, METADATA};
 use hetrace_os::Room;
+use serde::{Deserialize, Serialize};
 
 use super::noting::Notes;
 use super::store::{Sealed, Store};
@@ -38,7 +39,7 @@ const EARLIER: u64 = 256 << 20;
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// When a run is divided, and what stays of it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Rotate {
     /// A part has about so many bytes.
     pub size: Option<u64>,
@@ -404,7 +405,7 @@ impl Series {
         let fresh = Fresh { number, program: self.program(&hidden), hidden, whole };
         if self.has_kernel {
             self.access.make_folder(&fresh.program)?;
-            os::make_part(&os::folders(&fresh.hidden).1, self.access)?;
+            os::make_part(&os::folders(&fresh.hidden).1, number, self.access)?;
         }
         Ok(fresh)
     }

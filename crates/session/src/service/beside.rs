@@ -19,6 +19,7 @@ use crate::output::TraceFolder;
 use crate::run::RunOptions;
 use crate::telemetry::Telemetry;
 use crate::time::ReferencePoint;
+use crate::trigger::Watch;
 use crate::whom::Whom;
 
 /// What records beside the calls; nothing if that was not asked for.
@@ -50,6 +51,11 @@ impl Beside {
         let os = options.os.as_ref().zip(kernel).map(begin).transpose()?;
         manifest.os = os.as_ref().map(Attached::report);
         Ok(Self { telemetry, os, followed: HashSet::new(), paused: false })
+    }
+
+    /// Samples are looked at by triggers, too.
+    pub fn feed(&mut self, watch: &Watch) {
+        self.telemetry.iter_mut().for_each(|telemetry| telemetry.feed(&watch.feed()));
     }
 
     fn is_nothing(&self) -> bool {

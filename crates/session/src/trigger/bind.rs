@@ -219,6 +219,18 @@ pub struct Need {
 }
 
 impl Bound {
+    /// Returns what is wrong with these triggers for who does not see how programs end; none if nothing is.
+    pub fn without_ends(&self) -> Result<(), TriggerError> {
+        let is_end = |atom: &&Atom| matches!(atom.what, What::Crash | What::Exit);
+        match self.atoms.iter().find(is_end) {
+            None => Ok(()),
+            Some(Atom { text, at, .. }) => {
+                let why = "a session of the service does not see how programs end";
+                Err(TriggerError::new(text, at.clone(), why))
+            }
+        }
+    }
+
     /// Finds what triggers name, in the models of these APIs, of which functions are recorded as selected. Each may
     /// ask for `most` snapshots.
     ///

@@ -112,6 +112,23 @@ pub struct Account {
     pub limited: bool,
 }
 
+impl Account {
+    /// Returns what the user should know at the end: that it was never true, or asked for no more.
+    pub fn note(&self) -> Option<String> {
+        let Account { trigger, fired, snapshots, limited } = self;
+        let many = |number: u64, of: &str| format!("{number} {of}{}", if number == 1 { "" } else { "s" });
+        match (fired, limited) {
+            (0, _) => Some(format!("trigger `{trigger}`: never true")),
+            (fired, true) => Some(format!(
+                "trigger `{trigger}`: {}, {} (no more: --trigger-limit)",
+                many(*fired, "time"),
+                many((*snapshots).into(), "snapshot")
+            )),
+            _ => None,
+        }
+    }
+}
+
 /// A device that is sampled.
 #[derive(Debug)]
 struct Device {
