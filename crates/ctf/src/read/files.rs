@@ -86,6 +86,14 @@ impl Files {
         }
         let mut found = Vec::new();
         inside(path, MAX_DEPTH, &mut MAX_FOLDERS.clone(), &mut found);
+        // What was merged of several hosts has the trace of each host's operating system beside it.
+        let is_kernel = |folder: &PathBuf| {
+            let name = folder.strip_prefix(path).ok().and_then(Path::to_str).unwrap_or_default();
+            name.strip_prefix(KERNEL).is_some_and(|rest| rest.starts_with('-'))
+        };
+        if found.len() > 1 && has_metadata(&path.join(OWN)) {
+            found.retain(|folder| !is_kernel(folder));
+        }
         match found.len() {
             0 => Err(OpenError::NoTrace { path: path.into() }),
             1 => Ok(Self::folder(found.remove(0))),
@@ -128,10 +136,15 @@ impl Files {
             inside.filter(|(name, _)| !name.is_empty()).map(|(name, range)| (name.to_owned(), range)).collect()
         };
         let (members, kernel) = (below(&root), kernel.map(|root| below(&root)));
-        let list = members.get(List::NAME).and_then(|range| List::parse(&bytes[range.clone()]));
-        let missing = list.iter().flat_map(|list| &list.files).filter(|f| !members.contains_key(&f.member()));
-        problems
-            .extend(missing.map(|f| format!("{}: {} ({} bytes) is missing", path.display(), f.name, f.size)));
+        for members in [Some(&members), kernel.as_ref()].into_iter().flatten() {
+            let list = members.get(List::NAME).and_then(|range| List::parse(&bytes[range.clone()]));
+            let files = list.iter().flat_map(|list| &list.files);
+            let missing = files.filter(|file| !members.contains_key(&file.member()));
+            let text = |file: &archive::Listed| {
+                format!("{}: {} ({} bytes) is missing", path.display(), file.name, file.size)
+            };
+            problems.extend(missing.map(text));
+        }
         let whole = Arc::new(bytes);
         let place = |members| Place::Archive { whole: Arc::clone(&whole), members };
         let files = |members| Self { place: place(members), ..Self::folder(path.into()) };

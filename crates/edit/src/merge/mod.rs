@@ -7,11 +7,13 @@
 //! fields     where in an event that stands
 //! stream     packets are copied, and changed in place; their sizes stay
 //! manifest   all manifests as one, and who was called what
+//! kernel     traces of the operating system beside them stay as they are
 //! ```
 
 mod change;
 mod fields;
 mod input;
+mod kernel;
 mod manifest;
 mod metadata;
 mod stream;
@@ -88,9 +90,10 @@ pub fn merge(paths: &[PathBuf], folder: &Path, form: Form, watch: Watch<'_>) -> 
     class.clocks = vec![clocks.class.clone()];
 
     output.folder()?;
+    let program = output.scratch().join(kernel::program(&inputs));
     let mut account = Account::default();
     let put = |name: &str, bytes: &[u8]| {
-        let path = output.scratch().join(name);
+        let path = program.join(name);
         let parent = path.parent().map_or(Ok(()), fs::create_dir_all);
         parent.and_then(|()| fs::write(&path, bytes)).map_err(Error::io(&path))
     };
@@ -109,7 +112,7 @@ pub fn merge(paths: &[PathBuf], folder: &Path, form: Form, watch: Watch<'_>) -> 
         let Some(stream) = input.trace.stream(*stream) else { return nothing() };
         let own = stream.name();
         let original = input.accounts.get(own.strip_suffix(PACKED).unwrap_or(own));
-        Copier { input, change, path: output.scratch().join(name), form, watch, original }.run(stream)
+        Copier { input, change, path: program.join(name), form, watch, original }.run(stream)
     };
     let mut done = Merged::default();
     for input in &inputs {
@@ -123,9 +126,14 @@ pub fn merge(paths: &[PathBuf], folder: &Path, form: Form, watch: Watch<'_>) -> 
         done.problems.extend(part.problems);
     }
     others(&inputs, &mut done.problems, &mut write)?;
+    let kernels = kernel::copy(&inputs, output.scratch(), form, watch)?;
+    done.bytes += kernels.bytes;
+    done.problems.extend(kernels.problems);
     done.notes = manifest::notes(&inputs, &changes, &clocks);
+    done.notes.extend(kernels.notes);
     let mut manifest = manifest::unite(&inputs, &changes, &clocks, &done);
     manifest.written = Written::of(account);
+    manifest.os = kernels.os;
     put(MANIFEST, &manifest.to_json().map_err(io::Error::other).map_err(Error::io(folder))?)?;
     output.finish()?;
     Ok(done)

@@ -1,6 +1,6 @@
 //! One stream file, packet by packet: copied, rewritten or left out.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
 
 use hetrace_ctf::Value;
@@ -72,6 +72,8 @@ pub(super) struct Cutter<'t, 'w> {
     pub frame: &'w Frame<'w>,
     /// Offsets of entries of calls that are open when the window begins.
     pub open: BTreeSet<u64>,
+    /// Other times of events from before the window, by their offsets.
+    pub moved: BTreeMap<u64, u64>,
     pub path: PathBuf,
     pub watch: Watch<'w>,
     pub out: StreamFile,
@@ -149,7 +151,8 @@ impl<'t> Cutter<'t, '_> {
         let Some((begin, end)) = span else { return Place::Cut };
         let (kind, frame) = (&self.kinds[packet.stream], self.frame);
         let first = packet.info.offset;
-        let open = self.open.range(first..first.saturating_add(packet.info.size)).next().is_some();
+        let all = first..first.saturating_add(packet.info.size);
+        let open = self.open.range(all.clone()).next().is_some() || self.moved.range(all).next().is_some();
         if begin >= frame.to || end < frame.from && !kind.outlasts && !open {
             return Place::Outside;
         }
@@ -214,6 +217,7 @@ impl<'t> Cutter<'t, '_> {
         let head = reader.head().map_err(|e| self.refused(e))?;
         let (kind, frame) = (&self.kinds[packet.stream], self.frame);
         let mut part = Part { body: rewriter.body(), times: None, events: 0 };
+        let mut moved = Part { body: Rewriter::values(), times: None, events: 0 };
         let (mut skipped, mut changed, mut in_packet) = (false, packet.cut, None);
         loop {
             let (event, bytes) = match reader.next_event() {
@@ -234,6 +238,16 @@ impl<'t> Cutter<'t, '_> {
             };
             // What has no time is in any window.
             let time = event.ns_from_origin().unwrap_or(frame.from);
+            if let Some(ticks) = self.moved.get(&event.offset()).copied() {
+                if !rewriter.push_at(&mut moved.body, &event, ticks) {
+                    return Err(self.refused("an event cannot be decoded"));
+                }
+                moved.times = Some((moved.times.map_or(ticks, |(first, _)| first), ticks));
+                moved.events += 1;
+                self.done.before += 1;
+                (skipped, changed) = (true, true);
+                continue;
+            }
             let now = time >= frame.from && time < frame.to;
             let earlier = time < frame.from
                 && (frame.outlasts(&class.kind, time, &event) || self.open.contains(&event.offset()));
@@ -247,6 +261,7 @@ impl<'t> Cutter<'t, '_> {
             if skipped && gap >= rewriter.longest_gap() {
                 let next = Part { body: rewriter.body(), times: None, events: 0 };
                 let done = std::mem::replace(&mut part, next);
+                self.flush_moved(packet, &head, rewriter, &mut moved)?;
                 self.flush(packet, &head, rewriter, done)?;
             }
             skipped = false;
@@ -264,10 +279,26 @@ impl<'t> Cutter<'t, '_> {
         if clock_bits(packet.class).is_some_and(|bits| bits < 64) && !reader.stands_alone() {
             return Err(self.refused("its packets do not contain full timestamps, so it cannot be trimmed"));
         }
+        self.flush_moved(packet, &head, rewriter, &mut moved)?;
         if part.events > 0 {
             self.flush(packet, &head, rewriter, part)?;
         }
         Ok(())
+    }
+
+    /// Writes events from before the window, which have other times.
+    fn flush_moved(
+        &mut self,
+        packet: &Packet<'t>,
+        head: &(Value, Value),
+        rewriter: &Rewriter<'t>,
+        moved: &mut Part,
+    ) -> Result<(), Error> {
+        if moved.events == 0 {
+            return Ok(());
+        }
+        let none = Part { body: Rewriter::values(), times: None, events: 0 };
+        self.flush(packet, head, rewriter, std::mem::replace(moved, none))
     }
 
     /// Writes a packet of its own.

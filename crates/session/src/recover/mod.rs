@@ -5,6 +5,7 @@
 //! which session. The drainer does the rest, as it would have done then: streams go on in files
 //! of their own. What was lost before, and how the program ended, nobody knows.
 
+mod kernel;
 pub mod ticket;
 
 use std::fs;
@@ -147,6 +148,7 @@ fn one(
     let (records, bytes) = drainer.written();
     manifest.notes.extend(contents.notes(&drainer));
     complete(&mut manifest, &drainer, &trace, records);
+    kernel::complete(&mut manifest, &trace);
     if let Some((left, report)) = LeftWindow::open(session.path()).zip(manifest.capture.clone()) {
         Windows::recover(&trace, left.page(), &host, report).finish(left.page(), &host, &mut manifest);
     }

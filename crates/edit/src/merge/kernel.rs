@@ -1,0 +1,71 @@
+//! Traces of the operating system beside those that are merged: each stays as it is.
+//!
+//! ```text
+//! one      RESULT/hetrace + RESULT/kernel            read with the program's, as before
+//! several  RESULT/hetrace + RESULT/kernel-NAME ...   of hosts, or of ranks of one: one is chosen by --kernel
+//! ```
+//! Two of one machine say the same of what both have, so they can't become one.
+
+use std::path::Path;
+
+use hetrace_format::files::{KERNEL, PROGRAM};
+use hetrace_format::manifest::Os;
+
+use super::input::Input;
+use crate::trim::whole;
+use crate::{Error, Form, Watch};
+
+/// What became of them.
+#[derive(Debug, Default)]
+pub(super) struct Kernels {
+    /// What is in the one that is read with the program's.
+    pub os: Option<Os>,
+    /// Where they are, a sentence each.
+    pub notes: Vec<String>,
+    /// Damage.
+    pub problems: Vec<String>,
+    /// Bytes of their streams.
+    pub bytes: u64,
+}
+
+/// Returns where in the result's folder the program's trace is.
+pub(super) fn program(inputs: &[Input]) -> &'static str {
+    if inputs.iter().any(|input| input.files.kernel().is_some()) { PROGRAM } else { "" }
+}
+
+/// Writes all of them into the result's folder.
+pub(super) fn copy(inputs: &[Input], folder: &Path, form: Form, watch: Watch<'_>) -> Result<Kernels, Error> {
+    let mut all = Kernels::default();
+    let with: Vec<_> = inputs.iter().filter_map(|input| Some((input, input.files.kernel()?))).collect();
+    let is_one = with.len() == 1;
+    let mut used: Vec<String> = Vec::new();
+    for (input, files) in with {
+        let name = if is_one { KERNEL.to_owned() } else { free(&input.name, &mut used) };
+        let of = input.manifest.as_ref().and_then(|manifest| manifest.os.clone());
+        let original = of.as_ref().and_then(|os| os.account.clone());
+        let (done, account) = whole(files, &folder.join(&name), original, (form, watch))?;
+        all.bytes += done.bytes;
+        all.problems.extend(done.problems);
+        if is_one {
+            all.os = of.map(|os| Os { account: Some(account), ..os });
+            if inputs.len() > 1 {
+                all.notes.push(format!("events of the operating system are those of {}", input.name));
+            }
+        } else {
+            all.notes.push(format!(
+                "events of the operating system of {} are in {name}: reports take one by --kernel",
+                input.name
+            ));
+        }
+    }
+    Ok(all)
+}
+
+/// Returns a name for the folder of a trace's.
+fn free(name: &str, used: &mut Vec<String>) -> String {
+    let first = format!("{KERNEL}-{name}");
+    let mut all = std::iter::once(first.clone()).chain((2u32..).map(|n| format!("{first}-{n}")));
+    let name = all.find(|name| !used.contains(name)).unwrap_or(first);
+    used.push(name.clone());
+    name
+}

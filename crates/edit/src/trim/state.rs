@@ -1,0 +1,265 @@
+//! What a kernel trace has to know where a window begins: which threads there are, what each is doing, who has each CPU.
+//!
+//! Of the time before the window the last event of each kind stays for each thread and CPU: the one that made it known
+//! and named it, the system call that it is in, its last switch, and the wake-up since. They get times right before the
+//! window, a nanosecond apart and in their order, so that nothing seems to be known of the time before. Memory is that of
+//! the threads that live.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use hetrace_ctf::read::{Event, Merge, Trace};
+
+use crate::{Error, Watch, report};
+
+/// Events between two looks at the watch.
+const OFTEN: u64 = 1 << 16;
+
+/// New times of events from before the window, in ticks: by the name of their stream, and where they stand in it.
+pub(super) type Moved = BTreeMap<String, BTreeMap<u64, u64>>;
+
+/// Where an event stands: its number in the order of time, its stream, and its offset there.
+type Place = (u64, usize, u64);
+
+/// What stays of a thread.
+#[derive(Debug, Default)]
+struct Thread {
+    /// What made it known, and what changed its name.
+    known: Vec<Place>,
+    /// The system call that it is in.
+    call: Option<Place>,
+    /// Its last switch, and whether that took it off a CPU.
+    switch: Option<(Place, bool)>,
+    /// Since then: its wake-up, and where to.
+    woken: Option<Place>,
+    moved: Option<Place>,
+    /// It is about to end.
+    exits: bool,
+}
+
+/// What stays of a CPU.
+#[derive(Debug, Default)]
+struct Cpu {
+    switch: Option<Place>,
+    /// Interrupts that it serves.
+    interrupts: Vec<Place>,
+    paused: Option<Place>,
+}
+
+/// Most names of a thread that stay: the first and the last ones.
+const NAMES: usize = 4;
+
+#[derive(Debug, Default)]
+struct State {
+    threads: HashMap<i64, Thread>,
+    cpus: HashMap<i64, Cpu>,
+    /// Disks of the state dump.
+    others: Vec<Place>,
+}
+
+/// Returns what stays of the time before `from`, in nanoseconds from the clocks' origin.
+///
+/// # Errors
+/// When `watch` says so.
+pub(super) fn before(trace: &Trace, from: i64, watch: Watch<'_>) -> Result<Moved, Error> {
+    let names: HashMap<&str, usize> =
+        (0..trace.stream_count()).filter_map(|at| Some((trace.stream_name(at)?, at))).collect();
+    let (mut state, mut number, mut bytes) = (State::default(), 0, 0);
+    let mut merge = Merge::new(trace);
+    while let Some(event) = merge.next_event() {
+        // The cutter reports damage.
+        let Ok(event) = event else { continue };
+        if event.ns_from_origin().is_none_or(|time| time >= from) {
+            break;
+        }
+        number += 1;
+        bytes += event.size_bits() / 8;
+        if number % OFTEN == 0 {
+            report(watch, std::mem::take(&mut bytes))?;
+        }
+        if let Some(stream) = names.get(event.stream_name()) {
+            state.take((number, *stream, event.offset()), &event);
+        }
+    }
+    Ok(moved(trace, from, state.places()))
+}
+
+/// Gives events times right before the window.
+fn moved(trace: &Trace, from: i64, places: BTreeSet<Place>) -> Moved {
+    let origin = trace.class().clocks.first().and_then(|clock| clock.ns_from_origin(0)).unwrap_or(0);
+    let begin = u64::try_from(from.saturating_sub(origin)).unwrap_or(0);
+    let count = places.len() as u64;
+    let mut moved = Moved::new();
+    for ((_, stream, offset), number) in places.into_iter().zip(0..) {
+        let Some(name) = trace.stream_name(stream) else { continue };
+        let time = begin.saturating_sub(count - number);
+        moved.entry(name.to_owned()).or_default().insert(offset, time);
+    }
+    moved
+}
+
+impl State {
+    fn take(&mut self, place: Place, event: &Event<'_, '_>) {
+        let number = |names: &[&str]| names.iter().find_map(|name| event.get(name)?.as_i64());
+        let current = event.get_in(hetrace_ctf::class::Scope::StreamEventContext, "tid").and_then(|tid| tid.as_i64());
+        let name = event.class().name.as_str();
+        let cpu = event.packet().cpu_id.and_then(|cpu| i64::try_from(cpu).ok()).unwrap_or(0);
+        match name {
+            "sched_switch" => {
+                let (from, to) = (number(&["prev_tid"]), number(&["next_tid"]));
+                self.cpu(cpu).interrupts.clear();
+                self.cpu(cpu).switch = Some(place);
+                self.switched(from, place, true);
+                self.switched(to, place, false);
+            }
+            "perf_thread_in" => self.switched(number(&["tid"]), place, false),
+            "perf_thread_out" => self.switched(number(&["tid"]), place, true),
+            "sched_waking" | "sched_wakeup" | "sched_wakeup_new" => {
+                if let Some(thread) = self.thread(number(&["tid"])) {
+                    thread.woken.get_or_insert(place);
+                }
+            }
+            "sched_migrate_task" => {
+                if let Some(thread) = self.thread(number(&["tid"])) {
+                    thread.moved = Some(place);
+                }
+            }
+            "sched_process_fork" | "perf_thread_begin" => self.begins(number(&["child_tid"]), place),
+            "lttng_statedump_process_state" => self.begins(number(&["tid"]), place),
+            "sched_process_exec" => {
+                let (tid, old) = (number(&["tid"]), number(&["old_tid"]));
+                self.renumbered(tid, old);
+                self.named(tid, place);
+            }
+            "perf_thread_name" => self.named(number(&["tid"]), place),
+            "sched_process_exit" => {
+                if let Some(thread) = self.thread(number(&["tid"])) {
+                    thread.exits = true;
+                }
+            }
+            "sched_process_free" | "perf_thread_end" => {
+                number(&["tid"]).into_iter().for_each(|tid| _ = self.threads.remove(&tid));
+            }
+            "hetrace_recording_paused" => self.paused(cpu, place),
+            "lttng_statedump_block_device" => self.others.push(place),
+            _ if name.starts_with("syscall_entry_") => {
+                if let Some(thread) = self.thread(current) {
+                    thread.call = Some(place);
+                }
+            }
+            _ if name.starts_with("syscall_exit_") => {
+                if let Some(thread) = self.thread(current) {
+                    thread.call = None;
+                }
+            }
+            _ if name.starts_with("irq_") && name.ends_with("_entry") => self.cpu(cpu).interrupts.push(place),
+            _ if name.starts_with("irq_") && name.ends_with("_exit") => _ = self.cpu(cpu).interrupts.pop(),
+            _ => {}
+        }
+    }
+
+    fn cpu(&mut self, number: i64) -> &mut Cpu {
+        self.cpus.entry(number).or_default()
+    }
+
+    /// A thread that is not idleness.
+    fn thread(&mut self, tid: Option<i64>) -> Option<&mut Thread> {
+        tid.filter(|tid| *tid != 0).map(|tid| self.threads.entry(tid).or_default())
+    }
+
+    fn switched(&mut self, tid: Option<i64>, place: Place, is_out: bool) {
+        let Some(thread) = self.thread(tid) else { return };
+        (thread.switch, thread.woken, thread.moved) = (Some((place, is_out)), None, None);
+        if is_out && thread.exits {
+            tid.into_iter().for_each(|tid| _ = self.threads.remove(&tid));
+        }
+    }
+
+    fn begins(&mut self, tid: Option<i64>, place: Place) {
+        // An earlier thread of this number has ended.
+        if let Some(tid) = tid {
+            self.threads.insert(tid, Thread { known: vec![place], ..Thread::default() });
+        }
+    }
+
+    fn named(&mut self, tid: Option<i64>, place: Place) {
+        let Some(thread) = self.thread(tid) else { return };
+        if thread.known.len() >= NAMES {
+            thread.known.remove(1);
+        }
+        thread.known.push(place);
+    }
+
+    /// A thread that runs another program takes the number of its process.
+    fn renumbered(&mut self, tid: Option<i64>, old: Option<i64>) {
+        if let Some((tid, old)) = tid.zip(old).filter(|(tid, old)| tid != old)
+            && let Some(thread) = self.threads.remove(&old)
+        {
+            self.threads.insert(tid, thread);
+        }
+    }
+
+    /// What was known of a CPU is not known any more.
+    fn paused(&mut self, number: i64, place: Place) {
+        let cpu = self.cpu(number);
+        *cpu = Cpu { paused: Some(place), ..Cpu::default() };
+        for thread in self.threads.values_mut() {
+            *thread = Thread { known: std::mem::take(&mut thread.known), ..Thread::default() };
+        }
+    }
+
+    /// Returns where all stands that stays.
+    fn places(self) -> BTreeSet<Place> {
+        let mut all: BTreeSet<Place> = self.others.into_iter().collect();
+        for cpu in self.cpus.into_values() {
+            all.extend(cpu.switch.into_iter().chain(cpu.paused).chain(cpu.interrupts));
+        }
+        for thread in self.threads.into_values() {
+            all.extend(thread.known);
+            all.extend(thread.call);
+            // One that is on a CPU needs no wake-up.
+            let is_off = thread.switch.is_none_or(|(_, is_out)| is_out);
+            all.extend(thread.switch.map(|(place, _)| place));
+            all.extend(thread.woken.filter(|_| is_off));
+            all.extend(thread.moved.filter(|_| is_off));
+        }
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_each_thread_the_last_of_each_kind_stays() {
+        let mut state = State::default();
+        state.begins(Some(7), (1, 0, 10));
+        state.switched(Some(7), (2, 0, 20), false);
+        state.thread(Some(7)).unwrap().call = Some((3, 0, 30));
+        state.switched(Some(7), (4, 0, 40), true);
+        state.thread(Some(7)).unwrap().woken = Some((5, 1, 50));
+        // Idleness is nobody.
+        state.switched(Some(0), (6, 0, 60), false);
+        // One that has ended needs nothing.
+        state.begins(Some(8), (7, 0, 70));
+        state.thread(Some(8)).unwrap().exits = true;
+        state.switched(Some(8), (8, 0, 80), true);
+        // A name of many.
+        for number in 9..20 {
+            state.named(Some(7), (number, 0, number * 10));
+        }
+        let numbers: Vec<u64> = state.places().into_iter().map(|(number, ..)| number).collect();
+        assert_eq!(numbers, [1, 3, 4, 5, 17, 18, 19]);
+    }
+
+    #[test]
+    fn a_pause_ends_what_is_known_but_names() {
+        let mut state = State::default();
+        state.begins(Some(7), (1, 0, 10));
+        state.switched(Some(7), (2, 0, 20), false);
+        state.cpu(0).switch = Some((2, 0, 20));
+        state.paused(0, (3, 0, 30));
+        let numbers: Vec<u64> = state.places().into_iter().map(|(number, ..)| number).collect();
+        assert_eq!(numbers, [1, 3]);
+    }
+}
