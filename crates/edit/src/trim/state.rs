@@ -1,11 +1,11 @@
 //! What a kernel trace has to know where a window begins: which threads there are, what each is doing, who has each CPU.
 //!
 //! Of the time before the window the last event of each kind stays for each thread and CPU: the one that made it known
-//! and named it, the system call that it is in, its last switch, and the wake-up since. They get times right before the
-//! window, a nanosecond apart and in their order, so that nothing seems to be known of the time before. Memory is that of
-//! the threads that live.
+//! and named it, the system call that it is in, its last switch, and the wake-up since; and all switches of a CPU that a
+//! thread waits for, since it waits. They get times right before the window, a nanosecond apart and in their order, so that
+//! nothing seems to be known of the time before. Memory is that of the threads that live, and of [`MOST_SWITCHES`].
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 
 use hetrace_ctf::read::{Event, Merge, Trace};
 
@@ -32,6 +32,8 @@ struct Thread {
     /// Since then: its wake-up, and where to.
     woken: Option<Place>,
     moved: Option<Place>,
+    /// The CPU that it waits for.
+    waits_for: Option<i64>,
     /// It is about to end.
     exits: bool,
 }
@@ -39,7 +41,10 @@ struct Thread {
 /// What stays of a CPU.
 #[derive(Debug, Default)]
 struct Cpu {
-    switch: Option<Place>,
+    /// The last switch, and all since a thread waits for it.
+    switches: VecDeque<Place>,
+    /// Threads that wait.
+    waiting: HashSet<i64>,
     /// Interrupts that it serves.
     interrupts: Vec<Place>,
     paused: Option<Place>,
@@ -47,6 +52,11 @@ struct Cpu {
 
 /// Most names of a thread that stay: the first and the last ones.
 const NAMES: usize = 4;
+/// Most switches of a CPU that stay: where a thread waits for longer, who had it then is not known.
+const MOST_SWITCHES: usize = 1 << 16;
+/// States in which a thread that leaves its CPU waits for it: `TASK_RUNNING`, and `TASK_REPORT_MAX` for one that was
+/// preempted.
+const READY: [i64; 2] = [0, 256];
 
 #[derive(Debug, Default)]
 struct State {
@@ -106,21 +116,27 @@ impl State {
         match name {
             "sched_switch" => {
                 let (from, to) = (number(&["prev_tid"]), number(&["next_tid"]));
-                self.cpu(cpu).interrupts.clear();
-                self.cpu(cpu).switch = Some(place);
                 self.switched(from, place, true);
                 self.switched(to, place, false);
+                let is_ready = number(&["prev_state"]).is_some_and(|state| READY.contains(&state));
+                self.waits(from, Some(cpu).filter(|_| is_ready));
+                self.waits(to, None);
+                self.cpu(cpu).switched(place);
             }
             "perf_thread_in" => self.switched(number(&["tid"]), place, false),
             "perf_thread_out" => self.switched(number(&["tid"]), place, true),
             "sched_waking" | "sched_wakeup" | "sched_wakeup_new" => {
-                if let Some(thread) = self.thread(number(&["tid"])) {
+                let (tid, cpu) = (number(&["tid"]), number(&["target_cpu"]));
+                if let Some(thread) = self.thread(tid).filter(|thread| thread.is_off()) {
                     thread.woken.get_or_insert(place);
+                    self.waits(tid, cpu);
                 }
             }
             "sched_migrate_task" => {
-                if let Some(thread) = self.thread(number(&["tid"])) {
+                let (tid, cpu) = (number(&["tid"]), number(&["dest_cpu"]));
+                if let Some(thread) = self.thread(tid).filter(|thread| thread.waits_for.is_some()) {
                     thread.moved = Some(place);
+                    self.waits(tid, cpu);
                 }
             }
             "sched_process_fork" | "perf_thread_begin" => self.begins(number(&["child_tid"]), place),
@@ -137,7 +153,7 @@ impl State {
                 }
             }
             "sched_process_free" | "perf_thread_end" => {
-                number(&["tid"]).into_iter().for_each(|tid| _ = self.threads.remove(&tid));
+                number(&["tid"]).into_iter().for_each(|tid| self.ended(tid));
             }
             "hetrace_recording_paused" => self.paused(cpu, place),
             "lttng_statedump_block_device" => self.others.push(place),
@@ -170,13 +186,28 @@ impl State {
         let Some(thread) = self.thread(tid) else { return };
         (thread.switch, thread.woken, thread.moved) = (Some((place, is_out)), None, None);
         if is_out && thread.exits {
-            tid.into_iter().for_each(|tid| _ = self.threads.remove(&tid));
+            tid.into_iter().for_each(|tid| self.ended(tid));
         }
+    }
+
+    fn ended(&mut self, tid: i64) {
+        self.waits(Some(tid), None);
+        self.threads.remove(&tid);
+    }
+
+    /// A thread waits for a CPU, or for none any more. Of those that nobody has heard of it does not matter.
+    fn waits(&mut self, tid: Option<i64>, cpu: Option<i64>) {
+        let known = tid.and_then(|tid| Some((tid, self.threads.get_mut(&tid)?)));
+        let Some((tid, thread)) = known.filter(|(_, thread)| !thread.known.is_empty()) else { return };
+        let before = std::mem::replace(&mut thread.waits_for, cpu);
+        before.into_iter().for_each(|cpu| _ = self.cpu(cpu).waiting.remove(&tid));
+        cpu.into_iter().for_each(|cpu| _ = self.cpu(cpu).waiting.insert(tid));
     }
 
     fn begins(&mut self, tid: Option<i64>, place: Place) {
         // An earlier thread of this number has ended.
         if let Some(tid) = tid {
+            self.ended(tid);
             self.threads.insert(tid, Thread { known: vec![place], ..Thread::default() });
         }
     }
@@ -211,18 +242,33 @@ impl State {
     fn places(self) -> BTreeSet<Place> {
         let mut all: BTreeSet<Place> = self.others.into_iter().collect();
         for cpu in self.cpus.into_values() {
-            all.extend(cpu.switch.into_iter().chain(cpu.paused).chain(cpu.interrupts));
+            all.extend(cpu.switches.into_iter().chain(cpu.paused).chain(cpu.interrupts));
         }
-        for thread in self.threads.into_values() {
+        // Of others all is not there that happened, so that their last switch may not be.
+        for thread in self.threads.into_values().filter(|thread| !thread.known.is_empty()) {
             all.extend(thread.known);
             all.extend(thread.call);
-            // One that is on a CPU needs no wake-up.
-            let is_off = thread.switch.is_none_or(|(_, is_out)| is_out);
             all.extend(thread.switch.map(|(place, _)| place));
-            all.extend(thread.woken.filter(|_| is_off));
-            all.extend(thread.moved.filter(|_| is_off));
+            all.extend(thread.woken.into_iter().chain(thread.moved));
         }
         all
+    }
+}
+
+impl Thread {
+    /// Whether it has no CPU.
+    fn is_off(&self) -> bool {
+        self.switch.is_none_or(|(_, is_out)| is_out)
+    }
+}
+
+impl Cpu {
+    fn switched(&mut self, place: Place) {
+        self.interrupts.clear();
+        if self.waiting.is_empty() || self.switches.len() >= MOST_SWITCHES {
+            self.switches.clear();
+        }
+        self.switches.push_back(place);
     }
 }
 
@@ -253,11 +299,30 @@ mod tests {
     }
 
     #[test]
+    fn who_had_a_cpu_stays_as_long_as_a_thread_waits_for_it() {
+        let mut state = State::default();
+        state.begins(Some(7), (1, 0, 10));
+        state.cpu(0).switched((2, 0, 20));
+        // Of a thread that nobody has heard of nothing stays.
+        state.switched(Some(9), (2, 0, 20), false);
+        state.waits(Some(9), Some(0));
+        state.cpu(0).switched((3, 0, 30));
+        state.switched(Some(7), (4, 0, 40), true);
+        state.waits(Some(7), Some(0));
+        (4..7).for_each(|number| state.cpu(0).switched((number, 0, number * 10)));
+        // It is moved, and waits elsewhere.
+        state.waits(Some(7), Some(1));
+        (7..9).for_each(|number| state.cpu(1).switched((number, 1, number * 10)));
+        let numbers: Vec<u64> = state.places().into_iter().map(|(number, ..)| number).collect();
+        assert_eq!(numbers, [1, 3, 4, 5, 6, 7, 8]);
+    }
+
+    #[test]
     fn a_pause_ends_what_is_known_but_names() {
         let mut state = State::default();
         state.begins(Some(7), (1, 0, 10));
         state.switched(Some(7), (2, 0, 20), false);
-        state.cpu(0).switch = Some((2, 0, 20));
+        state.cpu(0).switched((2, 0, 20));
         state.paused(0, (3, 0, 30));
         let numbers: Vec<u64> = state.places().into_iter().map(|(number, ..)| number).collect();
         assert_eq!(numbers, [1, 3]);
