@@ -21,6 +21,12 @@ fn switches_to(kernel: &Path, pid: u32) -> usize {
     read.out.lines().filter(|line| line.contains("sched_switch") && line.contains(&to)).count()
 }
 
+/// Asks for a snapshot of this service's session: others may record meanwhile.
+fn snapshot(bench: &Bench) {
+    let pid = bench.service.as_ref().expect("a service").id();
+    bench.well(&["snapshot", "--wait", "300", &pid.to_string()]);
+}
+
 fn parts(bench: &Bench, trace: &str) -> Vec<PathBuf> {
     let entries = fs::read_dir(bench.path(trace)).expect("a folder").flatten();
     let mut all: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
@@ -50,20 +56,20 @@ fn a_flight_recording_has_the_last_events_of_the_operating_system() {
     bench.until("a process", || bench.status()["service"]["session"]["processes"] == 1);
     bench.go("2");
     bench.wait_for("3");
-    bench.well(&["snapshot"]);
+    snapshot(&bench);
     let first = switches_to(&bench.path("flight/kernel"), pid);
     assert!(first > 0);
     // While it pauses nothing is recorded of the system, and a snapshot can be written.
     bench.well(&["pause"]);
     std::thread::sleep(Duration::from_millis(1100));
-    bench.well(&["snapshot"]);
+    snapshot(&bench);
     let read = run(Command::new("babeltrace2").arg(bench.path("flight-2/kernel")));
     assert!(read.out.contains("hetrace_recording_paused"), "{}", read.err);
     bench.well(&["resume"]);
     bench.go("4");
     bench.wait_for("5");
     std::thread::sleep(Duration::from_millis(1100));
-    bench.well(&["snapshot"]);
+    snapshot(&bench);
     bench.go("6");
     bench.ended();
     let said = bench.well(&["stop"]);
@@ -91,7 +97,7 @@ fn a_session_is_divided_with_the_operating_systems_events() {
     bench.until("parts", || bench.path("job/0003").exists());
     bench.go("2");
     bench.wait_for("3");
-    bench.well(&["snapshot"]);
+    snapshot(&bench);
     assert_eq!(tallied(&bench, "job", LAUNCH), 14, "while it is recorded");
     // A part that begins while it pauses.
     bench.well(&["pause"]);
@@ -133,15 +139,15 @@ fn a_session_is_divided_with_the_operating_systems_events() {
 #[test]
 fn the_services_limit_of_disk_removes_the_oldest_parts() {
     let mut bench = Bench::new(None);
-    bench.serve(&["--max-disk", "2M"]);
-    bench.well(&["start", "-o", "job", "--rotate-size", "256K", "--keep", "1000"]);
-    bench.dormant(&["launch:60000"]);
+    bench.serve(&["--max-disk", "12M"]);
+    bench.well(&["start", "-o", "job", "--rotate-size", "1M", "--keep", "1000"]);
+    bench.dormant(&["launch:300000"]);
     bench.ended();
     let said = bench.well(&["stop"]);
     assert!(said.contains("parts were removed") && !said.contains("paused for good"), "{said}");
     let size = run(Command::new("du").args(["-sb", "--"]).arg(bench.path("job"))).out;
     let size: u64 = size.split_whitespace().next().and_then(|n| n.parse().ok()).expect("a number");
-    assert!(size < 3 << 20, "{size}");
+    assert!(size < 13 << 20, "{size}");
     assert!(parts(&bench, "job").len() > 1);
     is_whole(&bench, "job");
 }
