@@ -39,7 +39,11 @@ fn record(scratch: &Path, name: &str, options: &[&str], script: &[&str]) -> Path
     let trace = scratch.join(name);
     for _ in 0..5 {
         let mut line = Command::new(hetrace());
-        line.args(["run", "-q", "--os-buffer", "32768", "-o"]).arg(&trace).args(options).arg("--").args(script);
+        line.args(["run", "-q", "--os-buffer", "32768", "-o"])
+            .arg(&trace)
+            .args(options)
+            .arg("--")
+            .args(script);
         let done = run(line.current_dir(scratch).envs(Platform::Pocl.environment(scratch)));
         assert_eq!(done.status, 0, "{}", done.err);
         let first = if trace.join("0001").exists() { trace.join("0001") } else { trace.clone() };
@@ -57,7 +61,12 @@ fn windows() -> String {
 
 fn kernel_lines(trace: &Path) -> Vec<String> {
     let printed = well(&["print"], &[trace]);
-    printed.out.lines().filter(|line| line.contains(" kernel ") && line.contains("{cpu_id=")).map(str::to_owned).collect()
+    printed
+        .out
+        .lines()
+        .filter(|line| line.contains(" kernel ") && line.contains("{cpu_id="))
+        .map(str::to_owned)
+        .collect()
 }
 
 fn is_complete(trace: &Path) {
@@ -106,7 +115,11 @@ fn a_packed_trace_has_both_and_is_read_in_place() {
         well(&["unpack", "-o", folder.to_str().expect("a path")], &[&file]);
         is_complete(&folder);
         let same = run(Command::new("diff").args(["-r", "-q"]).arg(&trace).arg(&folder));
-        assert!(same.out.lines().all(|line| line.starts_with("Only in") && line.ends_with(": model")), "{}", same.out);
+        assert!(
+            same.out.lines().all(|line| line.starts_with("Only in") && line.ends_with(": model")),
+            "{}",
+            same.out
+        );
         // It is removed with both, when both were compared.
         std::fs::remove_file(&file).expect("removed");
         well(&["pack", "--remove", "-o", file.to_str().expect("a path")], &[&trace]);
@@ -146,7 +159,8 @@ fn a_part_in_time_knows_what_threads_were_doing() {
         assert_eq!((cut.torn, cut.damaged, cut.dropped), (whole.torn.min(cut.torn), 0, 0));
         let trimmed = &manifest(&part)["trimmed"][0];
         let number = |name: &str| trimmed[name].as_i64().and_then(|n| u64::try_from(n).ok()).expect("a time");
-        let last = whole.lives.iter().filter_map(|life| life.stretches.last()).map(|s| s.end).max().expect("an end");
+        let last =
+            whole.lives.iter().filter_map(|life| life.stretches.last()).map(|s| s.end).max().expect("an end");
         let (from, to) = (number("from_ns"), number("to_ns").min(last));
         let mut seen = BTreeSet::new();
         for life in &whole.lives {
@@ -159,7 +173,13 @@ fn a_part_in_time_knows_what_threads_were_doing() {
             let found = states(&cut, who, from, to);
             // The last state ends with the last event of the trace, which may be where another begins.
             let count = found.len();
-            assert!(count + 1 >= expected.len(), "{} of {}: {}", count, expected.len(), whole.who(life.person));
+            assert!(
+                count + 1 >= expected.len(),
+                "{} of {}: {}",
+                count,
+                expected.len(),
+                whole.who(life.person)
+            );
             let mut both = found.iter().zip(&expected).enumerate();
             let other = both.find(|(at, ((start, end, text), (begin, until, expected)))| {
                 start != begin || text != expected || end != until && at + 1 < count
@@ -169,7 +189,8 @@ fn a_part_in_time_knows_what_threads_were_doing() {
         }
         assert!(seen.iter().any(|text| text.contains("clock_nanosleep")), "{seen:?}");
         // Of the time before nothing seems to be known: the moved events are a nanosecond apart.
-        let before = cut.lives.iter().flat_map(|life| &life.stretches).map(|s| s.start).min().expect("a state");
+        let before =
+            cut.lives.iter().flat_map(|life| &life.stretches).map(|s| s.start).min().expect("a state");
         assert!(from - before < 100_000, "{}", from - before);
         // Names are there.
         assert!(cut.people.iter().any(|person| person.name == "sh"), "{:?}", cut.people);
@@ -252,7 +273,9 @@ fn what_a_killed_launcher_wrote_of_the_system_is_finished() {
         let is_divided = options.len() > 2;
         let last = if is_divided { trace.join("0003") } else { trace.clone() };
         let channel = last.join("kernel/channel0_0");
-        while std::fs::metadata(&channel).map_or(0, |found| found.len()) == 0 || !scratch.path().join("a").exists() {
+        while std::fs::metadata(&channel).map_or(0, |found| found.len()) == 0
+            || !scratch.path().join("a").exists()
+        {
             std::thread::sleep(Duration::from_millis(20));
         }
         std::thread::sleep(Duration::from_millis(1500));
@@ -292,5 +315,40 @@ fn what_a_killed_launcher_wrote_of_the_system_is_finished() {
         }
         let table = well(&["tally"], &[&trace]);
         assert!(table.out.contains("those of the last second or so are missing"), "{}", table.out);
+    }
+}
+
+#[test]
+fn a_damaged_kernel_trace_costs_nothing_of_the_programs() {
+    if !has_tracepoints() {
+        return;
+    }
+    let scratch = tempfile::tempdir().expect("a folder");
+    let trace = record(scratch.path(), "trace", &["--os", "tree"], &[&windows(), "launch:20"]);
+    // Noise in the middle of a stream: what can be read is taken, and the rest is named.
+    let stream = trace.join("kernel/channel0_0");
+    let mut bytes = std::fs::read(&stream).expect("a stream");
+    let middle = bytes.len() / 2;
+    bytes[middle..middle + 64].copy_from_slice(&[0xa5; 64]);
+    std::fs::write(&stream, &bytes).expect("a stream");
+    let part = scratch.path().join("part");
+    let done = well(&["trim", "--to=10s", &format!("-o{}", part.display())], &[&trace]);
+    assert!(!done.err.is_empty() && part.join("kernel/metadata").exists(), "{}", done.err);
+    assert!(well(&["tally"], &[&part]).out.contains("clEnqueueNDRangeKernel"));
+    let file = scratch.path().join("trace.tar");
+    well(&["pack", &format!("-o{}", file.display())], &[&trace]);
+    assert_eq!(run(Command::new(hetrace()).arg("check").arg(&file)).status, 1);
+    // Metadata of which nothing can be made.
+    std::fs::write(trace.join("kernel/metadata"), [0xa5; 4096]).expect("metadata");
+    for (name, arguments) in [("trim", "--to=10s"), ("merge", "--compress")] {
+        let out = scratch.path().join(name);
+        let other = scratch.path().join("other");
+        if name == "merge" {
+            std::fs::rename(&part, &other).expect("moved");
+        }
+        let paths: &[&Path] = if name == "merge" { &[&trace, &other] } else { &[&trace] };
+        let done = well(&[name, arguments, &format!("-o{}", out.display())], paths);
+        assert!(done.err.contains("kernel: left out"), "{name}: {}", done.err);
+        assert!(well(&["tally"], &[&out]).out.contains("clEnqueueNDRangeKernel"), "{name}");
     }
 }

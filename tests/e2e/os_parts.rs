@@ -120,7 +120,9 @@ fn nothing_is_lost_between_parts_and_each_has_its_time() {
         return;
     }
     let scratch = tempfile::tempdir().expect("a folder");
-    for options in [&["--os", "tree", "--rotate-every", "1s"][..], &["--os=tree", "--rotate-every=1s", "--compress"]] {
+    for options in
+        [&["--os", "tree", "--rotate-every", "1s"][..], &["--os=tree", "--rotate-every=1s", "--compress"]]
+    {
         let folder = scratch.path().join("job");
         // Some seconds of short sleeps.
         let os = program("os").to_string_lossy().into_owned();
@@ -148,10 +150,15 @@ fn nothing_is_lost_between_parts_and_each_has_its_time() {
             let own = of_part(part);
             // Of its time: from its beginning, where the state dump is, to that of the next part.
             let until = begins.get(number + 1).copied().unwrap_or(i64::MAX);
-            let outside = own.iter().filter(|(time, _)| number > 0 && *time < begins[number] || *time >= until).count();
+            let outside =
+                own.iter().filter(|(time, _)| number > 0 && *time < begins[number] || *time >= until).count();
             assert_eq!(outside, 0, "{} of {begins:?}", part.display());
             let dump = own.iter().filter(|(_, name)| name.starts_with("lttng_statedump")).count();
-            assert!(own.iter().any(|(_, name)| name == "lttng_statedump_process_state"), "{}", part.display());
+            assert!(
+                own.iter().any(|(_, name)| name == "lttng_statedump_process_state"),
+                "{}",
+                part.display()
+            );
             assert!(number == 0 || own[0].1 == "lttng_statedump_start", "{:?}", own[0]);
             sum += own.len() - if number > 0 { dump } else { 0 };
             recorded += manifest(part)["os"]["events"].as_u64().expect("a number");
@@ -205,7 +212,11 @@ fn a_budget_and_retention_count_the_kernels_trace() {
     let one = scratch.path().join("one");
     let done = end(start(&one, &["--os", "tree", "--max-disk", "500K"], &shorts));
     assert_eq!(done.status, 0, "{}", done.err);
-    assert!(done.err.contains("events of the operating system were not written: the disk budget"), "{}", done.err);
+    assert!(
+        done.err.contains("events of the operating system were not written: the disk budget"),
+        "{}",
+        done.err
+    );
     assert!(size(&one) < 800 << 10, "{}", size(&one));
     is_complete(&one);
     let unwritten = manifest(&one)["os"]["unwritten"].as_u64().expect("a number");

@@ -123,7 +123,15 @@ fn a_kernel_on_a_device_fires() {
     let value = fired["value"].as_str().expect("text");
     assert!(value.starts_with("kernel.duration = ") && value.contains("kernel.name = \"addone"), "{value}");
     // What a command does not have fires nothing.
-    let options = ["--flight", "60s", "--flight-at-end", "--trigger", "kernel.duration > 9min", "--trigger", "copy.size > 1TiB"];
+    let options = [
+        "--flight",
+        "60s",
+        "--flight-at-end",
+        "--trigger",
+        "kernel.duration > 9min",
+        "--trigger",
+        "copy.size > 1TiB",
+    ];
     let (status, err) = Flight::start(&options, &["launch:9"]).end();
     assert!(status == Some(0) && err.contains("`kernel.duration > 9min`: never true"), "{err}");
     assert!(err.contains("`copy.size > 1TiB`: never true"), "{err}");

@@ -153,8 +153,19 @@ pub struct Report {
 impl Report {
     /// Adds that of a later part.
     pub fn add(&mut self, later: &Report) {
-        let Report { events, bytes, dropped, unwritten, error, late, unseen, damaged, cpu_ns, missing, account: _ } =
-            later;
+        let Report {
+            events,
+            bytes,
+            dropped,
+            unwritten,
+            error,
+            late,
+            unseen,
+            damaged,
+            cpu_ns,
+            missing,
+            account: _,
+        } = later;
         self.events += events;
         self.bytes += bytes;
         self.dropped += dropped;

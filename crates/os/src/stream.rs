@@ -148,6 +148,11 @@ impl Target {
         Self { folder, make, compress, keep: None, room: None, part: None }
     }
 
+    /// Whether it is a part that is there no more, with all that is beside it.
+    fn is_removed(&self) -> bool {
+        self.part.is_some() && self.folder.parent().is_some_and(|part| !part.exists())
+    }
+
     fn number(&self) -> u32 {
         self.part.unwrap_or(1)
     }
@@ -389,7 +394,7 @@ impl Trace {
                 self.written.bytes += bytes;
             }
             // They went as all of their part did.
-            Err(error) if self.to.part.is_some() && error.kind() == io::ErrorKind::NotFound => {
+            Err(error) if error.kind() == io::ErrorKind::NotFound && self.to.is_removed() => {
                 self.written.events += events;
             }
             Err(error) => {

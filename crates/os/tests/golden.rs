@@ -46,7 +46,10 @@ fn begin(folder: &Path) -> Trace {
     };
     let class = trace_class([9; 16], clock, &environment);
     let make = Arc::new(|path: &Path| File::create_new(path));
-    let to = Target { part: folder.join(Part::FILE).exists().then_some(1), ..Target::new(folder.into(), make, false) };
+    let to = Target {
+        part: folder.join(Part::FILE).exists().then_some(1),
+        ..Target::new(folder.into(), make, false)
+    };
     Trace::begin(to, &class, &[0, 3, 4], 500).expect("a trace")
 }
 

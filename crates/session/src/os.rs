@@ -174,8 +174,19 @@ pub fn unwritten(report: &Report) -> Option<String> {
 
 /// Writes into the manifest what was recorded.
 pub fn fill(os: &mut manifest::Os, report: Report) {
-    let Report { events, bytes, dropped, unwritten, error: _, late, unseen, damaged, cpu_ns, missing, account } =
-        report;
+    let Report {
+        events,
+        bytes,
+        dropped,
+        unwritten,
+        error: _,
+        late,
+        unseen,
+        damaged,
+        cpu_ns,
+        missing,
+        account,
+    } = report;
     let (unseen_switches, damaged_bytes) = (unseen, damaged);
     let known = std::mem::take(os);
     *os = manifest::Os {

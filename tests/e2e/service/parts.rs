@@ -89,9 +89,22 @@ fn a_session_is_divided_with_the_operating_systems_events() {
     }
     let mut bench = Bench::new(None);
     bench.serve(&[]);
-    bench.well(&["start", "-o", "job", "--rotate-every", "1s", "--os", "tree", "--os-buffer", "32768", "--sample", "20ms"]);
+    bench.well(&[
+        "start",
+        "-o",
+        "job",
+        "--rotate-every",
+        "1s",
+        "--os",
+        "tree",
+        "--os-buffer",
+        "32768",
+        "--sample",
+        "20ms",
+    ]);
     let pid = bench.dormant(&[
-        "launch:9", "touch:1", "wait:2", "launch:5", "touch:3", "wait:4", "launch:7", "touch:5", "wait:6", "launch:3",
+        "launch:9", "touch:1", "wait:2", "launch:5", "touch:3", "wait:4", "launch:7", "touch:5", "wait:6",
+        "launch:3",
     ]);
     bench.wait_for("1");
     bench.until("parts", || bench.path("job/0003").exists());
@@ -127,8 +140,11 @@ fn a_session_is_divided_with_the_operating_systems_events() {
         manifest["capture"]["windows"].as_array().expect("windows").clone()
     };
     assert_eq!(windows(&parts[0]).len(), 1);
-    let all: std::collections::BTreeSet<u64> =
-        parts.iter().flat_map(|part| windows(part)).map(|window| window["begin_ns"].as_u64().expect("a time")).collect();
+    let all: std::collections::BTreeSet<u64> = parts
+        .iter()
+        .flat_map(|part| windows(part))
+        .map(|window| window["begin_ns"].as_u64().expect("a time"))
+        .collect();
     assert_eq!(all.len(), 2, "{all:?}");
     // The next session is one trace again.
     bench.well(&["start", "-o", "trace"]);
@@ -186,7 +202,17 @@ fn triggers_write_snapshots_of_a_session() {
         assert!(!bench.path("no").exists() && !bench.path("no.flight").exists(), "nothing is left");
     }
     let expression = format!("{LAUNCH}.rate > 0/s");
-    bench.well(&["start", "-o", "flight", "--flight", "60s", "--trigger", &expression, "--trigger", "idle > 9h"]);
+    bench.well(&[
+        "start",
+        "-o",
+        "flight",
+        "--flight",
+        "60s",
+        "--trigger",
+        &expression,
+        "--trigger",
+        "idle > 9h",
+    ]);
     bench.dormant(&["launch:9", "touch:1", "wait:2"]);
     bench.wait_for("1");
     bench.until("a snapshot that nobody asked for", || bench.path("flight/metadata").exists());

@@ -133,7 +133,10 @@ impl Files {
         let (root, kernel) = root(path, &found)?;
         let below = |root: &str| -> BTreeMap<String, std::ops::Range<usize>> {
             let inside = found.iter().filter_map(|m| Some((m.name.strip_prefix(root)?, m.range.clone())));
-            inside.filter(|(name, _)| !name.is_empty()).map(|(name, range)| (name.to_owned(), range)).collect()
+            inside
+                .filter(|(name, _)| !name.is_empty())
+                .map(|(name, range)| (name.to_owned(), range))
+                .collect()
         };
         let (members, kernel) = (below(&root), kernel.map(|root| below(&root)));
         for members in [Some(&members), kernel.as_ref()].into_iter().flatten() {

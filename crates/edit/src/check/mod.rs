@@ -117,7 +117,8 @@ pub fn check(path: &Path, watch: Watch<'_>) -> Result<Checked, Error> {
 
 /// Returns the folder of a part of a series whose program's trace is in a folder, and whether that is one of two traces.
 fn whole(program: &Path) -> (&Path, bool) {
-    let is_part = |folder: &Path| Part::number(&folder.file_name().unwrap_or_default().to_string_lossy()).is_some();
+    let is_part =
+        |folder: &Path| Part::number(&folder.file_name().unwrap_or_default().to_string_lossy()).is_some();
     match program.parent().filter(|_| !is_part(program)) {
         Some(folder) => (folder, true),
         None => (program, false),

@@ -12,7 +12,7 @@ use hetrace_format::files::{KERNEL, PROGRAM};
 use hetrace_format::manifest::Os;
 
 use super::input::Input;
-use crate::trim::whole;
+use crate::trim::{kernel_of, whole};
 use crate::{Error, Form, Watch};
 
 /// What became of them.
@@ -36,14 +36,19 @@ pub(super) fn program(inputs: &[Input]) -> &'static str {
 /// Writes all of them into the result's folder.
 pub(super) fn copy(inputs: &[Input], folder: &Path, form: Form, watch: Watch<'_>) -> Result<Kernels, Error> {
     let mut all = Kernels::default();
-    let with: Vec<_> = inputs.iter().filter_map(|input| Some((input, input.files.kernel()?))).collect();
+    let mut with = Vec::new();
+    for input in inputs {
+        let (kernel, unreadable) = kernel_of(&input.files);
+        all.problems.extend(unreadable.map(|why| format!("{}: {why}", input.name)));
+        with.extend(kernel.map(|kernel| (input, kernel)));
+    }
     let is_one = with.len() == 1;
     let mut used: Vec<String> = Vec::new();
-    for (input, files) in with {
+    for (input, of_kernel) in with {
         let name = if is_one { KERNEL.to_owned() } else { free(&input.name, &mut used) };
         let of = input.manifest.as_ref().and_then(|manifest| manifest.os.clone());
         let original = of.as_ref().and_then(|os| os.account.clone());
-        let (done, account) = whole(files, &folder.join(&name), original, (form, watch))?;
+        let (done, account) = whole(&of_kernel, &folder.join(&name), original, (form, watch))?;
         all.bytes += done.bytes;
         all.problems.extend(done.problems);
         if is_one {

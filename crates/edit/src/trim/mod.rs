@@ -84,9 +84,9 @@ pub fn trim(
     // Which calls are open, names say alone: what is cut need not have models that can be read.
     let whole = hetrace_trace::trace::Trace::new(Trace::from_files(&files)?, Vec::new(), Manifest::default());
     let trace = whole.ctf();
+    let (of_kernel, unreadable) = kernel_of(&files);
     // A program that recorded nothing has events of the operating system, perhaps.
-    let of_kernel = || Some(self::first(&Trace::from_files(files.kernel()?).ok()?)).flatten();
-    let first = first(trace).or_else(of_kernel);
+    let first = first(trace).or_else(|| self::first(&of_kernel.as_ref()?.1));
     let (from, to) = limits(window, first);
     let queues = queues(trace, &kinds(trace.class()));
     let open = calls::open_at(&whole, first, from, watch)?;
@@ -97,19 +97,27 @@ pub fn trim(
     let old = hetrace_format::manifest::read(&files).map_err(Error::io(path))?;
     let known = old.as_ref().and_then(|bytes| Manifest::parse(bytes).ok()).unwrap_or_default();
     // With events of the operating system it is a folder of two traces.
-    let program = match files.kernel() {
+    let program = match of_kernel {
         Some(_) => output.scratch().join(PROGRAM),
         None => output.scratch().to_owned(),
     };
-    let cutting = Cutting { frame: &frame, open, moved: state::Moved::new(), original: known.written.account, form, watch };
+    let cutting = Cutting {
+        frame: &frame,
+        open,
+        moved: state::Moved::new(),
+        original: known.written.account,
+        form,
+        watch,
+    };
     let (mut done, mut account) = cutting.trace(trace, &program)?;
     let lacks = account::lacks(&files, trace, cutting.original.as_ref());
     done.problems.splice(0..0, files.problems().iter().chain(&lacks).cloned());
     copy_files(&files, &program, &mut account)?;
     let to_kernel = output.scratch().join(KERNEL);
     let original = known.os.and_then(|os| os.account);
-    let kernel = match files.kernel() {
-        Some(files) => Some(kernel(files, &to_kernel, (from, to), original, (form, watch), &mut done)?),
+    done.problems.extend(unreadable);
+    let kernel = match of_kernel {
+        Some(of) => Some(kernel(&of, &to_kernel, (from, to), original, (form, watch), &mut done)?),
         None => None,
     };
     let part = part(trace, path, &frame);
@@ -125,22 +133,30 @@ pub fn trim(
     Ok(done)
 }
 
+/// Opens the trace of the operating system beside a program's. One that can't be read is left out, and the second says why.
+pub(crate) fn kernel_of(files: &Files) -> (Option<(&Files, Trace)>, Option<String>) {
+    let Some(kernel) = files.kernel() else { return (None, None) };
+    match Trace::from_files(kernel) {
+        Ok(trace) => (Some((kernel, trace)), None),
+        Err(error) => (None, Some(format!("{KERNEL}: left out: {error}"))),
+    }
+}
+
 /// Cuts the trace of the operating system to the same time; which threads and APIs were chosen says nothing of it. What
 /// was before stays as far as it says what each thread does when the window begins. Returns what is in it.
 fn kernel(
-    files: &Files,
+    (files, trace): &(&Files, Trace),
     folder: &Path,
     (from, to): (i64, i64),
     original: Option<Account>,
     (form, watch): (Form, Watch<'_>),
     done: &mut Trimmed,
 ) -> Result<Account, Error> {
-    let trace = Trace::from_files(files)?;
-    let moved = if from == i64::MIN { state::Moved::new() } else { state::before(&trace, from, watch)? };
+    let moved = if from == i64::MIN { state::Moved::new() } else { state::before(trace, from, watch)? };
     let frame = Frame { window: &Window::default(), from, to, queues: &HashMap::new() };
     let cutting = Cutting { frame: &frame, open: HashMap::new(), moved, original, form, watch };
-    let (cut, mut account) = cutting.trace(&trace, folder)?;
-    let lacks = account::lacks(files, &trace, cutting.original.as_ref());
+    let (cut, mut account) = cutting.trace(trace, folder)?;
+    let lacks = account::lacks(files, trace, cutting.original.as_ref());
     done.problems.extend(lacks.into_iter().map(|lack| format!("{KERNEL}: {lack}")));
     // Whether something is of what was chosen, the program's events say.
     let matched = done.matched;
@@ -152,13 +168,13 @@ fn kernel(
 
 /// Copies a trace of the operating system, of a series all parts as one. Returns what is in it.
 pub(crate) fn whole(
-    files: &Files,
+    of: &(&Files, Trace),
     folder: &Path,
     original: Option<Account>,
     (form, watch): (Form, Watch<'_>),
 ) -> Result<(Trimmed, Account), Error> {
     let mut done = Trimmed::default();
-    let account = kernel(files, folder, (i64::MIN, i64::MAX), original, (form, watch), &mut done)?;
+    let account = kernel(of, folder, (i64::MIN, i64::MAX), original, (form, watch), &mut done)?;
     Ok((done, account))
 }
 
@@ -220,8 +236,11 @@ impl Cutting<'_> {
 
 /// Notes in the manifest what is in the trace of the operating system.
 fn describe_kernel(manifest: &mut Manifest, account: Option<Account>) {
-    let Some(os) = &mut manifest.os else { return };
-    if let Some(account) = account {
+    let Some(account) = account else {
+        manifest.os = None;
+        return;
+    };
+    if let Some(os) = &mut manifest.os {
         os.events = account.streams.iter().filter_map(|stream| stream.events).sum();
         os.bytes = account.streams.iter().map(|stream| stream.stored).sum();
         os.account = Some(account);

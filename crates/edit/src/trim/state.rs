@@ -110,7 +110,8 @@ fn moved(trace: &Trace, from: i64, places: BTreeSet<Place>) -> Moved {
 impl State {
     fn take(&mut self, place: Place, event: &Event<'_, '_>) {
         let number = |names: &[&str]| names.iter().find_map(|name| event.get(name)?.as_i64());
-        let current = event.get_in(hetrace_ctf::class::Scope::StreamEventContext, "tid").and_then(|tid| tid.as_i64());
+        let current =
+            event.get_in(hetrace_ctf::class::Scope::StreamEventContext, "tid").and_then(|tid| tid.as_i64());
         let name = event.class().name.as_str();
         let cpu = event.packet().cpu_id.and_then(|cpu| i64::try_from(cpu).ok()).unwrap_or(0);
         match name {

@@ -93,7 +93,8 @@ fn join(before: &[Manifest], last: Manifest) -> Manifest {
 fn join_windows(before: &[Manifest], all: &mut Manifest) {
     let Some(last) = &mut all.capture else { return };
     let own = std::mem::take(&mut last.windows);
-    let of_parts = before.iter().filter_map(|part| part.capture.as_ref()).flat_map(|capture| &capture.windows);
+    let of_parts =
+        before.iter().filter_map(|part| part.capture.as_ref()).flat_map(|capture| &capture.windows);
     for window in of_parts.chain(&own) {
         match last.windows.iter_mut().find(|known| known.begin_ns == window.begin_ns) {
             Some(known) => known.clone_from(window),

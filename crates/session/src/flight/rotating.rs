@@ -186,7 +186,8 @@ impl Rotating {
         for folder in [MODELS, BLOBS] {
             again(&old.join(folder), &fresh.program.join(folder), access)?;
         }
-        let metadata = self.trace.declarations().map(|all| all.begin_elsewhere(&fresh.program)).transpose()?;
+        let metadata =
+            self.trace.declarations().map(|all| all.begin_elsewhere(&fresh.program)).transpose()?;
         let mut manifest = base.clone();
         manifest.session = Some(self.session.clone());
         manifest.start_ns = Some(clock::nanoseconds(libc::CLOCK_MONOTONIC));

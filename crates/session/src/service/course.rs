@@ -212,7 +212,8 @@ impl Course {
         fresh.keep();
         let parts = (folder, fresh, manifest);
         let makes_room = options.max_disk.is_some();
-        let mut course = Course { beside, flight, rotating, makes_room, ..Self::of(recording, parts, limits, session) };
+        let mut course =
+            Course { beside, flight, rotating, makes_room, ..Self::of(recording, parts, limits, session) };
         course.recording.drainer.discover();
         course.recording.begin(control, &course.folder, &mut course.manifest);
         // The session before may have had a limit.
@@ -429,8 +430,18 @@ impl Course {
             self.look(control);
         }
         control.end();
-        let Course { mut recording, folder, fresh, mut manifest, session, resumed, beside, flight, rotating, .. } =
-            self;
+        let Course {
+            mut recording,
+            folder,
+            fresh,
+            mut manifest,
+            session,
+            resumed,
+            beside,
+            flight,
+            rotating,
+            ..
+        } = self;
         let beside = beside.finish();
         recording.host.add(reference());
         recording.finish();

@@ -325,9 +325,8 @@ impl Bound {
 
 /// Returns whether a command on a device can make a trigger true.
 fn needs_commands(trigger: &BoundTrigger, atoms: &[Atom]) -> bool {
-    let is_about = |number: &usize| {
-        atoms.get(*number).is_some_and(|atom| matches!(atom.what, What::Command(..)))
-    };
+    let is_about =
+        |number: &usize| atoms.get(*number).is_some_and(|atom| matches!(atom.what, What::Command(..)));
     let ever = |kind: &CommandKind| possible(&trigger.rule, atoms, When::Command(*kind)).right;
     trigger.atoms.iter().any(is_about) && COMMANDS.iter().any(ever)
 }
@@ -483,7 +482,10 @@ impl Binder<'_> {
             }
             Subject::Command(set, of) => {
                 if !self.world.devices {
-                    return self.error(&test.subject_at(), "commands on devices are not timed: leave out --no-device");
+                    return self.error(
+                        &test.subject_at(),
+                        "commands on devices are not timed: leave out --no-device",
+                    );
                 }
                 match of.dimension() {
                     Some(dimension) => (What::Command(set, of), dimension, self.number(test, dimension)?),
@@ -546,7 +548,10 @@ impl Binder<'_> {
         let matching: Functions =
             self.world.names().filter(|(_, name)| glob_matches(glob, name)).map(|(key, _)| key).collect();
         if matching.is_empty() {
-            let near = hint(glob, self.world.names().map(|(_, name)| name).chain(["gpu", "host", "arg", "kernel", "copy"]));
+            let near = hint(
+                glob,
+                self.world.names().map(|(_, name)| name).chain(["gpu", "host", "arg", "kernel", "copy"]),
+            );
             return self.error(at, format!("no traced API has a function `{glob}`{near}"));
         }
         let recorded: Functions = matching.into_iter().filter(|key| self.world.is_recorded(*key)).collect();
@@ -651,7 +656,8 @@ impl Binder<'_> {
                 .error(at, format!("`{name}` is a structure, bytes or a list: a trigger can't compare it"));
         }
         if glob.is_none() && meant(SETS, name).is_some() {
-            return self.error(at, format!("expected something of `{name}`, such as `{name}.duration > 2ms`"));
+            return self
+                .error(at, format!("expected something of `{name}`, such as `{name}.duration > 2ms`"));
         }
         if glob.is_none() && self.world.names().any(|(_, function)| glob_matches(name, function)) {
             let what =

@@ -106,7 +106,9 @@ impl Ran {
         match of {
             Of::Name => Some(Value::Text(self.name().to_owned())),
             Of::Duration => self.times.and_then(|(start, end)| whole(end.saturating_sub(start))),
-            Of::Wait => self.times.zip(self.cause).and_then(|((start, _), cause)| whole(start.saturating_sub(cause))),
+            Of::Wait => {
+                self.times.zip(self.cause).and_then(|((start, _), cause)| whole(start.saturating_sub(cause)))
+            }
             Of::Size => whole(self.bytes),
             Of::Pid => whole(self.pid.into()),
             Of::Tid => whole(self.tid.into()),

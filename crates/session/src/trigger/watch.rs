@@ -10,8 +10,8 @@ use hetrace_format::telemetry::{HOST, Monitored, Quantity, VALUES};
 use hetrace_model::{glob_matches, layout};
 use hetrace_ring::abi::ADDED_UP;
 
-use super::command::Ran;
 use super::bind::{Atom, Bound, Check, Key, Need, Rule, What};
+use super::command::Ran;
 use super::fields::Value;
 use super::lex::Op;
 use super::units::{Dimension, Number};

@@ -29,7 +29,10 @@ const HOWS: [(&str, &[&str]); 9] = [
     ("on each launch", &["--flight", "60s", "--trigger", "clEnqueueNDRangeKernel.duration > 1s"]),
     ("on an argument of it", &["--flight", "60s", "--trigger", "clEnqueueNDRangeKernel.work_dim > 7"]),
     ("on all calls", &["--flight", "60s", "--trigger", "duration > 60s"]),
-    ("on each command", &["--flight", "60s", "--trigger", "kernel.duration > 60s && kernel.name == \"gemm*\""]),
+    (
+        "on each command",
+        &["--flight", "60s", "--trigger", "kernel.duration > 60s && kernel.name == \"gemm*\""],
+    ),
 ];
 /// Launches of the shorter run.
 const LAUNCHES: u32 = 20_000;
@@ -53,7 +56,11 @@ pub fn run(ground: &Ground, args: &Args, mark: &Mark, report: &mut Report) -> Re
             let count = |launches| once(ground, mark, options, launches).with_context(|| (*name).to_owned());
             let (short, long) = (count(LAUNCHES)?, count(2 * LAUNCHES)?);
             // Of a flight recording nothing is written that could be counted: the program records the same.
-            let records = if options.contains(&"--flight") { f64::from(LAUNCHES) * per_launch(ground, mark)? } else { long.1 - short.1 };
+            let records = if options.contains(&"--flight") {
+                f64::from(LAUNCHES) * per_launch(ground, mark)?
+            } else {
+                long.1 - short.1
+            };
             samples.add((long.0 - short.0) / records);
         }
     }
