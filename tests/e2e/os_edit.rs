@@ -156,7 +156,9 @@ fn a_part_in_time_knows_what_threads_were_doing() {
         let read = run(Command::new("babeltrace2").arg(part.join("kernel")));
         assert_eq!((read.status, &*read.err), (0, ""), "babeltrace2");
         let cut = system(&part);
-        assert_eq!((cut.torn, cut.damaged, cut.dropped), (whole.torn.min(cut.torn), 0, 0));
+        assert_eq!((cut.damaged, cut.dropped), (0, 0));
+        // Right before the window a switch of a CPU may seem to be missing; states in it are compared below.
+        assert!(cut.torn <= whole.torn + 2, "{} of {}", cut.torn, whole.torn);
         let trimmed = &manifest(&part)["trimmed"][0];
         let number = |name: &str| trimmed[name].as_i64().and_then(|n| u64::try_from(n).ok()).expect("a time");
         let last =

@@ -213,10 +213,8 @@ pub fn run(options: &RunOptions, libraries: Vec<Found>, early: Early) -> Result<
     let drainer = Drainer::new(folder.path(), trace.clone(), names).watching(watch);
     let drainer = drainer.dividing(settings::overhead_ppm(options));
     let recording = Recording::new(drainer, &trace, looked, windows, started);
-    let flight = recorder(options, store.zip(first), &trace, folder.path(), started);
-    let flight = flight.map(|flight| flight.with(keep));
-    let rotating = Rotating::new(&trace, folder.path(), &present, started);
-    let rotating = rotating.map(|rotating| rotating.with(borders));
+    let flight = recorder(options, store.zip(first), &trace, folder.path(), started).map(|f| f.with(keep));
+    let rotating = Rotating::new(&trace, folder.path(), &present, started).map(|r| r.with(borders));
     let mut running = Running { child, recording, flight, rotating, base: Manifest::default() };
     running.recording.begin(&control, &trace, &mut manifest);
     running.base = Manifest { notes: injection.notes.clone(), ..manifest.clone() };

@@ -11,59 +11,50 @@ use std::path::Path;
 use hetrace_format::files::{KERNEL, PROGRAM};
 use hetrace_format::manifest::Os;
 
+use super::Merged;
 use super::input::Input;
 use crate::trim::{kernel_of, whole};
 use crate::{Error, Form, Watch};
-
-/// What became of them.
-#[derive(Debug, Default)]
-pub(super) struct Kernels {
-    /// What is in the one that is read with the program's.
-    pub os: Option<Os>,
-    /// Where they are, a sentence each.
-    pub notes: Vec<String>,
-    /// Damage.
-    pub problems: Vec<String>,
-    /// Bytes of their streams.
-    pub bytes: u64,
-}
 
 /// Returns where in the result's folder the program's trace is.
 pub(super) fn program(inputs: &[Input]) -> &'static str {
     if inputs.iter().any(|input| input.files.kernel().is_some()) { PROGRAM } else { "" }
 }
 
-/// Writes all of them into the result's folder.
-pub(super) fn copy(inputs: &[Input], folder: &Path, form: Form, watch: Watch<'_>) -> Result<Kernels, Error> {
-    let mut all = Kernels::default();
+/// Writes all of them into the result's folder. Returns what is in the one that is read with the program's.
+pub(super) fn copy(
+    inputs: &[Input],
+    folder: &Path,
+    how: (Form, Watch<'_>),
+    done: &mut Merged,
+) -> Result<Option<Os>, Error> {
     let mut with = Vec::new();
     for input in inputs {
         let (kernel, unreadable) = kernel_of(&input.files);
-        all.problems.extend(unreadable.map(|why| format!("{}: {why}", input.name)));
+        done.problems.extend(unreadable.map(|why| format!("{}: {why}", input.name)));
         with.extend(kernel.map(|kernel| (input, kernel)));
     }
-    let is_one = with.len() == 1;
-    let mut used: Vec<String> = Vec::new();
+    let (is_one, mut used, mut read) = (with.len() == 1, Vec::new(), None);
     for (input, of_kernel) in with {
         let name = if is_one { KERNEL.to_owned() } else { free(&input.name, &mut used) };
         let of = input.manifest.as_ref().and_then(|manifest| manifest.os.clone());
         let original = of.as_ref().and_then(|os| os.account.clone());
-        let (done, account) = whole(&of_kernel, &folder.join(&name), original, (form, watch))?;
-        all.bytes += done.bytes;
-        all.problems.extend(done.problems);
+        let (copied, account) = whole(&of_kernel, &folder.join(&name), original, how)?;
+        done.bytes += copied.bytes;
+        done.problems.extend(copied.problems);
         if is_one {
-            all.os = of.map(|os| Os { account: Some(account), ..os });
+            read = of.map(|os| Os { account: Some(account), ..os });
             if inputs.len() > 1 {
-                all.notes.push(format!("events of the operating system are those of {}", input.name));
+                done.notes.push(format!("events of the operating system are those of {}", input.name));
             }
         } else {
-            all.notes.push(format!(
+            done.notes.push(format!(
                 "events of the operating system of {} are in {name}: reports take one by --kernel",
                 input.name
             ));
         }
     }
-    Ok(all)
+    Ok(read)
 }
 
 /// Returns a name for the folder of a trace's.

@@ -114,10 +114,8 @@ pub fn merge(paths: &[PathBuf], folder: &Path, form: Form, watch: Watch<'_>) -> 
         let original = input.accounts.get(own.strip_suffix(PACKED).unwrap_or(own));
         Copier { input, change, path: program.join(name), form, watch, original }.run(stream)
     };
-    let mut done = Merged::default();
-    for input in &inputs {
-        done.problems.extend(input.problems.iter().cloned());
-    }
+    let problems = inputs.iter().flat_map(|input| input.problems.iter().cloned()).collect();
+    let mut done = Merged { problems, ..Merged::default() };
     for (part, stream) in in_parallel(streams.len(), &copy)? {
         account.streams.extend(stream);
         done.streams += part.streams;
@@ -126,14 +124,11 @@ pub fn merge(paths: &[PathBuf], folder: &Path, form: Form, watch: Watch<'_>) -> 
         done.problems.extend(part.problems);
     }
     others(&inputs, &mut done.problems, &mut write)?;
-    let kernels = kernel::copy(&inputs, output.scratch(), form, watch)?;
-    done.bytes += kernels.bytes;
-    done.problems.extend(kernels.problems);
     done.notes = manifest::notes(&inputs, &changes, &clocks);
-    done.notes.extend(kernels.notes);
+    let os = kernel::copy(&inputs, output.scratch(), (form, watch), &mut done)?;
     let mut manifest = manifest::unite(&inputs, &changes, &clocks, &done);
     manifest.written = Written::of(account);
-    manifest.os = kernels.os;
+    manifest.os = os;
     put(MANIFEST, &manifest.to_json().map_err(io::Error::other).map_err(Error::io(folder))?)?;
     output.finish()?;
     Ok(done)

@@ -206,6 +206,7 @@ impl Cutting<'_> {
                 frame: self.frame,
                 open: self.open.get(name).cloned().unwrap_or_default(),
                 moved: self.moved.get(name).cloned().unwrap_or_default(),
+                moved_until: None,
                 out: StreamFile::new(&path, self.form),
                 path,
                 watch: self.watch,

@@ -127,19 +127,9 @@ impl State {
             "perf_thread_in" => self.switched(number(&["tid"]), place, false),
             "perf_thread_out" => self.switched(number(&["tid"]), place, true),
             "sched_waking" | "sched_wakeup" | "sched_wakeup_new" => {
-                let (tid, cpu) = (number(&["tid"]), number(&["target_cpu"]));
-                if let Some(thread) = self.thread(tid).filter(|thread| thread.is_off()) {
-                    thread.woken.get_or_insert(place);
-                    self.waits(tid, cpu);
-                }
+                self.woken(number(&["tid"]), number(&["target_cpu"]), place);
             }
-            "sched_migrate_task" => {
-                let (tid, cpu) = (number(&["tid"]), number(&["dest_cpu"]));
-                if let Some(thread) = self.thread(tid).filter(|thread| thread.waits_for.is_some()) {
-                    thread.moved = Some(place);
-                    self.waits(tid, cpu);
-                }
-            }
+            "sched_migrate_task" => self.migrated(number(&["tid"]), number(&["dest_cpu"]), place),
             "sched_process_fork" | "perf_thread_begin" => self.begins(number(&["child_tid"]), place),
             "lttng_statedump_process_state" => self.begins(number(&["tid"]), place),
             "sched_process_exec" => {
@@ -158,16 +148,8 @@ impl State {
             }
             "hetrace_recording_paused" => self.paused(cpu, place),
             "lttng_statedump_block_device" => self.others.push(place),
-            _ if name.starts_with("syscall_entry_") => {
-                if let Some(thread) = self.thread(current) {
-                    thread.call = Some(place);
-                }
-            }
-            _ if name.starts_with("syscall_exit_") => {
-                if let Some(thread) = self.thread(current) {
-                    thread.call = None;
-                }
-            }
+            _ if name.starts_with("syscall_entry_") => self.calls(current, Some(place)),
+            _ if name.starts_with("syscall_exit_") => self.calls(current, None),
             _ if name.starts_with("irq_") && name.ends_with("_entry") => self.cpu(cpu).interrupts.push(place),
             _ if name.starts_with("irq_") && name.ends_with("_exit") => _ = self.cpu(cpu).interrupts.pop(),
             _ => {}
@@ -181,6 +163,26 @@ impl State {
     /// A thread that is not idleness.
     fn thread(&mut self, tid: Option<i64>) -> Option<&mut Thread> {
         tid.filter(|tid| *tid != 0).map(|tid| self.threads.entry(tid).or_default())
+    }
+
+    fn calls(&mut self, tid: Option<i64>, call: Option<Place>) {
+        if let Some(thread) = self.thread(tid) {
+            thread.call = call;
+        }
+    }
+
+    fn woken(&mut self, tid: Option<i64>, cpu: Option<i64>, place: Place) {
+        if let Some(thread) = self.thread(tid).filter(|thread| thread.is_off()) {
+            thread.woken.get_or_insert(place);
+            self.waits(tid, cpu);
+        }
+    }
+
+    fn migrated(&mut self, tid: Option<i64>, cpu: Option<i64>, place: Place) {
+        if let Some(thread) = self.thread(tid).filter(|thread| thread.waits_for.is_some()) {
+            thread.moved = Some(place);
+            self.waits(tid, cpu);
+        }
     }
 
     fn switched(&mut self, tid: Option<i64>, place: Place, is_out: bool) {

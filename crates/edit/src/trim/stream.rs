@@ -74,6 +74,8 @@ pub(super) struct Cutter<'t, 'w> {
     pub open: BTreeSet<u64>,
     /// Other times of events from before the window, by their offsets.
     pub moved: BTreeMap<u64, u64>,
+    /// The last of these that is written.
+    pub moved_until: Option<u64>,
     pub path: PathBuf,
     pub watch: Watch<'w>,
     pub out: StreamFile,
@@ -193,9 +195,13 @@ impl<'t> Cutter<'t, '_> {
         rewriter: &Rewriter<'t>,
         events: Option<u64>,
     ) -> Result<(), Error> {
-        let numbers = self.numbers(packet, None);
+        // One that begins before the window has nothing from before it, but what was moved to right before it.
+        let begins = |moved: &u64| packet.info.timestamp_begin.is_some_and(|begin| begin < *moved);
+        let times = self.moved_until.filter(begins).zip(packet.info.timestamp_end);
+        let numbers = self.numbers(packet, times.map(|(begin, end)| (begin, end.max(begin))));
         self.done.copied += 1;
-        if (numbers.seq, numbers.discarded) == (packet.info.seq_num, packet.info.events_discarded) {
+        let same = (numbers.seq, numbers.discarded) == (packet.info.seq_num, packet.info.events_discarded);
+        if same && numbers.times.is_none() {
             return self.write(packet, numbers, events, reader.bytes());
         }
         let head = reader.head().map_err(|e| self.refused(e))?;
@@ -216,8 +222,7 @@ impl<'t> Cutter<'t, '_> {
     ) -> Result<(), Error> {
         let head = reader.head().map_err(|e| self.refused(e))?;
         let (kind, frame) = (&self.kinds[packet.stream], self.frame);
-        let mut part = Part { body: rewriter.body(), times: None, events: 0 };
-        let mut moved = Part { body: Rewriter::values(), times: None, events: 0 };
+        let (mut part, mut moved) = (Part::new(rewriter.body()), Part::new(Rewriter::values()));
         let (mut skipped, mut changed, mut in_packet) = (false, packet.cut, None);
         loop {
             let (event, bytes) = match reader.next_event() {
@@ -238,13 +243,7 @@ impl<'t> Cutter<'t, '_> {
             };
             // What has no time is in any window.
             let time = event.ns_from_origin().unwrap_or(frame.from);
-            if let Some(ticks) = self.moved.get(&event.offset()).copied() {
-                if !rewriter.push_at(&mut moved.body, &event, ticks) {
-                    return Err(self.refused("an event cannot be decoded"));
-                }
-                moved.times = Some((moved.times.map_or(ticks, |(first, _)| first), ticks));
-                moved.events += 1;
-                self.done.before += 1;
+            if self.moves(&event, rewriter, &mut moved)? {
                 (skipped, changed) = (true, true);
                 continue;
             }
@@ -259,14 +258,12 @@ impl<'t> Cutter<'t, '_> {
             // The next header's clock counts on from the last one that is there.
             let gap = part.times.map_or(0, |(_, last)| ticks.saturating_sub(last));
             if skipped && gap >= rewriter.longest_gap() {
-                let next = Part { body: rewriter.body(), times: None, events: 0 };
-                let done = std::mem::replace(&mut part, next);
+                let done = std::mem::replace(&mut part, Part::new(rewriter.body()));
                 self.flush_moved(packet, &head, rewriter, &mut moved)?;
                 self.flush(packet, &head, rewriter, done)?;
             }
             skipped = false;
-            part.times = Some((part.times.map_or(ticks, |(first, _)| first), ticks));
-            part.events += 1;
+            part.count(ticks);
             self.done.before += u64::from(!now && !whole);
             self.done.matched |= !whole && class.kind.is_chosen();
             if !rewriter.push(&mut part.body, &event, bytes) {
@@ -286,6 +283,22 @@ impl<'t> Cutter<'t, '_> {
         Ok(())
     }
 
+    /// Takes an event that gets another time. Returns whether it is one.
+    fn moves(
+        &mut self,
+        event: &Event<'_, '_>,
+        rewriter: &Rewriter<'t>,
+        moved: &mut Part,
+    ) -> Result<bool, Error> {
+        let Some(ticks) = self.moved.get(&event.offset()).copied() else { return Ok(false) };
+        if !rewriter.push_at(&mut moved.body, event, ticks) {
+            return Err(self.refused("an event cannot be decoded"));
+        }
+        moved.count(ticks);
+        self.done.before += 1;
+        Ok(true)
+    }
+
     /// Writes events from before the window, which have other times.
     fn flush_moved(
         &mut self,
@@ -297,7 +310,8 @@ impl<'t> Cutter<'t, '_> {
         if moved.events == 0 {
             return Ok(());
         }
-        let none = Part { body: Rewriter::values(), times: None, events: 0 };
+        let none = Part::new(Rewriter::values());
+        self.moved_until = moved.times.map(|(_, last)| last);
         self.flush(packet, head, rewriter, std::mem::replace(moved, none))
     }
 
@@ -347,4 +361,17 @@ struct Part {
     body: Body,
     times: Option<(u64, u64)>,
     events: u64,
+}
+
+impl Part {
+    /// One without events.
+    fn new(body: Body) -> Self {
+        Part { body, times: None, events: 0 }
+    }
+
+    /// Counts an event of this time.
+    fn count(&mut self, ticks: u64) {
+        self.times = Some((self.times.map_or(ticks, |(first, _)| first), ticks));
+        self.events += 1;
+    }
 }

@@ -188,8 +188,7 @@ impl Course {
         Ticket::withdraw(session);
         let looked = Ticket::try_leave(&folder, libraries, started, session);
         let names: Vec<String> = libraries.iter().map(|l| l.api.clone()).collect();
-        let watch = watch(&options, &names, &manifest)?;
-        watch.iter().for_each(|watch| beside.feed(watch));
+        let watch = watch(&options, &names, &manifest, &mut beside)?;
         skip(session, &names, started);
         beside.start(session, &asked.whom);
         let report = manifest.capture.clone().unwrap_or_default();
@@ -205,10 +204,8 @@ impl Course {
             measuring: Measuring::default(),
             windows: Some(Windows::new(&folder, &Asked::Commands, control.window(), started.tsc, report)),
         };
-        let flight = recorder(&options, store.zip(first), &folder, session, started);
-        let flight = flight.map(|flight| flight.with(keep));
-        let rotating = Rotating::new(&folder, session, libraries, started);
-        let rotating = rotating.map(|rotating| rotating.with(borders));
+        let flight = recorder(&options, store.zip(first), &folder, session, started).map(|f| f.with(keep));
+        let rotating = Rotating::new(&folder, session, libraries, started).map(|r| r.with(borders));
         fresh.keep();
         let parts = (folder, fresh, manifest);
         let makes_room = options.max_disk.is_some();
@@ -487,13 +484,19 @@ impl Course {
     }
 }
 
-/// Returns what watches for the triggers of a flight recording.
-fn watch(options: &RunOptions, names: &[String], manifest: &Manifest) -> Result<Option<Watch>, String> {
+/// Returns what watches for the triggers of a flight recording, also in samples.
+fn watch(
+    options: &RunOptions,
+    names: &[String],
+    manifest: &Manifest,
+    beside: &mut Beside,
+) -> Result<Option<Watch>, String> {
     let Some((bound, flight)) = options.triggers.as_ref().zip(options.flight.as_ref()) else {
         return Ok(None);
     };
     let mut watch = Watch::new(bound, names, flight.window);
     watch.devices(manifest.telemetry.as_ref()).map_err(|error| format!("--trigger: {error}"))?;
+    beside.feed(&watch);
     Ok(Some(watch))
 }
 
