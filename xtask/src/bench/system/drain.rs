@@ -68,7 +68,7 @@ pub fn run(ground: &Ground, args: &Args, mark: &Mark, report: &mut Report) -> Re
     let mut kept = Map::new();
     let rows = HOWS.iter().zip(&all).map(|((name, _), samples)| {
         let median = samples.median();
-        kept.insert((*name).to_owned(), Value::from(json!(median)));
+        kept.insert((*name).to_owned(), json!(median));
         vec![(*name).to_owned(), number(samples.min(), 0), number(median, 0), number(median / base, 2)]
     });
     report.table(&["", "least", "median", "ratio"], &rows.collect::<Vec<_>>());
