@@ -82,6 +82,22 @@ fn a_flight_recording_has_the_last_events_of_the_operating_system() {
     assert_eq!(tallied(&bench, "flight-3", LAUNCH), 21);
 }
 
+/// Whether there are two windows, of which each part has those of its time.
+fn windows_are_divided(parts: &[PathBuf]) {
+    let windows = |part: &Path| {
+        let text = fs::read_to_string(part.join("hetrace/hetrace/manifest.json")).expect("a manifest");
+        let manifest: Value = serde_json::from_str(&text).expect("JSON");
+        manifest["capture"]["windows"].as_array().expect("windows").clone()
+    };
+    assert_eq!(windows(&parts[0]).len(), 1);
+    let all: std::collections::BTreeSet<u64> = parts
+        .iter()
+        .flat_map(|part| windows(part))
+        .map(|window| window["begin_ns"].as_u64().expect("a time"))
+        .collect();
+    assert_eq!(all.len(), 2, "{all:?}");
+}
+
 #[test]
 fn a_session_is_divided_with_the_operating_systems_events() {
     if !has_tracepoints() {
@@ -133,19 +149,7 @@ fn a_session_is_divided_with_the_operating_systems_events() {
     is_whole(&bench, "job");
     let checked = bench.well(&["check", "job"]);
     assert!(checked.contains("complete and unchanged"), "{checked}");
-    // Two windows, of which each part has those of its time.
-    let windows = |part: &Path| {
-        let text = fs::read_to_string(part.join("hetrace/hetrace/manifest.json")).expect("a manifest");
-        let manifest: Value = serde_json::from_str(&text).expect("JSON");
-        manifest["capture"]["windows"].as_array().expect("windows").clone()
-    };
-    assert_eq!(windows(&parts[0]).len(), 1);
-    let all: std::collections::BTreeSet<u64> = parts
-        .iter()
-        .flat_map(|part| windows(part))
-        .map(|window| window["begin_ns"].as_u64().expect("a time"))
-        .collect();
-    assert_eq!(all.len(), 2, "{all:?}");
+    windows_are_divided(&parts);
     // The next session is one trace again.
     bench.well(&["start", "-o", "trace"]);
     bench.well(&["stop"]);
