@@ -18,6 +18,8 @@ use tempfile::TempDir;
 mod beside;
 #[path = "service/faults.rs"]
 mod faults;
+#[path = "service/parts.rs"]
+mod parts;
 #[path = "service/users.rs"]
 mod users;
 

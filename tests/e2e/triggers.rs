@@ -115,6 +115,29 @@ fn an_argument_fires() {
 }
 
 #[test]
+fn a_kernel_on_a_device_fires() {
+    let text = "kernel.duration > 0ns && kernel.name == \"addone*\"";
+    let fired = fires(text, &[], &["launch:9"]);
+    assert_eq!(fired["function"], "addone", "{fired}");
+    assert!(fired["pid"].is_u64() && fired["tid"].is_u64() && fired["time_ns"].is_u64(), "{fired}");
+    let value = fired["value"].as_str().expect("text");
+    assert!(value.starts_with("kernel.duration = ") && value.contains("kernel.name = \"addone"), "{value}");
+    // What a command does not have fires nothing.
+    let options = [
+        "--flight",
+        "60s",
+        "--flight-at-end",
+        "--trigger",
+        "kernel.duration > 9min",
+        "--trigger",
+        "copy.size > 1TiB",
+    ];
+    let (status, err) = Flight::start(&options, &["launch:9"]).end();
+    assert!(status == Some(0) && err.contains("`kernel.duration > 9min`: never true"), "{err}");
+    assert!(err.contains("`copy.size > 1TiB`: never true"), "{err}");
+}
+
+#[test]
 fn a_result_fires() {
     let fired = fires("result == CL_INVALID_WORK_DIMENSION", &[], &["launch:30", "wrong:1", "launch:3"]);
     assert_eq!(fired["function"], "clEnqueueNDRangeKernel");

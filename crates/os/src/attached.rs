@@ -146,8 +146,6 @@ struct Attendant {
     roots: NumberMap<u32, u64>,
     /// When recording was paused, in ticks since the machine's start as `/proc` has them.
     paused: Option<u64>,
-    /// What could not be recorded before the last pause.
-    missing: Vec<String>,
 }
 
 impl Attendant {
@@ -155,8 +153,7 @@ impl Attendant {
         let opened = now();
         let (probe, source) = best(&options, None, || Beside::prepare(&options));
         let worker = Worker::begin((source, opened), &options, None, place, wake)?;
-        let missing = Vec::new();
-        let mut attendant = Self { worker, options, roots: NumberMap::default(), paused: None, missing };
+        let mut attendant = Self { worker, options, roots: NumberMap::default(), paused: None };
         attendant.enable();
         attendant.worker.look();
         Ok((probe, attendant))
@@ -166,7 +163,8 @@ impl Attendant {
         if let Source::Tracepoints { sources, .. } = &self.worker.source
             && let Err(error) = sources.enable()
         {
-            self.missing.push(format!("events of the whole machine: {error}"));
+            let what = format!("events of the whole machine: {error}");
+            self.worker.missed.push(what);
         }
     }
 
@@ -184,7 +182,7 @@ impl Attendant {
                 }
             }
             self.worker.step(&mut pace);
-            bytes.store(self.worker.writer.trace.written().bytes, Ordering::Relaxed);
+            bytes.store(self.worker.bytes(), Ordering::Relaxed);
         }
     }
 
@@ -269,7 +267,7 @@ impl Attendant {
         let at = now();
         self.worker.pass(at, at, None);
         self.worker.writer.dump_before(u64::MAX);
-        self.missing.extend(self.worker.missing());
+        self.worker.missed = self.worker.missing();
         let source = std::mem::replace(&mut self.worker.source, Source::Paused);
         // The kernel takes long to close tracepoints, one after the other.
         let _ = thread::Builder::new().name("hetrace-os-close".to_owned()).spawn(move || drop(source));
@@ -278,8 +276,8 @@ impl Attendant {
     fn resume(&mut self, since: u64) {
         let (_, source) = best(&self.options, None, || Beside::prepare(&self.options));
         if !self.worker.continues(&source) {
-            self.missing
-                .push("events after a pause: processors or privileges are others than before".to_owned());
+            let what = "events after a pause: processors or privileges are others than before";
+            self.worker.missed.push(what.to_owned());
             return;
         }
         self.worker.source = source;
@@ -301,9 +299,7 @@ impl Attendant {
 
     fn finish(&mut self) -> Report {
         self.quiesce();
-        self.worker.writer.trace.finish(now());
-        let mut report = self.worker.report();
-        report.missing.append(&mut self.missing);
+        let mut report = self.worker.end();
         report.missing.sort();
         report.missing.dedup();
         report

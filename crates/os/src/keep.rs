@@ -18,6 +18,9 @@ use hetrace_ctf::account::{Account, Counter, FileAccount, PacketFacts};
 use crate::form::{PREAMBLE, Preamble, STREAM};
 use crate::stream::{METADATA, MakeFile, file_name, stored};
 
+/// The part of the memory that state dumps may take. Of a recording that pauses, and of processes that are found while
+/// it runs, there are many: the oldest go then.
+const LASTING: u64 = 4;
 /// What a packet takes of memory beside its bytes, about.
 const OVERHEAD: u64 = 160;
 
@@ -36,8 +39,9 @@ pub struct Keep {
 #[derive(Debug, Default)]
 struct State {
     metadata: String,
-    /// The state dump.
-    lasting: Vec<Arc<Packet>>,
+    /// State dumps, and what they take.
+    lasting: VecDeque<Arc<Packet>>,
+    lasting_bytes: u64,
     packets: VecDeque<Arc<Packet>>,
     bytes: u64,
     since: Option<u64>,
@@ -116,7 +120,12 @@ impl Keep {
         let packet = Arc::new(Packet { preamble, sealed: now, events, body });
         let mut state = self.state();
         if lasting {
-            state.lasting.push(packet);
+            state.lasting_bytes += packet.cost();
+            state.lasting.push_back(packet);
+            while state.lasting_bytes > self.most / LASTING && state.lasting.len() > 1 {
+                let Some(first) = state.lasting.pop_front() else { break };
+                state.lasting_bytes = state.lasting_bytes.saturating_sub(first.cost());
+            }
             return;
         }
         state.bytes += packet.cost();
@@ -205,6 +214,17 @@ mod tests {
         let stream = std::fs::read(folder.path().join("channel0_2")).unwrap();
         let (first, _) = packet(2, 0);
         assert_eq!(stream[..PREAMBLE], Preamble { number: 0, ..first }.pack());
+    }
+
+    #[test]
+    fn state_dumps_have_a_limit() {
+        let keep = Keep::new(Duration::from_secs(1), 4 * 5 * (100 + OVERHEAD), false);
+        for now in 1..=50 {
+            let (preamble, bytes) = packet(0, 0);
+            keep.put(preamble, &bytes, 1, true, now);
+        }
+        let state = keep.state();
+        assert_eq!((state.lasting.len(), state.lasting_bytes), (5, 5 * (100 + OVERHEAD)));
     }
 
     #[test]

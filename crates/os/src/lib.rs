@@ -20,6 +20,7 @@
 //! - This crate knows nothing of rings of programs, of APIs and of reports.
 
 pub mod attached;
+pub mod border;
 pub mod catalog;
 mod decoder;
 pub mod dump;
@@ -49,9 +50,10 @@ use hetrace_ctf::account::Account;
 use hetrace_ctf::class::ClockClass;
 
 pub use attached::Attached;
+pub use border::{Border, Borders, Passed};
 pub use keep::Keep;
 pub use recorder::{Opening, Recorder};
-pub use stream::{MakeFile, Target};
+pub use stream::{MakeFile, Room, Target};
 pub use way::{Probe, Way, probe};
 
 /// Whose events are recorded.
@@ -101,6 +103,8 @@ impl std::fmt::Debug for Options {
 pub struct Place {
     /// Where packets go.
     pub to: Target,
+    /// Where its parts begin, if it is divided.
+    pub borders: Option<Arc<Borders>>,
     /// Identity of the trace.
     pub uuid: [u8; 16],
     /// CLOCK_MONOTONIC of this boot.
@@ -144,4 +148,47 @@ pub struct Report {
     pub missing: Vec<String>,
     /// What is in the files; none if that is not known, and of what is kept in memory.
     pub account: Option<Account>,
+}
+
+impl Report {
+    /// Adds that of a later part.
+    pub fn add(&mut self, later: &Report) {
+        let Report {
+            events,
+            bytes,
+            dropped,
+            unwritten,
+            error,
+            late,
+            unseen,
+            damaged,
+            cpu_ns,
+            missing,
+            account: _,
+        } = later;
+        self.events += events;
+        self.bytes += bytes;
+        self.dropped += dropped;
+        self.unwritten += unwritten;
+        self.error = self.error.take().or_else(|| error.clone());
+        self.late += late;
+        self.unseen += unseen;
+        self.damaged += damaged;
+        self.cpu_ns += cpu_ns;
+        self.missing.extend(missing.iter().cloned());
+        self.missing.sort();
+        self.missing.dedup();
+        self.account = None;
+    }
+
+    /// Returns what is counted since the recording began, as it is since an earlier report.
+    fn since(self, before: &Report) -> Self {
+        Report {
+            late: self.late.saturating_sub(before.late),
+            unseen: self.unseen.saturating_sub(before.unseen),
+            damaged: self.damaged.saturating_sub(before.damaged),
+            cpu_ns: self.cpu_ns.saturating_sub(before.cpu_ns),
+            ..self
+        }
+    }
 }

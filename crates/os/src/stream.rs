@@ -3,12 +3,13 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hetrace_ctf::account::{Account, Counter, FileAccount, PacketFacts};
 use hetrace_ctf::class::{EventClass, StructClass, TraceClass};
+use hetrace_ctf::read::{Part, Repeated};
 use hetrace_ctf::tsdl::Growing;
 
 use crate::form::{EXTENDED, PREAMBLE, Preamble, STREAM, put_context, put_header};
@@ -21,6 +22,21 @@ const PACKET: usize = 256 << 10;
 
 /// Makes a file that is not there yet.
 pub type MakeFile = Arc<dyn Fn(&Path) -> io::Result<File> + Send + Sync>;
+
+/// Where bytes on disk are accounted for, of a trace that may have parts.
+pub trait Room: Send + Sync + std::fmt::Debug {
+    /// Takes room for bytes of a part.
+    ///
+    /// # Errors
+    /// When there is none; of kind `NotFound` if the part was removed meanwhile.
+    fn take(&self, part: u32, bytes: u64) -> io::Result<()>;
+    /// Notes bytes of a part that are on disk, whether there is room or not.
+    fn charge(&self, part: u32, bytes: u64);
+    /// Notes that bytes of a part are not on disk.
+    fn give_back(&self, part: u32, bytes: u64);
+    /// Removes something, as the disk is full. Returns whether there is room now, perhaps.
+    fn make(&self) -> bool;
+}
 
 /// The file of the metadata.
 pub(crate) const METADATA: &str = "metadata";
@@ -55,13 +71,17 @@ pub struct Written {
 pub struct Trace {
     to: Target,
     uuid: [u8; 16],
-    /// None if all is kept in memory.
+    /// None if all is kept in memory, or while it can't be made.
     metadata: Option<File>,
     /// Bytes of the metadata that are written.
     length: u64,
     growing: Growing,
+    /// All of the metadata, for the parts to come; empty if there is one only.
+    text: String,
     /// Declarations that are not written yet.
     fresh: String,
+    /// What is to be written of the part: what it is, and what it repeats.
+    part: Option<Part>,
     /// The next event's number.
     next: u16,
     /// What is declared, by name: tracepoints that are opened again declare again.
@@ -116,6 +136,34 @@ pub struct Target {
     pub compress: bool,
     /// Where all is kept instead, if it is not written.
     pub keep: Option<Arc<Keep>>,
+    /// Where bytes are accounted for.
+    pub room: Option<Arc<dyn Room>>,
+    /// The number of the part that is written, from 1; none if the trace is not divided.
+    pub part: Option<u32>,
+}
+
+impl Target {
+    /// Of a trace that is written into this folder, as one.
+    pub fn new(folder: PathBuf, make: MakeFile, compress: bool) -> Self {
+        Self { folder, make, compress, keep: None, room: None, part: None }
+    }
+
+    /// Whether it is a part that is there no more, with all that is beside it.
+    fn is_removed(&self) -> bool {
+        self.part.is_some() && self.folder.parent().is_some_and(|part| !part.exists())
+    }
+
+    fn number(&self) -> u32 {
+        self.part.unwrap_or(1)
+    }
+
+    fn charge(&self, bytes: u64) {
+        self.room.iter().for_each(|room| room.charge(self.number(), bytes));
+    }
+
+    fn give_back(&self, bytes: u64) {
+        self.room.iter().for_each(|room| room.give_back(self.number(), bytes));
+    }
 }
 
 impl Trace {
@@ -134,9 +182,11 @@ impl Trace {
             None => {
                 let metadata = (to.make)(&to.folder.join(METADATA))?;
                 metadata.write_all_at(text.as_bytes(), 0)?;
+                to.charge(text.len() as u64);
                 Some(metadata)
             }
         };
+        let part = to.part.map(|number| Part { number, ..Part::default() });
         let channel = |cpu: &u32| Channel {
             cpu: *cpu,
             packet: vec![0; PREAMBLE],
@@ -144,18 +194,22 @@ impl Trace {
             end: time,
             ..Channel::default()
         };
-        Ok(Self {
+        let mut trace = Self {
             to,
             uuid: class.uuid.unwrap_or_default(),
             metadata,
             length: text.len() as u64,
             growing,
+            text: if part.is_some() { text } else { String::new() },
             fresh: String::new(),
+            part,
             next: 0,
             declared: HashMap::new(),
             channels: cpus.iter().map(channel).collect(),
             written: Written::default(),
-        })
+        };
+        trace.name_part();
+        Ok(trace)
     }
 
     /// Declares a kind of event, unless it is declared already. Returns its number; none if there are no more.
@@ -171,7 +225,11 @@ impl Trace {
             fields: fields.clone(),
             ..EventClass::default()
         };
-        self.fresh.push_str(&self.growing.event(0, &class));
+        let text = self.growing.event(0, &class);
+        self.fresh.push_str(&text);
+        if self.to.part.is_some() {
+            self.text.push_str(&text);
+        }
         self.declared.insert(name.to_owned(), (id, class.fields));
         Some(id)
     }
@@ -226,6 +284,59 @@ impl Trace {
         }
     }
 
+    /// Finishes the part, in which all is that happened before `time`. Returns what was written of it, and what is in its
+    /// files.
+    pub fn leave(&mut self, time: u64) -> (Written, Option<Account>) {
+        self.finish(time);
+        let account = self.account();
+        (std::mem::take(&mut self.written), account)
+    }
+
+    /// Goes on in another folder, with what happened from `time` on. Nothing is written yet.
+    pub fn go_over(&mut self, folder: PathBuf, number: u32, time: u64) {
+        self.to = Target { folder, part: Some(number), ..self.to.clone() };
+        (self.metadata, self.length) = (None, 0);
+        self.fresh = self.text.clone();
+        // What it repeats is to be known first.
+        self.part = None;
+        for channel in &mut self.channels {
+            let begin = channel.end.max(time);
+            *channel = Channel {
+                cpu: channel.cpu,
+                packet: std::mem::take(&mut channel.packet),
+                begin,
+                end: begin,
+                ..Channel::default()
+            };
+        }
+    }
+
+    /// What is in the part so far repeats what those before have.
+    pub fn repeated(&mut self) {
+        self.flush_all();
+        let streams = self.channels.iter().filter(|channel| channel.packets > 0);
+        let repeated = |channel: &Channel| {
+            (file_name(channel.cpu), Repeated { bytes: channel.length, packets: channel.packets })
+        };
+        let earlier = streams.map(repeated).collect();
+        self.part = Some(Part { number: self.to.number(), earlier });
+        // It was counted in the part before.
+        self.written.events = 0;
+        self.name_part();
+    }
+
+    /// Writes which part it is, and what it repeats, over what says that it repeats nothing: on a full disk that is possible.
+    fn name_part(&mut self) {
+        let Some(part) = &self.part else { return };
+        let (path, text) = (self.to.folder.join(Part::FILE), part.to_text());
+        let flags = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
+        let file = File::options().write(true).custom_flags(flags).open(path);
+        if file.and_then(|file| file.write_all_at(text.as_bytes(), 0)).is_ok() {
+            self.to.charge(text.len() as u64);
+            self.part = None;
+        }
+    }
+
     /// Writes all packets that have something to say.
     pub fn flush_all(&mut self) {
         for cpu in 0..self.channels.len() {
@@ -252,9 +363,17 @@ impl Trace {
 
     /// Returns what is in the files; none if they can't be read.
     pub fn account(&self) -> Option<Account> {
-        let text = self.to.keep.is_none().then(|| std::fs::read(self.to.folder.join(METADATA)).ok())??;
+        if self.to.keep.is_some() {
+            return None;
+        }
+        let read = |name: &str| std::fs::read(self.to.folder.join(name)).ok();
+        let file = |name: &str, text: Vec<u8>| FileAccount::of(name, &text);
+        let mut files = vec![file(METADATA, read(METADATA)?)];
+        if self.to.part.is_some() {
+            files.push(file(Part::FILE, read(Part::FILE)?));
+        }
         let streams = self.channels.iter().filter_map(|c| c.counter.account(&file_name(c.cpu), c.length));
-        Some(Account { streams: streams.collect(), files: vec![FileAccount::of(METADATA, &text)] })
+        Some(Account { streams: streams.collect(), files })
     }
 
     /// Returns what was written so far.
@@ -274,6 +393,10 @@ impl Trace {
                 self.written.events += events;
                 self.written.bytes += bytes;
             }
+            // They went as all of their part did.
+            Err(error) if error.kind() == io::ErrorKind::NotFound && self.to.is_removed() => {
+                self.written.events += events;
+            }
             Err(error) => {
                 self.written.unwritten += events;
                 channel.discarded = channel.discarded.saturating_add(events);
@@ -283,6 +406,10 @@ impl Trace {
         channel.packet.truncate(PREAMBLE);
         channel.begin = channel.end;
         channel.events = 0;
+        // It may have failed before.
+        if self.part.is_some() {
+            self.name_part();
+        }
     }
 
     /// What is not declared can't be read, so it is declared before it is written.
@@ -290,12 +417,33 @@ impl Trace {
         if self.fresh.is_empty() {
             return Ok(());
         }
-        match (&self.metadata, &self.to.keep) {
-            (Some(metadata), _) => metadata.write_all_at(self.fresh.as_bytes(), self.length)?,
-            (None, keep) => keep.iter().for_each(|keep| keep.declare(&self.fresh)),
+        match &self.to.keep {
+            Some(keep) => keep.declare(&self.fresh),
+            None => self.append_metadata()?,
         }
         self.length += self.fresh.len() as u64;
         self.fresh.clear();
+        Ok(())
+    }
+
+    /// Appends all declarations or none: with half of one nothing of the trace can be read.
+    fn append_metadata(&mut self) -> io::Result<()> {
+        let path = self.to.folder.join(METADATA);
+        let metadata = match &self.metadata {
+            Some(metadata) => metadata,
+            None => self.metadata.insert((self.to.make)(&path)?),
+        };
+        let (text, at, room) = (self.fresh.as_bytes(), self.length, self.to.room.as_deref());
+        if let Err(error) = insist(room, || metadata.write_all_at(text, at)) {
+            if at > 0 {
+                metadata.set_len(at)?;
+            } else {
+                self.metadata = None;
+                std::fs::remove_file(path)?;
+            }
+            return Err(error);
+        }
+        self.to.charge(text.len() as u64);
         Ok(())
     }
 }
@@ -329,9 +477,15 @@ impl Channel {
         let bytes = compressed.as_ref().unwrap_or(&self.packet);
         let file = match &mut self.file {
             Some(file) => file,
-            none => none.insert((to.make)(&to.folder.join(stored(&file_name(self.cpu), to.compress)))?),
+            none => {
+                let path = to.folder.join(stored(&file_name(self.cpu), to.compress));
+                none.insert(insist(to.room.as_deref(), || (to.make)(&path))?)
+            }
         };
-        if let Err(error) = file.write_all_at(bytes, self.length) {
+        to.room.iter().try_for_each(|room| room.take(to.number(), bytes.len() as u64))?;
+        let (at, room) = (self.length, to.room.as_deref());
+        if let Err(error) = insist(room, || file.write_all_at(bytes, at)) {
+            to.give_back(bytes.len() as u64);
             // Half a packet would hide all that follow it.
             file.set_len(self.length)?;
             return Err(error);
@@ -341,5 +495,17 @@ impl Channel {
         let facts = PacketFacts { class: STREAM, seq_num, discarded, events: Some(self.events) };
         self.counter.packet(&self.packet, facts);
         Ok(bytes.len() as u64)
+    }
+}
+
+/// Writes, and again as long as there is something to remove that makes room on a full disk.
+fn insist<T>(room: Option<&dyn Room>, write: impl Fn() -> io::Result<T>) -> io::Result<T> {
+    loop {
+        match write() {
+            Err(error)
+                if matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+                    && room.is_some_and(Room::make) => {}
+            done => return done,
+        }
     }
 }

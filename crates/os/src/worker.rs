@@ -1,5 +1,6 @@
 //! The reader: sleeps until a ring buffer is filled to its mark, and writes what concerns the program.
 
+use std::collections::VecDeque;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -9,6 +10,8 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
 use crate::attached;
+use crate::border::{Border, Borders, Passed};
+use crate::dump;
 use crate::form::{self, Environment};
 use crate::hash::NumberSet;
 use crate::keep::Keep;
@@ -17,7 +20,7 @@ use crate::perf::bpf::Own;
 use crate::perf::record::Records;
 use crate::sources::Sources;
 use crate::statistics::Statistics;
-use crate::stream::Trace;
+use crate::stream::{Trace, Written};
 use crate::tracefs::Tracefs;
 use crate::writer::Writer;
 use crate::{Options, Place, Report, Scope, Way};
@@ -108,6 +111,24 @@ pub struct Worker {
     stop: Arc<OwnedFd>,
     /// A record that is being made.
     scratch: Vec<u8>,
+    /// Of a trace with parts.
+    parts: Option<Parts>,
+    /// What could not be recorded by sources that are closed.
+    pub missed: Vec<String>,
+}
+
+/// The parts of a trace.
+#[derive(Debug)]
+struct Parts {
+    borders: Arc<Borders>,
+    /// Those that are to come, with the threads that there were.
+    asked: VecDeque<(Border, Vec<dump::Thread>)>,
+    /// The part that is written.
+    number: u32,
+    /// What had been counted when it was begun,
+    before: Report,
+    /// and what was recorded in those before.
+    sum: Report,
 }
 
 impl Worker {
@@ -124,6 +145,13 @@ impl Worker {
     ) -> io::Result<Self> {
         let cpus = source.sources().map_or_else(|| vec![0], |s| s.cpus.clone());
         let class = class(&place, source.way(), options.scope);
+        let parts = place.borders.clone().map(|borders| Parts {
+            borders,
+            asked: VecDeque::new(),
+            number: place.to.part.unwrap_or(1),
+            before: Report::default(),
+            sum: Report::default(),
+        });
         let trace = Trace::begin(place.to, &class, &cpus, opened)?;
         let way = source.way();
         let writer = Writer::new(trace, options, pid, way);
@@ -137,6 +165,8 @@ impl Worker {
             program: pid,
             stop,
             scratch: Vec::new(),
+            parts,
+            missed: Vec::new(),
         })
     }
 
@@ -159,9 +189,61 @@ impl Worker {
         }
         // Perhaps nothing came after it.
         self.writer.dump_before(u64::MAX);
-        self.writer.trace.finish(now());
+        self.end()
+    }
+
+    /// Finishes the trace, of which all is written. Returns what was recorded, in all parts.
+    pub fn end(&mut self) -> Report {
+        let at = now();
+        let last = self.parts.is_some().then(|| self.leave(at));
+        let report = match (last, &mut self.parts) {
+            (Some(report), Some(Parts { borders, number, sum, .. })) => {
+                borders.pass(Passed { number: *number, report });
+                std::mem::take(sum)
+            }
+            _ => {
+                self.writer.trace.finish(at);
+                self.report()
+            }
+        };
         self.writer.trace.keep().into_iter().for_each(|keep| keep.seal(u64::MAX));
-        self.report()
+        report
+    }
+
+    /// Finishes the part that is written. Returns what was recorded in it.
+    fn leave(&mut self, time: u64) -> Report {
+        let all = self.report();
+        let (written, account) = self.writer.trace.leave(time);
+        let Some(parts) = &mut self.parts else { return all };
+        let before = std::mem::replace(&mut parts.before, all.clone());
+        let report = Report { account, ..with(all, &written).since(&before) };
+        parts.sum.add(&report);
+        report
+    }
+
+    /// Takes note of borders that were asked for, and of the threads that there are.
+    fn hear_borders(&mut self) {
+        let Some(parts) = &mut self.parts else { return };
+        for border in parts.borders.fresh(parts.asked.len()) {
+            let threads = match self.source {
+                Source::Tracepoints { .. } => self.writer.threads(),
+                Source::Switches(_) | Source::Statistics | Source::Paused => Vec::new(),
+            };
+            parts.asked.push_back((border, threads));
+        }
+    }
+
+    /// Goes over to the next part: all that happened before is written.
+    fn cross(&mut self) {
+        let next = self.parts.as_mut().and_then(|parts| Some((parts.asked.pop_front()?, parts.number)));
+        let Some(((border, threads), number)) = next else { return };
+        self.writer.dump_before(border.at);
+        let report = self.leave(border.at);
+        self.writer.go_over(&border, threads);
+        if let Some(parts) = &mut self.parts {
+            parts.number = border.number;
+            parts.borders.pass(Passed { number, report });
+        }
     }
 
     /// Looks at what there is when tracepoints begin to be recorded, for the state dump.
@@ -207,7 +289,14 @@ impl Worker {
 
     /// Returns what was not recorded, and why.
     pub fn missing(&self) -> Vec<String> {
-        self.source.sources().map(missing).unwrap_or_default()
+        let open = self.source.sources().map(missing).unwrap_or_default();
+        self.missed.iter().cloned().chain(open).collect()
+    }
+
+    /// Bytes that were written so far, of all parts.
+    pub fn bytes(&self) -> u64 {
+        let before = self.parts.as_ref().map_or(0, |parts| parts.sum.bytes);
+        before + self.writer.trace.written().bytes
     }
 
     /// Returns the tracepoints that are still open.
@@ -224,6 +313,7 @@ impl Worker {
         let own = self.source.sources().and_then(|s| s.own.as_ref());
         let events = rings.iter().map(|ring| ring.event()).chain(own.map(Own::wake));
         let mut waited: Vec<PollFd> = vec![PollFd::new(&*self.stop, PollFlags::IN)];
+        waited.extend(self.parts.iter().map(|parts| PollFd::new(parts.borders.wake(), PollFlags::IN)));
         waited.extend(events.map(|event| PollFd::from_borrowed_fd(event, PollFlags::IN)));
         let nap = Timespec { tv_sec: 0, tv_nsec: NAP };
         // An interrupted sleep is a short one.
@@ -236,17 +326,32 @@ impl Worker {
     /// meanwhile: a copy takes a tenth of what writing takes. With a budget in nanoseconds the rest is put off, as
     /// long as memory allows: the processor is the program's.
     pub fn pass(&mut self, before: u64, at: u64, budget: Option<u64>) {
-        let Self { source, order, writer, statistics, scratch, known, .. } = self;
+        self.hear_borders();
+        while let Some(border) = self.next_border().filter(|border| *border <= before) {
+            if !self.write_until(border, at, budget) {
+                return;
+            }
+            self.cross();
+        }
+        if matches!(self.source, Source::Statistics) {
+            self.writer.statistics(at, self.statistics.sample());
+        }
+        self.write_until(before, at, budget);
+    }
+
+    fn next_border(&self) -> Option<u64> {
+        self.parts.as_ref()?.asked.front().map(|(border, _)| border.at)
+    }
+
+    /// Writes what is older than `before`. Returns whether that is all, within the budget.
+    fn write_until(&mut self, before: u64, at: u64, budget: Option<u64>) -> bool {
+        let Self { source, order, writer, scratch, known, .. } = self;
         loop {
             if let Some(sources) = source.sources_mut().filter(|_| !order.is_full()) {
                 take(sources, order, writer);
             }
             let more = match source {
-                Source::Paused => false,
-                Source::Statistics => {
-                    writer.statistics(at, statistics.sample());
-                    false
-                }
+                Source::Paused | Source::Statistics => false,
                 Source::Switches(_) => order.release(before, BATCH, |cpu, piece| {
                     if let Piece::Record(record) = piece {
                         attached::note(known, record.who, &record.what);
@@ -260,30 +365,34 @@ impl Worker {
                     })
                 }
             };
-            let spent = budget.is_some_and(|budget| now().saturating_sub(at) > budget);
-            if !more || (spent && !order.presses()) {
-                break;
+            if !more {
+                return true;
+            }
+            if budget.is_some_and(|budget| now().saturating_sub(at) > budget) && !order.presses() {
+                return false;
             }
         }
     }
 
     /// Returns what was recorded so far.
     pub fn report(&self) -> Report {
-        let written = self.writer.trace.written();
-        Report {
-            events: written.events,
-            bytes: written.bytes,
-            dropped: written.dropped,
-            unwritten: written.unwritten,
-            error: written.error.clone(),
+        let counted = Report {
             late: self.writer.late,
             unseen: self.writer.unseen,
             damaged: self.order.damaged() + self.writer.damaged,
             cpu_ns: nanoseconds(ClockId::ThreadCPUTime),
-            account: self.writer.trace.account(),
+            account: self.parts.is_none().then(|| self.writer.trace.account()).flatten(),
             missing: self.missing(),
-        }
+            ..Report::default()
+        };
+        with(counted, self.writer.trace.written())
     }
+}
+
+/// Returns a report with what was written.
+fn with(report: Report, written: &Written) -> Report {
+    let Written { events, bytes, dropped, unwritten, error } = written.clone();
+    Report { events, bytes, dropped, unwritten, error, ..report }
 }
 
 /// Takes a record of our programs: as perf's of the same tracepoint.

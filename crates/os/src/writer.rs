@@ -1,5 +1,6 @@
 //! Chooses records, and writes them as events.
 
+use crate::border::Border;
 use crate::catalog::Kind;
 use crate::decoder::{Decoder, Role};
 use crate::dump;
@@ -7,7 +8,7 @@ use crate::event::Source;
 use crate::hash::{NumberMap, NumberSet};
 use crate::own;
 use crate::perf::record::{Record, What, Who};
-use crate::proc::first_namespace;
+use crate::proc::{first_namespace, numbers};
 use crate::sources::Sources;
 use crate::statistics;
 use crate::stream::Trace;
@@ -41,6 +42,8 @@ pub struct Writer {
     /// Numbers of events without a tracepoint.
     own: Vec<Option<u16>>,
     dump: Option<Dump>,
+    /// Numbers and names of disks, once these are written.
+    disks: Vec<(u32, String)>,
     /// Who ran when what is written happened; 0 where that is nobody.
     who: Who,
     /// By place of the CPU: the thread that it went to last.
@@ -84,6 +87,7 @@ impl Writer {
             first,
             own,
             dump: None,
+            disks: Vec::new(),
             who: Who::default(),
             running: Vec::new(),
             unseen: 0,
@@ -161,6 +165,9 @@ impl Writer {
         let start = self.trace.declare(dump::START, &none);
         self.event(0, start, dump.time, |_| true);
         let disk = self.trace.declare(dump::DISK, &dump::disk_fields());
+        if !dump.disks.is_empty() {
+            self.disks.clone_from(&dump.disks);
+        }
         for (number, name) in dump.disks {
             self.event(0, disk, dump.time, |bytes| {
                 bytes.extend_from_slice(&number.to_le_bytes());
@@ -181,6 +188,35 @@ impl Writer {
         if self.trace.keep().is_some() {
             self.trace.lasting(0);
         }
+    }
+
+    /// Returns the threads that there are, of those whose events are recorded. In another namespace `/proc` has other
+    /// numbers than the kernel's events: there are none then.
+    pub fn threads(&self) -> Vec<dump::Thread> {
+        let Some(tree) = &self.tree else {
+            return if self.first { dump::threads(None) } else { Vec::new() };
+        };
+        let processes = if self.first { numbers("/proc") } else { Vec::new() };
+        // Threads that are not the first of their process have no place in that list.
+        let followed = processes.into_iter().filter(|pid| tree.has(*pid));
+        followed.flat_map(|pid| dump::threads(Some(pid))).collect()
+    }
+
+    /// Goes over to the next part, which begins with a state dump of these threads, and of those of them only that belong
+    /// to the program by then.
+    pub fn go_over(&mut self, border: &Border, mut threads: Vec<dump::Thread>) {
+        if let Some(tree) = &self.tree {
+            threads.retain(|thread| tree.has(thread.tid.cast_unsigned()));
+        }
+        self.trace.go_over(border.folder.clone(), border.number, border.at);
+        let waiting = self.dump.take();
+        let disks = self.disks.clone();
+        if !threads.is_empty() {
+            self.dump = Some(Dump { time: border.at, threads, disks });
+            self.dump_before(border.at);
+        }
+        self.trace.repeated();
+        self.dump = waiting;
     }
 
     /// Counts events of a CPU that the kernel dropped. Switches may be among them.

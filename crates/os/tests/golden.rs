@@ -2,11 +2,11 @@
 //! `BLESS=1` writes what is expected anew.
 
 use std::fs::{self, File};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hetrace_ctf::class::{ClockClass, Scope};
-use hetrace_ctf::read::{Merge, Trace as Reader};
+use hetrace_ctf::read::{Merge, Part, Trace as Reader};
 use hetrace_os::catalog::{TRACEPOINTS, Tracepoint};
 use hetrace_os::event::{Event, Source};
 use hetrace_os::form::{Environment, trace_class};
@@ -46,7 +46,10 @@ fn begin(folder: &Path) -> Trace {
     };
     let class = trace_class([9; 16], clock, &environment);
     let make = Arc::new(|path: &Path| File::create_new(path));
-    let to = Target { folder: folder.to_owned(), make, compress: false, keep: None };
+    let to = Target {
+        part: folder.join(Part::FILE).exists().then_some(1),
+        ..Target::new(folder.into(), make, false)
+    };
     Trace::begin(to, &class, &[0, 3, 4], 500).expect("a trace")
 }
 
@@ -147,4 +150,69 @@ fn what_cannot_be_written_is_counted() {
     let written = trace.written();
     assert_eq!((written.events, written.unwritten), (1, 1));
     assert!(written.error.is_some());
+}
+
+/// Makes the folder of a part, as the launcher does.
+fn part(folder: &Path, number: u32) -> PathBuf {
+    let folder = folder.join(Part::name(number)).join("kernel");
+    std::fs::create_dir_all(folder.join("hetrace")).expect("a folder");
+    let text = Part { number, ..Part::default() }.to_text();
+    std::fs::write(folder.join(Part::FILE), text).expect("a file");
+    folder
+}
+
+#[test]
+fn a_part_has_what_is_declared_before_and_says_what_it_repeats() {
+    let scratch = tempfile::tempdir().expect("a folder");
+    let folders = [1, 2].map(|number| part(scratch.path(), number));
+    let mut trace = begin(&folders[0]);
+    let id = trace.declare("sched_wait", &Default::default()).expect("a number");
+    let none = |_: &mut Vec<u8>| true;
+    assert!(!trace.event(0, id, 600, Who::default(), none));
+    trace.discard(0, 3);
+    let (written, account) = trace.leave(1000);
+    assert_eq!((written.events, written.dropped, account.expect("an account").streams.len()), (1, 3, 3));
+    trace.go_over(folders[1].clone(), 2, 1000);
+    let dump = trace.declare("dump", &Default::default()).expect("a number");
+    trace.event(0, dump, 1000, Who::default(), none);
+    trace.repeated();
+    trace.event(0, id, 1200, Who::default(), none);
+    trace.event(3, id, 1100, Who::default(), none);
+    let (written, account) = trace.leave(2000);
+    assert_eq!((written.events, written.dropped), (2, 0));
+    let account = account.expect("an account");
+    assert!(account.files.iter().any(|file| file.name == Part::FILE));
+    let said = Part::of(&folders[1]).expect("a part");
+    let repeated = said.earlier["channel0_0"];
+    assert_eq!((said.number, repeated.packets, said.earlier.len()), (2, 1, 1));
+    let text = |folder: &Path| read(folder);
+    assert!(text(&folders[0]).contains("600 ") && !text(&folders[0]).contains("1200"));
+    let second = text(&folders[1]);
+    let times: Vec<&str> = second.lines().filter_map(|line| line.split(' ').next()).collect();
+    assert_eq!(times[..3], ["1000", "1100", "1200"], "{second}");
+    let stream = std::fs::read(folders[1].join("channel0_0")).expect("a stream");
+    assert!((repeated.bytes as usize) < stream.len());
+}
+
+#[test]
+fn metadata_that_can_not_be_written_is_tried_again() {
+    let scratch = tempfile::tempdir().expect("a folder");
+    let folders = [1, 2].map(|number| part(scratch.path(), number));
+    let mut trace = begin(&folders[0]);
+    let id = trace.declare("sched_wait", &Default::default()).expect("a number");
+    trace.leave(1000);
+    trace.go_over(folders[1].clone(), 2, 1000);
+    // A folder in its place, for now.
+    let metadata = folders[1].join("metadata");
+    std::fs::create_dir(&metadata).expect("a folder");
+    trace.repeated();
+    trace.event(0, id, 1100, Who::default(), |_| true);
+    trace.flush_all();
+    assert_eq!(trace.written().unwritten, 1);
+    std::fs::remove_dir(&metadata).expect("removed");
+    trace.event(0, id, 1200, Who::default(), |_| true);
+    let (written, _) = trace.leave(2000);
+    assert_eq!((written.events, written.unwritten), (1, 1));
+    let read = read(&folders[1]);
+    assert!(read.starts_with("1200 ") && read.contains("events: 1"), "{read}");
 }

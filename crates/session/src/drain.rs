@@ -348,7 +348,15 @@ impl Drainer {
                 break;
             }
         }
+        self.watch_commands();
         pass
+    }
+
+    /// Shows triggers the commands that have ended.
+    fn watch_commands(&mut self) {
+        let Some(watch) = self.watch.as_mut().filter(|watch| watch.is_about_commands()) else { return };
+        let ran = self.devices.values_mut().flat_map(Devices::take_ran);
+        ran.for_each(|ran| watch.command(&ran));
     }
 
     fn hand_over(&mut self) -> bool {
@@ -372,6 +380,7 @@ impl Drainer {
         for devices in self.devices.values_mut() {
             devices.advance(now, &self.folder, host);
         }
+        self.watch_commands();
         self.retire(host, false);
         self.retire_devices(host);
     }
@@ -514,6 +523,9 @@ impl Drainer {
         for image in gone {
             let Some(mut devices) = self.devices.remove(&image) else { continue };
             devices.finish(&self.folder, host);
+            if let Some(watch) = &mut self.watch {
+                devices.take_ran().iter().for_each(|ran| watch.command(ran));
+            }
             for stream in devices.streams() {
                 self.accounts.extend(stream.account());
                 let (bytes, records, unwritten) = stream.counts();

@@ -10,12 +10,14 @@
 
 mod attached;
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use hetrace_ctf::read::Part;
 use hetrace_format::files;
 use hetrace_model::glob_matches;
-use hetrace_os::{Keep, MakeFile, Probe, Recorder, Report, Scope, Target};
+use hetrace_os::{Borders, Keep, MakeFile, Probe, Recorder, Report, Room, Scope, Target};
 use serde::{Deserialize, Serialize};
 
 use crate::access::Access;
@@ -102,9 +104,10 @@ fn wanted(options: &Options) -> hetrace_os::Options {
 }
 
 /// Returns where and as what a trace of the operating system's events is written.
-fn place(to: Target, started: ReferencePoint) -> hetrace_os::Place {
+fn place(Kernel { to, borders }: Kernel, started: ReferencePoint) -> hetrace_os::Place {
     hetrace_os::Place {
         to,
+        borders,
         uuid: *uuid::Uuid::new_v4().as_bytes(),
         clock: beside::clock(started),
         host: beside::host_name(),
@@ -132,9 +135,9 @@ fn less(asked: Asked, probe: &Probe) -> Option<String> {
 
 impl Os {
     /// Begins to read: the program runs in this process.
-    pub fn start(&mut self, pid: libc::pid_t, to: Target, access: Access, started: ReferencePoint) {
-        let made = if to.keep.is_some() { Ok(()) } else { access.make_folder(&to.folder) };
-        let begun = made.and_then(|()| self.recorder.start(pid.cast_unsigned(), place(to, started)));
+    pub fn start(&mut self, pid: libc::pid_t, to: Kernel, access: Access, started: ReferencePoint) {
+        let begun = to.make_folder(access);
+        let begun = begun.and_then(|()| self.recorder.start(pid.cast_unsigned(), place(to, started)));
         if let Err(error) = begun {
             self.notes.push(format!("no events of the operating system: {error}"));
         }
@@ -156,25 +159,49 @@ impl Os {
 
 impl Finished {
     fn new(mut os: manifest::Os, mut notes: Vec<String>, report: Report, less: Option<String>) -> Self {
-        if let Some(error) = &report.error {
-            notes.push(format!(
-                "{} events of the operating system were not written: {error}",
-                report.unwritten
-            ));
-        }
+        notes.extend(unwritten(&report));
         notes.extend(less);
-        os.events = report.events;
-        os.bytes = report.bytes;
-        os.dropped = report.dropped;
-        os.unwritten = report.unwritten;
-        os.late = report.late;
-        os.unseen_switches = report.unseen;
-        os.damaged_bytes = report.damaged;
-        os.cpu_ns = report.cpu_ns;
-        os.missing = report.missing;
-        os.account = report.account;
+        fill(&mut os, report);
         Finished { os, notes }
     }
+}
+
+/// Returns what the user should know of events that were not written.
+pub fn unwritten(report: &Report) -> Option<String> {
+    let error = report.error.as_ref()?;
+    Some(format!("{} events of the operating system were not written: {error}", report.unwritten))
+}
+
+/// Writes into the manifest what was recorded.
+pub fn fill(os: &mut manifest::Os, report: Report) {
+    let Report {
+        events,
+        bytes,
+        dropped,
+        unwritten,
+        error: _,
+        late,
+        unseen,
+        damaged,
+        cpu_ns,
+        missing,
+        account,
+    } = report;
+    let (unseen_switches, damaged_bytes) = (unseen, damaged);
+    let known = std::mem::take(os);
+    *os = manifest::Os {
+        events,
+        bytes,
+        dropped,
+        unwritten,
+        late,
+        unseen_switches,
+        damaged_bytes,
+        cpu_ns,
+        missing,
+        account,
+        ..known
+    };
 }
 
 /// What was recorded, and what the user should know.
@@ -192,9 +219,56 @@ impl Finished {
     }
 }
 
-/// Returns where a run's events of the operating system go.
-pub fn target(folder: PathBuf, access: Access, compress: bool, keep: Option<Arc<Keep>>) -> Target {
-    Target { folder, make: make(access), compress, keep }
+/// Where a run's events of the operating system go.
+#[derive(Debug, Clone)]
+pub struct Kernel {
+    /// The folder, or what keeps them.
+    pub to: Target,
+    /// Where parts of the run begin, if it is divided.
+    pub borders: Option<Arc<Borders>>,
+}
+
+impl Kernel {
+    /// They are kept in memory, or written into a folder that is not there yet.
+    pub fn new(folder: PathBuf, access: Access, compress: bool, keep: Option<Arc<Keep>>) -> Self {
+        Self { to: Target { keep, ..Target::new(folder, make(access), compress) }, borders: None }
+    }
+
+    /// They are divided, and this is the first part.
+    ///
+    /// # Errors
+    /// When there are too many open files.
+    pub fn divided(mut self) -> io::Result<Self> {
+        self.to.part = Some(1);
+        self.borders = Some(Arc::new(Borders::new()?));
+        Ok(self)
+    }
+
+    /// Their bytes are accounted for here.
+    pub fn within(mut self, room: Arc<dyn Room>) -> Self {
+        self.to.room = Some(room);
+        self
+    }
+
+    /// Makes the folder, unless nothing is written.
+    fn make_folder(&self, access: Access) -> io::Result<()> {
+        match (&self.to.keep, self.to.part) {
+            (Some(_), _) => Ok(()),
+            (None, None) => access.make_folder(&self.to.folder),
+            (None, Some(number)) => make_part(&self.to.folder, number, access),
+        }
+    }
+}
+
+/// Makes the folder of a part of the operating system's events.
+///
+/// # Errors
+/// When the system refuses.
+pub fn make_part(folder: &Path, number: u32, access: Access) -> io::Result<()> {
+    access.make_folder(folder)?;
+    access.make_folder(&folder.join(files::OWN))?;
+    // The recorder writes over it what is repeated.
+    access.write(&folder.join(Part::FILE), Part { number, ..Part::default() }.to_text().as_bytes())
 }
 
 /// Returns what makes its files.

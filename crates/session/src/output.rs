@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use hetrace_ctf::account::{Counter, PacketFacts, StreamAccount};
 use hetrace_ctf::write::{PREAMBLE_LEN, PacketPreamble, stream_preamble};
+use hetrace_os::Room;
 
 use crate::access::Access;
 use crate::declare::Declarations;
@@ -112,6 +113,14 @@ impl TraceFolder {
         match self.series() {
             Some(series) => series.weigh(),
             None => self.files.weigh(&self.path),
+        }
+    }
+
+    /// Returns where bytes beside its streams are accounted for.
+    pub fn room(&self) -> Arc<dyn Room> {
+        match self.series() {
+            Some(series) => Arc::clone(series) as Arc<dyn Room>,
+            None => Arc::clone(&self.files) as Arc<dyn Room>,
         }
     }
 

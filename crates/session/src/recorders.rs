@@ -1,10 +1,8 @@
 //! What records beside the program's own calls: telemetry of devices, and events of the operating system.
 
-use hetrace_os::Target;
-
 use crate::access::Access;
 use crate::manifest::Manifest;
-use crate::os::{self, Os};
+use crate::os::{self, Kernel, Os};
 use crate::output::TraceFolder;
 use crate::run::RunOptions;
 use crate::telemetry::{self, Telemetry};
@@ -18,7 +16,7 @@ pub struct Recorders {
     opening: Option<os::Opening>,
     os: Option<Os>,
     /// Where events of the operating system go.
-    kernel: Option<Target>,
+    kernel: Option<Kernel>,
 }
 
 /// What was recorded.
@@ -35,7 +33,7 @@ impl Recorders {
         options: &RunOptions,
         opening: Option<os::Opening>,
         trace: &TraceFolder,
-        kernel: Option<Target>,
+        kernel: Option<Kernel>,
         manifest: &mut Manifest,
     ) -> Self {
         let telemetry = options.sample.as_ref().map(|o| Telemetry::open(o, trace));

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use hetrace_ctf::account::Account;
 use hetrace_ctf::read::Part;
 use hetrace_format::files::MANIFEST;
-use hetrace_os::{Keep, Target};
+use hetrace_os::Keep;
 use hetrace_ring::abi;
 use hetrace_ring::{clock, survive};
 
@@ -33,7 +33,7 @@ use crate::lifetime::Lifetime;
 use crate::manifest::{self, Exit, HostClock as HostClockReport, Interposition, Losses, Manifest, Written};
 use crate::measuring::Measuring;
 use crate::options::{Capture, DeviceTimes};
-use crate::os;
+use crate::os::{self, Kernel};
 use crate::output::TraceFolder;
 use crate::place::Place;
 use crate::recorders::Recorders;
@@ -190,6 +190,7 @@ pub fn run(options: &RunOptions, libraries: Vec<Found>, early: Early) -> Result<
     let injection = inject::plan(&present, folder.path(), options.way, program.as_deref());
     manifest.interposition = ways(&injection.ways, &absent);
     let mut remarks: Vec<String> = untraceable(options, program.as_deref()).into_iter().collect();
+    let borders = kernel.as_ref().and_then(|kernel| kernel.borders.clone());
     let mut recorders = Recorders::open(options, opening, &trace, kernel, &mut manifest);
     let names: Vec<String> = present.iter().map(|l| l.api.clone()).collect();
     let watch = recorders.watch(options, &names, &manifest)?;
@@ -212,9 +213,8 @@ pub fn run(options: &RunOptions, libraries: Vec<Found>, early: Early) -> Result<
     let drainer = Drainer::new(folder.path(), trace.clone(), names).watching(watch);
     let drainer = drainer.dividing(settings::overhead_ppm(options));
     let recording = Recording::new(drainer, &trace, looked, windows, started);
-    let flight = recorder(options, store.zip(first), &trace, folder.path(), started);
-    let flight = flight.map(|flight| flight.with(keep));
-    let rotating = Rotating::new(&trace, folder.path(), &present, started);
+    let flight = recorder(options, store.zip(first), &trace, folder.path(), started).map(|f| f.with(keep));
+    let rotating = Rotating::new(&trace, folder.path(), &present, started).map(|r| r.with(borders));
     let mut running = Running { child, recording, flight, rotating, base: Manifest::default() };
     running.recording.begin(&control, &trace, &mut manifest);
     running.base = Manifest { notes: injection.notes.clone(), ..manifest.clone() };
@@ -252,7 +252,7 @@ struct Places {
     first: Option<Fresh>,
     trace: TraceFolder,
     /// Of the operating system's events.
-    kernel: Option<Target>,
+    kernel: Option<Kernel>,
     /// What keeps packets of a flight recording,
     store: Option<Arc<Store>>,
     /// and those of the operating system's events.
@@ -272,6 +272,7 @@ impl Places {
             .accessible(options.access)
             .limited(options.max_disk)
             .giving(sink(options, store.as_ref(), &fresh.path));
+        let kernel = kernel.map(|kernel| kernel.within(trace.room()));
         Ok(Places { fresh, first, trace, kernel, store, keep })
     }
 }
@@ -279,7 +280,10 @@ impl Places {
 /// Returns where packets go, if it is not into one file for each stream.
 pub(crate) fn sink(options: &RunOptions, store: Option<&Arc<Store>>, folder: &Path) -> Option<Sink> {
     let (access, compress, most) = (options.access, options.compress, options.max_disk);
-    let series = |rotate| Sink::Series(Arc::new(Series::new(folder, rotate, access, compress, most)));
+    let series = |rotate| {
+        let series = Series::new(folder, rotate, access, compress, most).with_kernel(options.os.is_some());
+        Sink::Series(Arc::new(series))
+    };
     store.map(|store| Sink::Store(Arc::clone(store))).or_else(|| options.rotate.map(series))
 }
 
@@ -337,19 +341,22 @@ pub(crate) fn folders(
     options: &RunOptions,
     fresh: &Fresh,
     keep: Option<&Arc<Keep>>,
-) -> io::Result<(PathBuf, Option<Target>)> {
+) -> io::Result<(PathBuf, Option<Kernel>)> {
+    let kernel = |folder| Kernel::new(folder, options.access, options.compress, keep.cloned());
+    let whole = match options.rotate {
+        Some(_) => fresh.path.join(Part::name(1)),
+        None => fresh.path.clone(),
+    };
     if options.rotate.is_some() {
-        let first = fresh.path.join(Part::name(1));
-        options.access.make_folder(&first)?;
-        return Ok((first, None));
+        options.access.make_folder(&whole)?;
     }
-    let target = |folder| os::target(folder, options.access, options.compress, keep.cloned());
     if options.os.is_none() || keep.is_some() {
-        return Ok((fresh.path.clone(), keep.map(|_| target(PathBuf::new()))));
+        return Ok((whole, keep.map(|_| kernel(PathBuf::new()))));
     }
-    let (program, kernel) = os::folders(&fresh.path);
+    let (program, folder) = os::folders(&whole);
     options.access.make_folder(&program)?;
-    Ok((program, Some(target(kernel))))
+    let kernel = kernel(folder);
+    Ok((program, Some(if options.rotate.is_some() { kernel.divided()? } else { kernel })))
 }
 
 /// Recovers what killed launchers left in shared memory into their traces.
@@ -530,6 +537,7 @@ impl Running {
                 }
                 None => self.recording.answer(control, &mut answered),
             }
+            self.rotating.iter_mut().for_each(|rotating| _ = rotating.settle());
             if let Some(rotating) = self.rotating.as_mut().filter(|rotating| rotating.is_due()) {
                 let manifest = self.recording.so_far(control, &self.base, false);
                 if let Some(part) = rotating.go_over(manifest, &self.base) {

@@ -236,6 +236,11 @@ impl Windows {
         self.stream.flush();
     }
 
+    /// Returns the windows so far.
+    pub fn so_far(&self) -> &Capture {
+        &self.report
+    }
+
     /// Takes what is left, and writes it into the manifest of a run.
     pub fn finish(mut self, page: &Window, host: &HostClock, manifest: &mut Manifest) {
         self.drain(page, host, true);

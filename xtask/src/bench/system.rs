@@ -3,6 +3,7 @@
 
 mod article;
 mod dormant;
+mod drain;
 mod os;
 mod remains;
 mod soak;
@@ -56,6 +57,8 @@ enum Part {
     Storm,
     /// A thousand processes that start and end
     Shorts,
+    /// The launcher's instructions for a record: written, in parts, kept for snapshots, with triggers
+    Drain,
     /// The service's memory in simulated hours
     Service,
 }
@@ -80,6 +83,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
             Part::True => os::nothing(&ground, args, &mark, &mut report)?,
             Part::Storm => os::storms(&ground, args, &mark, &mut report)?,
             Part::Shorts => os::shorts(&ground, args, &mark, &mut report)?,
+            Part::Drain => drain::run(&ground, args, &mark, &mut report)?,
             Part::Service => soak::run(&ground, args, &mark, &mut report)?,
         }
     }

@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 use clap::Args;
 use hetrace_session::Rotate;
 
-use super::{Os, size, time};
+use super::{size, time};
 
 /// Options of a run that is divided, and of what it may take on disk.
 #[derive(Debug, Args, Clone, Default, PartialEq, Eq)]
@@ -58,7 +58,7 @@ impl Long {
     ///
     /// # Errors
     /// When there is too little time or room, or options contradict each other.
-    pub fn asked(&self, os: Os) -> Result<Option<Rotate>> {
+    pub fn asked(&self) -> Result<Option<Rotate>> {
         let time = |ns: Option<u64>| ns.map(Duration::from_nanos);
         let (every, keep_for) = (time(self.rotate_every), time(self.keep_for));
         let retention = self.keep.is_some() || keep_for.is_some();
@@ -75,11 +75,6 @@ impl Long {
         }
         if every.is_some_and(|every| every < SHORTEST) {
             bail!("--rotate-every: expected at least 1s");
-        }
-        if os != Os::Off {
-            bail!(
-                "events of the operating system cannot be divided: leave out --os, or --rotate-size and --rotate-every"
-            );
         }
         let share = self.max_disk.filter(|_| retention).map(|most| (most / SHARE).max(1));
         if let (Some(most), Some(size)) = (self.max_disk, self.rotate_size)
@@ -103,7 +98,7 @@ mod tests {
     fn asked(line: &[&str]) -> Result<Option<Rotate>, String> {
         let line = ["hetrace", "run"].iter().chain(line).chain(&["app"]);
         match Cli::try_parse_from(line).map(|cli| cli.command) {
-            Ok(Command::Run(run)) => run.long.asked(run.os).map_err(|error| error.to_string()),
+            Ok(Command::Run(run)) => run.long.asked().map_err(|error| error.to_string()),
             Ok(_) => Err("another command".to_owned()),
             Err(error) => Err(error.to_string()),
         }
@@ -115,6 +110,7 @@ mod tests {
         assert_eq!(asked(&["--max-disk", "1G"]), Ok(None));
         let size = Rotate { size: Some(1 << 30), ..Rotate::default() };
         assert_eq!(asked(&["--rotate-size", "1GiB"]), Ok(Some(size)));
+        assert_eq!(asked(&["--rotate-size", "1GiB", "--os", "tree"]), Ok(Some(size)));
         let all = Rotate {
             size: Some(1 << 20),
             every: Some(Duration::from_secs(600)),
@@ -138,7 +134,6 @@ mod tests {
             (&["--keep", "3"], "add --rotate-size"),
             (&["--keep", "0", "--rotate-every", "1s"], "invalid value"),
             (&["--keep-for", "1h"], "add --rotate-size"),
-            (&["--rotate-size", "1G", "--os", "tree"], "leave out --os"),
             (&["--rotate-size", "1G", "--live"], "cannot be used with"),
             (&["--rotate-every", "1m", "--flight", "30s"], "cannot be used with"),
             (&["--rotate-every", "1m", "--delay", "3s"], "cannot be used with"),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use clap::Args;
-use hetrace_ctf::read::session;
+use hetrace_ctf::read::Files;
 use hetrace_trace::os::{self, NotJoined};
 use hetrace_trace::system::System;
 use hetrace_trace::trace::Trace;
@@ -26,22 +26,24 @@ impl Kernel {
     /// Opens the kernel trace of a trace: the one that is named, or the one beside it. The latter is left out with a
     /// message if it cannot be read.
     pub fn open(&self, path: &Path, program: &Trace) -> Result<Option<Trace>> {
-        if let Some(kernel) = &self.kernel {
+        if let Some(named) = &self.kernel {
+            let files = Files::open(named)?;
             // A folder of a session stands for the kernel trace in it.
-            let place = session(kernel).map_or_else(|| kernel.clone(), |(_, kernel)| kernel);
-            let trace = Trace::open(&place)?;
+            let files = files.kernel().unwrap_or(&files);
+            let trace = Trace::from_files(files)?;
             super::report_problems(&trace);
-            os::join(program, &trace).with_context(|| place.display().to_string())?;
+            os::join(program, &trace).with_context(|| files.path().display().to_string())?;
             return Ok(Some(trace));
         }
-        let Some((_, place)) = session(path) else { return Ok(None) };
-        match Trace::open(&place) {
+        let files = Files::open(path)?;
+        let Some(kernel) = files.kernel() else { return Ok(None) };
+        match Trace::from_files(kernel) {
             Ok(trace) => {
                 super::report_problems(&trace);
                 Ok(Some(trace))
             }
             Err(error) => {
-                say(format_args!("{}: left out: {error}", place.display()));
+                say(format_args!("{}: left out: {error}", kernel.path().display()));
                 Ok(None)
             }
         }

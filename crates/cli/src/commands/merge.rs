@@ -31,7 +31,6 @@ pub struct Merge {
 /// Writes the trace.
 pub fn run(args: &Merge) -> Result<ExitCode> {
     args.traces.iter().try_for_each(|trace| outside(trace, &args.output))?;
-    args.traces.iter().for_each(|trace| super::report_beside(trace));
     let watch = Watch::of_bytes();
     let done =
         hetrace_edit::merge(&args.traces, &args.output, form(args.compress), &|bytes| watch.seen(bytes));

@@ -35,11 +35,9 @@ pub mod watch;
 pub mod why;
 
 use std::io::Write;
-use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use hetrace_ctf::read::session;
 use hetrace_session::recover::{State, state as recover_state};
 
 use crate::args::Command;
@@ -104,16 +102,6 @@ pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
 pub fn is_stopped(error: &anyhow::Error) -> bool {
     let mut io = error.chain().filter_map(|e| e.downcast_ref::<std::io::Error>());
     io.any(|e| e.get_ref().is_some_and(|inner| inner.is::<hetrace_trace::Stopped>()))
-}
-
-/// Reports that events of the operating system, in a trace beside that of the program, are left out.
-fn report_beside(trace: &Path) {
-    if let Some((_, kernel)) = session(trace) {
-        let kernel = kernel.display();
-        say(format_args!(
-            "{kernel}: left out: events of the operating system, which are a trace of their own"
-        ));
-    }
 }
 
 /// Maximum number of changed files that are listed.

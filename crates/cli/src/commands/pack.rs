@@ -50,7 +50,6 @@ pub fn run(args: &Pack) -> Result<ExitCode> {
         None => beside(&trace, |name| format!("{name}.{}", newest::EXTENSION))?,
     };
     outside(&trace, &output)?;
-    super::report_beside(&trace);
     let options = PackOptions { level: args.level, remove: args.remove };
     let watch = Watch::of_bytes();
     let done = hetrace_edit::pack(&trace, &output, &options, &|bytes| watch.seen(bytes));

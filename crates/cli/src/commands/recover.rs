@@ -3,7 +3,6 @@
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
-use hetrace_ctf::read::session;
 use hetrace_session::recover::{State, recover, state};
 use hetrace_trace::trace::Trace;
 
@@ -28,9 +27,7 @@ pub fn run(args: &Recover) -> Result<ExitCode> {
             Some(State::Left) => {}
         }
     }
-    // Of a folder with a trace of the operating system, what was killed is the one of the program.
-    let program = args.trace.as_ref().map(|path| session(path).map_or_else(|| path.clone(), |(p, _)| p));
-    let all = recover(program.as_deref());
+    let all = recover(args.trace.as_deref());
     if all.is_empty() {
         say(format_args!("nothing to recover"));
     }

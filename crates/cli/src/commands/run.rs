@@ -113,7 +113,7 @@ fn record(args: &Run) -> Result<Outcome> {
     let (window, window_shown) =
         window.map_or((None, String::new()), |(window, shown)| (Some(window), shown));
     let flight = args.flight.asked()?;
-    let rotate = args.long.asked(args.os)?;
+    let rotate = args.long.asked()?;
     let os = os(args.os, &args.os_syscalls, args.os_buffer)?;
     let early = Early::begin(os.as_ref());
     let libraries = chosen(&args.trace)?;
@@ -292,17 +292,8 @@ fn report_flight(
             writeln!(out, "hetrace:   {fired}")?;
         }
     }
-    for Account { trigger, fired, snapshots, limited } in &flight.triggers {
-        match (fired, limited) {
-            (0, _) => writeln!(out, "hetrace: trigger `{trigger}`: never true")?,
-            (fired, true) => writeln!(
-                out,
-                "hetrace: trigger `{trigger}`: {}, {} (no more: --trigger-limit)",
-                plural(*fired, "time"),
-                plural((*snapshots).into(), "snapshot")
-            )?,
-            _ => {}
-        }
+    for note in flight.triggers.iter().filter_map(Account::note) {
+        writeln!(out, "hetrace: {note}")?;
     }
     match flight.snapshots.last() {
         Some(last) if !quiet => {

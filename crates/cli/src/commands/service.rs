@@ -12,12 +12,12 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use hetrace_session::service::protocol::{self, Reply, Request, Session, Started, Stopped};
 use hetrace_session::service::{Limits, standby};
-use hetrace_session::{Whom, dormant, running};
+use hetrace_session::{Rotate, Whom, dormant, running};
 use serde_json::{Value, json};
 
 use super::users::{self, Users, With};
 use super::{run, say};
-use crate::args::{Flight, Mode, Os, Share, percent, period, size, time};
+use crate::args::{Flight, Long, Mode, Os, Share, percent, period, size, time};
 
 /// Options of `start`.
 #[derive(Debug, Args)]
@@ -82,6 +82,27 @@ pub struct Start {
     /// Memory for --flight in bytes (suffixes K, M, G); what is older than fits is dropped, and snapshots say so
     #[arg(long, default_value = "256M", value_name = "SIZE", value_parser = size)]
     pub flight_memory: u64,
+    /// Write a snapshot of --flight when this becomes true (may be repeated), such as 'clFinish.duration > 2ms'; the end of
+    /// a program is not seen. docs/triggers.md has all
+    #[arg(long, value_name = "EXPR", requires = "flight")]
+    pub trigger: Vec<String>,
+    /// Snapshots that each --trigger asks for at most
+    #[arg(long, default_value_t = 10, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub trigger_limit: u32,
+    /// Begin a new trace each time that this one has SIZE bytes, such as 1GiB: OUTPUT/0001, OUTPUT/0002, ... Each is
+    /// whole in itself, and OUTPUT is read as one trace
+    #[arg(long, value_name = "SIZE", value_parser = size, conflicts_with = "flight")]
+    pub rotate_size: Option<u64>,
+    /// The same each time that this one covers TIME, such as 10m; with --rotate-size whichever comes first
+    #[arg(long, value_name = "TIME", value_parser = time, conflicts_with = "flight")]
+    pub rotate_every: Option<u64>,
+    /// Keep the last N traces of --rotate-size or --rotate-every, with the one that is written; older ones are removed,
+    /// and so they are where the service's --max-disk would be exceeded
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub keep: Option<u32>,
+    /// Remove those that ended more than TIME ago, such as 24h
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub keep_for: Option<u64>,
 }
 
 impl Start {
@@ -89,12 +110,13 @@ impl Start {
     fn flight(&self) -> Result<Option<(Duration, u64)>> {
         let (flight, flight_memory) = (self.flight, self.flight_memory);
         let asked = Flight { flight, flight_memory, ..Flight::default() }.asked()?;
-        if asked.is_some() && self.os != Os::Off {
-            bail!(
-                "--flight of a session keeps no events of the operating system: leave out --os, or --flight"
-            );
-        }
         Ok(asked.map(|asked| (asked.window, asked.memory)))
+    }
+
+    /// Returns how it is divided, if it is.
+    fn rotate(&self) -> Result<Option<Rotate>> {
+        let Self { rotate_size, rotate_every, keep, keep_for, .. } = *self;
+        Long { rotate_size, rotate_every, keep, keep_for, max_disk: None }.asked()
     }
 }
 
@@ -177,6 +199,7 @@ pub fn start(args: &Start) -> Result<ExitCode> {
             "--mode full is not possible for programs that run already: how long recorded texts may be is fixed when they start"
         );
     }
+    let rotate = args.rotate()?;
     let (flight, os) = (args.flight()?, run::os(args.os, &args.os_syscalls, args.os_buffer)?);
     if let Some(users) = args.users.chosen(With::Service)? {
         users::start(&users, args.output.as_deref())?;
@@ -205,6 +228,8 @@ pub fn start(args: &Start) -> Result<ExitCode> {
         os,
         sample: args.sample,
         flight,
+        triggers: (args.trigger.clone(), args.trigger_limit),
+        rotate,
         shown: std::env::args_os().skip(1).map(|a| a.to_string_lossy().into_owned()).collect(),
     };
     match ask(&Request::Start(Box::new(asked)))? {

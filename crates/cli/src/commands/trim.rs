@@ -50,7 +50,6 @@ pub fn run(args: &Trim) -> Result<ExitCode> {
     }
     let trace = newest::trace(args.trace.as_deref())?;
     outside(&trace, &args.output)?;
-    super::report_beside(&trace);
     let window = Window {
         from: args.from,
         to: args.to,

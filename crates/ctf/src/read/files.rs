@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::error::OpenError;
 use super::frames;
 use super::map::Bytes;
-use super::series::{self, Part};
+use super::series::{Part, Series};
 use super::trace::DataFile;
 use crate::archive::{self, List};
 
@@ -20,11 +20,11 @@ pub const PACKED: &str = ".zst";
 /// The file that makes a folder a trace.
 pub(super) const METADATA: &str = "metadata";
 
-/// The folder that traces of hetrace have inside.
-const OWN: &str = "hetrace";
+/// The folder that traces of hetrace have inside; in a folder of two traces that of the program's.
+pub(super) const OWN: &str = "hetrace";
 
 /// The folder beside it with events of the operating system, in a folder of both.
-const KERNEL: &str = "kernel";
+pub(super) const KERNEL: &str = "kernel";
 
 /// The largest file besides streams that is decompressed.
 const MAX_FILE: u64 = 256 << 20;
@@ -46,7 +46,8 @@ const MAX_LINKS: usize = 40;
 pub struct Files {
     path: PathBuf,
     place: Place,
-    beside: Option<PathBuf>,
+    /// The trace of the operating system beside it.
+    kernel: Option<Box<Files>>,
     /// Of a series: its parts, the last of which is at `path`.
     series: Vec<(PathBuf, Part)>,
     problems: Vec<String>,
@@ -75,28 +76,43 @@ impl Files {
             return Self::of_archive(path, bytes);
         }
         if let Some((program, kernel)) = session(path) {
-            let beside = Some(kernel);
-            let (place, series) = (Place::Folder, Vec::new());
-            return Ok(Self { path: program, place, beside, series, problems: Vec::new() });
+            let kernel = Some(Box::new(Self::folder(kernel)));
+            return Ok(Self { kernel, ..Self::folder(program) });
         }
-        let series = if has_metadata(path) { Vec::new() } else { series::parts(path) };
-        if let Some((last, _)) = series.last() {
-            let path = last.clone();
-            return Ok(Self { path, place: Place::Folder, beside: None, series, problems: Vec::new() });
+        let series = if has_metadata(path) { Series::default() } else { Series::of(path) };
+        if let Some(files) = Self::of_parts(series.parts) {
+            let kernel = Self::of_parts(series.kernel).map(Box::new);
+            return Ok(Self { kernel, problems: series.problems, ..files });
         }
         let mut found = Vec::new();
         inside(path, MAX_DEPTH, &mut MAX_FOLDERS.clone(), &mut found);
+        // What was merged of several hosts has the trace of each host's operating system beside it.
+        let is_kernel = |folder: &PathBuf| {
+            let name = folder.strip_prefix(path).ok().and_then(Path::to_str).unwrap_or_default();
+            name.strip_prefix(KERNEL).is_some_and(|rest| rest.starts_with('-'))
+        };
+        if found.len() > 1 && has_metadata(&path.join(OWN)) {
+            found.retain(|folder| !is_kernel(folder));
+        }
         match found.len() {
             0 => Err(OpenError::NoTrace { path: path.into() }),
-            1 => {
-                let (path, place) = (found.remove(0), Place::Folder);
-                Ok(Self { path, place, beside: None, series: Vec::new(), problems: Vec::new() })
-            }
+            1 => Ok(Self::folder(found.remove(0))),
             _ => {
                 let ours = found.iter().all(|folder| folder.join(OWN).is_dir());
                 Err(OpenError::SeveralTraces { path: path.into(), found, ours })
             }
         }
+    }
+
+    /// Those of the trace in a folder.
+    fn folder(path: PathBuf) -> Self {
+        Self { path, place: Place::Folder, kernel: None, series: Vec::new(), problems: Vec::new() }
+    }
+
+    /// Those of a series; none if it has no parts.
+    fn of_parts(series: Vec<(PathBuf, Part)>) -> Option<Self> {
+        let path = series.last()?.0.clone();
+        Some(Self { series, ..Self::folder(path) })
     }
 
     /// The same for an archive in memory; `path` is for messages.
@@ -114,16 +130,28 @@ impl Files {
         let (found, damages) = archive::members(&bytes);
         let mut problems: Vec<_> =
             damages.iter().map(|damage| format!("{}: {damage}", path.display())).collect();
-        let root = root(path, &found)?;
-        let below = |name: &str| Some(name.strip_prefix(&root)?.to_owned()).filter(|n| !n.is_empty());
-        let members: BTreeMap<_, _> =
-            found.into_iter().filter_map(|m| Some((below(&m.name)?, m.range))).collect();
-        let list = members.get(List::NAME).and_then(|range| List::parse(&bytes[range.clone()]));
-        let missing = list.iter().flat_map(|list| &list.files).filter(|f| !members.contains_key(&f.member()));
-        problems
-            .extend(missing.map(|f| format!("{}: {} ({} bytes) is missing", path.display(), f.name, f.size)));
-        let place = Place::Archive { whole: Arc::new(bytes), members };
-        Ok(Self { path: path.into(), place, beside: None, series: Vec::new(), problems })
+        let (root, kernel) = root(path, &found)?;
+        let below = |root: &str| -> BTreeMap<String, std::ops::Range<usize>> {
+            let inside = found.iter().filter_map(|m| Some((m.name.strip_prefix(root)?, m.range.clone())));
+            inside
+                .filter(|(name, _)| !name.is_empty())
+                .map(|(name, range)| (name.to_owned(), range))
+                .collect()
+        };
+        let (members, kernel) = (below(&root), kernel.map(|root| below(&root)));
+        for members in [Some(&members), kernel.as_ref()].into_iter().flatten() {
+            let list = members.get(List::NAME).and_then(|range| List::parse(&bytes[range.clone()]));
+            let files = list.iter().flat_map(|list| &list.files);
+            let missing = files.filter(|file| !members.contains_key(&file.member()));
+            let text = |file: &archive::Listed| {
+                format!("{}: {} ({} bytes) is missing", path.display(), file.name, file.size)
+            };
+            problems.extend(missing.map(text));
+        }
+        let whole = Arc::new(bytes);
+        let place = |members| Place::Archive { whole: Arc::clone(&whole), members };
+        let files = |members| Self { place: place(members), ..Self::folder(path.into()) };
+        Ok(Self { kernel: kernel.map(|members| Box::new(files(members))), problems, ..files(members) })
     }
 
     /// Returns where it is: the file, or the folder with `metadata` in it.
@@ -131,9 +159,9 @@ impl Files {
         &self.path
     }
 
-    /// Returns the folder of the trace of the operating system that was recorded with this one.
-    pub fn beside(&self) -> Option<&Path> {
-        self.beside.as_deref()
+    /// Returns the trace of the operating system that was recorded with this one.
+    pub fn kernel(&self) -> Option<&Files> {
+        self.kernel.as_deref()
     }
 
     /// Returns the folders of the parts, the first one first, if it is a series: streams are those of all of them, and
@@ -230,14 +258,12 @@ impl Files {
     /// Returns whether a path, which need not exist, is of the trace's own file or lies in its folder,
     /// also by way of links: what is written there would damage the trace.
     pub fn contains(&self, path: &Path) -> bool {
+        if self.kernel().is_some_and(|kernel| kernel.contains(path)) {
+            return true;
+        }
         let Ok(own) = self.path.canonicalize() else { return false };
-        let beside = self.beside.as_ref().and_then(|beside| beside.canonicalize().ok());
         let mut parts = self.parts().filter_map(|part| part.canonicalize().ok());
-        let is_inside = |path: PathBuf| {
-            path.starts_with(&own)
-                || parts.any(|part| path.starts_with(part))
-                || beside.as_ref().is_some_and(|beside| path.starts_with(beside))
-        };
+        let is_inside = |path: PathBuf| path.starts_with(&own) || parts.any(|part| path.starts_with(part));
         landing(path).is_some_and(is_inside)
     }
 
@@ -438,9 +464,9 @@ fn inside(folder: &Path, depth: usize, folders: &mut usize, found: &mut Vec<Path
     }
 }
 
-/// Returns what names of members begin with: that of the folder with `metadata`. Of several, the
-/// outermost counts: a trace may hold files of any name.
-fn root(path: &Path, members: &[archive::Member]) -> Result<String, OpenError> {
+/// Returns what names of members begin with: that of the folder with `metadata`, and that of the trace of the operating
+/// system beside it, if there is one. Of several, the outermost counts: a trace may hold files of any name.
+fn root(path: &Path, members: &[archive::Member]) -> Result<(String, Option<String>), OpenError> {
     let is_metadata = |name: &str| {
         let name = name.strip_suffix(PACKED).unwrap_or(name);
         name.strip_suffix(METADATA).filter(|root| root.is_empty() || root.ends_with('/')).map(str::to_owned)
@@ -453,10 +479,20 @@ fn root(path: &Path, members: &[archive::Member]) -> Result<String, OpenError> {
     roots.dedup();
     match roots.len() {
         0 => Err(OpenError::NoTrace { path: path.into() }),
-        1 => Ok(roots.remove(0)),
+        1 => Ok((roots.remove(0), None)),
+        2 if is_session(&roots) => Ok((roots.remove(0), Some(roots.remove(0)))),
         _ => {
             let found = roots.iter().map(PathBuf::from).collect();
             Err(OpenError::SeveralTraces { path: path.into(), found, ours: false })
         }
+    }
+}
+
+/// Returns whether two folders, sorted, are those of a program's trace and of the operating system's beside it.
+fn is_session(roots: &[String]) -> bool {
+    let above = |root: &String, name: &str| Some(root.strip_suffix(&format!("{name}/"))?.to_owned());
+    match roots {
+        [program, kernel] => above(program, OWN).is_some() && above(program, OWN) == above(kernel, KERNEL),
+        _ => false,
     }
 }

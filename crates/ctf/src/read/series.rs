@@ -9,14 +9,15 @@
 //! A part can be read by itself. So its streams begin with records of the time before that its own need, and its file
 //! [`Part::FILE`] says how many bytes and packets these are. Who reads the folder of the series reads one trace: the metadata of the
 //! last part, which has all that those before have, and of each stream the parts one after the other, without what is
-//! repeated.
+//! repeated. With events of the operating system a part is a folder of two traces, and so are all of them together: those in
+//! `hetrace/` are one, and those in `kernel/` are one.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::files::METADATA;
+use super::files::{KERNEL, METADATA, OWN};
 
 /// Digits of a part's name at least.
 const DIGITS: usize = 4;
@@ -89,18 +90,52 @@ impl Part {
     }
 }
 
-/// Returns the parts of the series in a folder, the first one first; none if there are none.
-pub(super) fn parts(folder: &Path) -> Vec<(PathBuf, Part)> {
-    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
-    let part = |entry: fs::DirEntry| {
-        let number = Part::number(entry.file_name().to_str()?)?;
-        let path = entry.path();
-        let is_trace = entry.file_type().is_ok_and(|kind| kind.is_dir()) && path.join(METADATA).is_file();
-        Some((path.clone(), Part::of(&path).filter(|part| is_trace && part.number == number)?))
-    };
-    let mut parts: Vec<_> = entries.flatten().filter_map(part).collect();
-    parts.sort_by_key(|(_, part)| part.number);
-    parts
+/// A series: the folders of its parts, the first one first.
+#[derive(Debug, Default)]
+pub(super) struct Series {
+    /// Of the program's traces.
+    pub parts: Vec<(PathBuf, Part)>,
+    /// Of those of the operating system's events beside them, if there are some.
+    pub kernel: Vec<(PathBuf, Part)>,
+    /// What is wrong with it, a sentence each.
+    pub problems: Vec<String>,
+}
+
+impl Series {
+    /// Finds the series in a folder; one without parts if there is none.
+    pub fn of(folder: &Path) -> Self {
+        let Ok(entries) = fs::read_dir(folder) else { return Self::default() };
+        let number = |entry: fs::DirEntry| {
+            let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+            Some((Part::number(entry.file_name().to_str()?)?, entry.path())).filter(|_| is_folder)
+        };
+        let mut folders: Vec<_> = entries.flatten().filter_map(number).collect();
+        folders.sort();
+        let mut series = Self::default();
+        for (number, path) in folders {
+            let inner = path.join(OWN);
+            let program = if path.join(METADATA).is_file() { path.clone() } else { inner };
+            let Some(part) = part(&program, number) else { continue };
+            series.parts.push((program, part));
+            series.add_kernel(&path.join(KERNEL), number);
+        }
+        series
+    }
+
+    fn add_kernel(&mut self, folder: &Path, number: u32) {
+        if let Some(part) = part(folder, number) {
+            self.kernel.push((folder.to_owned(), part));
+        } else if folder.join(METADATA).is_file() {
+            let folder = folder.display();
+            self.problems.push(format!("{folder}: left out: {} is missing or damaged", Part::FILE));
+        }
+    }
+}
+
+/// Returns the part with a number whose trace is in a folder; none if it is not.
+fn part(folder: &Path, number: u32) -> Option<Part> {
+    let is_trace = folder.join(METADATA).is_file();
+    Part::of(folder).filter(|part| is_trace && part.number == number)
 }
 
 #[cfg(test)]

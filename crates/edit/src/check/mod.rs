@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 
 use hetrace_ctf::account::{Account, Difference, StreamAccount, differences, file_differences};
 use hetrace_ctf::read::{Files, PACKED, Part, Trace};
+use hetrace_format::files::KERNEL;
 
 use crate::parallel::in_parallel;
 use crate::{Error, Watch};
@@ -80,22 +81,26 @@ impl Checked {
 /// the trace itself is no error.
 pub fn check(path: &Path, watch: Watch<'_>) -> Result<Checked, Error> {
     let files = Files::open(path)?;
+    let kernel = files.kernel().map(|kernel| kernel.parts().map(Path::to_owned).collect());
+    let kernel: Vec<PathBuf> = kernel.unwrap_or_default();
     let parts: Vec<PathBuf> = files.parts().map(Path::to_owned).collect();
     if parts.is_empty() {
-        let mut done = one(&files, None, watch)?;
-        if let Some(kernel) = files.beside() {
-            let name = kernel.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            let account = files::of_kernel(&files);
-            done.add(&name, one(&Files::open(kernel)?, Some(account), watch)?);
-        }
-        return Ok(done);
+        return with_kernel(&files, watch);
     }
-    drop(files);
     let mut all = Checked { verifiable: true, ..Checked::default() };
+    let text = |problem: &String| Finding::new("part-damaged", "", problem.clone());
+    all.findings.extend(files.problems().iter().map(text));
+    drop(files);
     let mut before = None;
     for part in parts {
-        let name = part.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        all.add(&name, one(&Files::open(&part)?, None, watch)?);
+        let (folder, has_kernel) = whole(&part);
+        let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        all.add(&name, with_kernel(&Files::open(folder)?, watch)?);
+        let in_series = |of: &PathBuf| of.parent() == Some(folder);
+        if has_kernel && !kernel.is_empty() && !kernel.iter().any(in_series) {
+            let text = "the trace of the operating system is missing".to_owned();
+            all.findings.push(Finding::new("part-missing", &name, text));
+        }
         let number = Part::number(&name).unwrap_or(0);
         match before {
             None if number > 1 => all.notes.push(format!("the parts before {name} were removed")),
@@ -108,6 +113,25 @@ pub fn check(path: &Path, watch: Watch<'_>) -> Result<Checked, Error> {
         before = Some(number);
     }
     Ok(all)
+}
+
+/// Returns the folder of a part of a series whose program's trace is in a folder, and whether that is one of two traces.
+fn whole(program: &Path) -> (&Path, bool) {
+    let is_part =
+        |folder: &Path| Part::number(&folder.file_name().unwrap_or_default().to_string_lossy()).is_some();
+    match program.parent().filter(|_| !is_part(program)) {
+        Some(folder) => (folder, true),
+        None => (program, false),
+    }
+}
+
+/// Verifies a trace, and that of the operating system beside it.
+fn with_kernel(files: &Files, watch: Watch<'_>) -> Result<Checked, Error> {
+    let mut done = one(files, None, watch)?;
+    if let Some(kernel) = files.kernel() {
+        done.add(KERNEL, one(kernel, Some(files::of_kernel(files)), watch)?);
+    }
+    Ok(done)
 }
 
 /// Verifies one trace. One of the operating system has its account in the manifest of the program's, if it has one.

@@ -86,7 +86,9 @@ impl Input {
         problems.extend(lacks.into_iter().map(|lack| format!("{}: {lack}", path.display())));
         let streams = account.into_iter().flat_map(|account| &account.streams);
         let accounts = streams.map(|stream| (stream.name.clone(), stream.clone())).collect();
-        let whole = if files.parts().next().is_some() { path } else { files.path() };
+        // The folder of parts, or of two traces, is what people call by its name.
+        let is_inside = files.parts().next().is_some() || files.kernel().is_some();
+        let whole = if is_inside { path } else { files.path() };
         let real = whole.canonicalize().ok();
         let name = real.and_then(|p| p.file_name().map(|n| n.to_string_lossy().into_owned()));
         let name = name.unwrap_or_else(|| path.display().to_string());

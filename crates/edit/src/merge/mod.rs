@@ -7,11 +7,13 @@
 //! fields     where in an event that stands
 //! stream     packets are copied, and changed in place; their sizes stay
 //! manifest   all manifests as one, and who was called what
+//! kernel     traces of the operating system beside them stay as they are
 //! ```
 
 mod change;
 mod fields;
 mod input;
+mod kernel;
 mod manifest;
 mod metadata;
 mod stream;
@@ -88,9 +90,10 @@ pub fn merge(paths: &[PathBuf], folder: &Path, form: Form, watch: Watch<'_>) -> 
     class.clocks = vec![clocks.class.clone()];
 
     output.folder()?;
+    let program = output.scratch().join(kernel::program(&inputs));
     let mut account = Account::default();
     let put = |name: &str, bytes: &[u8]| {
-        let path = output.scratch().join(name);
+        let path = program.join(name);
         let parent = path.parent().map_or(Ok(()), fs::create_dir_all);
         parent.and_then(|()| fs::write(&path, bytes)).map_err(Error::io(&path))
     };
@@ -109,12 +112,10 @@ pub fn merge(paths: &[PathBuf], folder: &Path, form: Form, watch: Watch<'_>) -> 
         let Some(stream) = input.trace.stream(*stream) else { return nothing() };
         let own = stream.name();
         let original = input.accounts.get(own.strip_suffix(PACKED).unwrap_or(own));
-        Copier { input, change, path: output.scratch().join(name), form, watch, original }.run(stream)
+        Copier { input, change, path: program.join(name), form, watch, original }.run(stream)
     };
-    let mut done = Merged::default();
-    for input in &inputs {
-        done.problems.extend(input.problems.iter().cloned());
-    }
+    let problems = inputs.iter().flat_map(|input| input.problems.iter().cloned()).collect();
+    let mut done = Merged { problems, ..Merged::default() };
     for (part, stream) in in_parallel(streams.len(), &copy)? {
         account.streams.extend(stream);
         done.streams += part.streams;
@@ -124,8 +125,10 @@ pub fn merge(paths: &[PathBuf], folder: &Path, form: Form, watch: Watch<'_>) -> 
     }
     others(&inputs, &mut done.problems, &mut write)?;
     done.notes = manifest::notes(&inputs, &changes, &clocks);
+    let os = kernel::copy(&inputs, output.scratch(), (form, watch), &mut done)?;
     let mut manifest = manifest::unite(&inputs, &changes, &clocks, &done);
     manifest.written = Written::of(account);
+    manifest.os = os;
     put(MANIFEST, &manifest.to_json().map_err(io::Error::other).map_err(Error::io(folder))?)?;
     output.finish()?;
     Ok(done)

@@ -5,7 +5,8 @@
 //! STREAM.zst | frame | frame | ...           each of whole packets, with its size and a checksum
 //! ```
 //! The list of files comes first, so that a truncated file shows what is missing; then
-//! what is needed to understand the rest; then the streams.
+//! what is needed to understand the rest; then the streams. With events of the operating system it is two of these, one
+//! after the other: NAME/hetrace/... and NAME/kernel/...
 
 mod frames;
 mod unpack;
@@ -18,6 +19,7 @@ use std::time::{Duration, SystemTime};
 
 use hetrace_ctf::archive::{END, List, Listed, header, header_up_to, padding};
 use hetrace_ctf::read::{Content, Files, PACKED, PacketReader, Trace};
+use hetrace_format::files::{KERNEL, PROGRAM};
 
 use crate::output::Output;
 use crate::{Error, Watch, report};
@@ -63,19 +65,8 @@ pub struct Packed {
 pub fn pack(trace: &Path, file: &Path, options: &PackOptions, watch: Watch<'_>) -> Result<Packed, Error> {
     let files = unpacked(trace)?;
     let folder = files.path();
-    let (names, left_out) = files.all().map_err(Error::io(folder))?;
-    let mut contents = Vec::new();
-    for name in in_order(names) {
-        if name.contains('\n') {
-            return Err(Error::Name { path: folder.into(), name });
-        }
-        let content = files.content(&name).map_err(Error::io(&folder.join(&name)))?;
-        contents.extend(content.map(|content| (name, content)));
-    }
-    let list = list(&contents);
-    // Without metadata that can be understood, nobody knows where packets begin.
-    let readable = Trace::from_files(&files).ok();
     let top = file.file_stem().and_then(|name| name.to_str()).map(str::to_owned);
+    let top = top.unwrap_or_else(|| "trace".to_owned());
     let modified = std::fs::metadata(folder.join("metadata")).and_then(|m| m.modified());
     let modified = modified.unwrap_or_else(|_| SystemTime::now());
     let output = Output::new(file)?;
@@ -83,25 +74,16 @@ pub fn pack(trace: &Path, file: &Path, options: &PackOptions, watch: Watch<'_>) 
         out: output.file()?,
         at: 0,
         path: output.scratch().to_owned(),
-        top: top.unwrap_or_else(|| "trace".to_owned()),
+        top: top.clone(),
         mtime: modified.duration_since(SystemTime::UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs(),
         squeezer: Squeezer::new(options.level),
         watch,
     };
-    packer.plain(List::NAME, list.to_text().as_bytes())?;
-    let streams: HashMap<&str, usize> = readable
-        .iter()
-        .flat_map(|trace| (0..trace.stream_count()).filter_map(|i| Some((trace.stream_name(i)?, i))))
-        .collect();
-    for (listed, (_, content)) in list.files.iter().zip(&contents) {
-        if !listed.compressed {
-            packer.plain(&listed.name, content)?;
-            continue;
-        }
-        let index = streams.get(listed.name.as_str());
-        let stream = readable.as_ref().zip(index).and_then(|(trace, index)| trace.stream(*index));
-        let borders = borders(content.len(), stream.map(PacketReader::new));
-        packer.squeezed(listed, content, &borders)?;
+    let mut lists = Vec::new();
+    // With events of the operating system it is a folder of two traces.
+    for (files, name) in both(&files) {
+        packer.top = [top.as_str()].into_iter().chain(name).collect::<Vec<_>>().join("/");
+        lists.push(packer.trace(files)?);
     }
     packer.write(&END)?;
     let after = packer.at;
@@ -109,15 +91,28 @@ pub fn pack(trace: &Path, file: &Path, options: &PackOptions, watch: Watch<'_>) 
     packer.out.set_modified(modified).map_err(Error::io(&packer.path))?;
     drop(packer);
     output.finish()?;
-    let before = list.files.iter().map(|f| f.size).sum();
+    let left_out: Vec<String> = lists.iter().flat_map(|(_, left_out)| left_out.iter().cloned()).collect();
+    let listed = || lists.iter().flat_map(|(list, _)| &list.files);
     if options.remove {
-        compare(&files, file, &list, watch)?;
+        let packed = Files::open(file)?;
+        let packed = both(&packed).map(|(files, _)| files);
+        for (((files, _), archive), (list, _)) in both(&files).zip(packed).zip(&lists) {
+            compare(files, archive, list, watch)?;
+        }
         if let Some(name) = left_out.first().cloned() {
             return Err(Error::Changed { path: folder.into(), name });
         }
-        std::fs::remove_dir_all(folder).map_err(Error::io(folder))?;
+        let whole = files.kernel().and(folder.parent()).unwrap_or(folder);
+        std::fs::remove_dir_all(whole).map_err(Error::io(whole))?;
     }
-    Ok(Packed { files: list.files.len(), before, after, left_out })
+    Ok(Packed { files: listed().count(), before: listed().map(|f| f.size).sum(), after, left_out })
+}
+
+/// Returns the traces of a folder, and what these are called in it if there are two.
+fn both(files: &Files) -> impl Iterator<Item = (&Files, Option<&'static str>)> {
+    let kernel = files.kernel();
+    let program = (files, kernel.map(|_| PROGRAM));
+    std::iter::once(program).chain(kernel.map(|kernel| (kernel, Some(KERNEL))))
 }
 
 /// Opens a trace that can be packed.
@@ -170,6 +165,39 @@ struct Packer<'w> {
 }
 
 impl Packer<'_> {
+    /// Packs a trace. Returns what is in it, and what is not.
+    fn trace(&mut self, files: &Files) -> Result<(List, Vec<String>), Error> {
+        let folder = files.path();
+        let (names, left_out) = files.all().map_err(Error::io(folder))?;
+        let mut contents = Vec::new();
+        for name in in_order(names) {
+            if name.contains('\n') {
+                return Err(Error::Name { path: folder.into(), name });
+            }
+            let content = files.content(&name).map_err(Error::io(&folder.join(&name)))?;
+            contents.extend(content.map(|content| (name, content)));
+        }
+        let list = list(&contents);
+        // Without metadata that can be understood, nobody knows where packets begin.
+        let readable = Trace::from_files(files).ok();
+        self.plain(List::NAME, list.to_text().as_bytes())?;
+        let streams: HashMap<&str, usize> = readable
+            .iter()
+            .flat_map(|trace| (0..trace.stream_count()).filter_map(|i| Some((trace.stream_name(i)?, i))))
+            .collect();
+        for (listed, (_, content)) in list.files.iter().zip(&contents) {
+            if !listed.compressed {
+                self.plain(&listed.name, content)?;
+                continue;
+            }
+            let index = streams.get(listed.name.as_str());
+            let stream = readable.as_ref().zip(index).and_then(|(trace, index)| trace.stream(*index));
+            let borders = borders(content.len(), stream.map(PacketReader::new));
+            self.squeezed(listed, content, &borders)?;
+        }
+        Ok((list, left_out))
+    }
+
     fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
         self.out.write_all(bytes).map_err(Error::io(&self.path))?;
         self.at += bytes.len() as u64;
@@ -219,9 +247,8 @@ impl Packer<'_> {
 }
 
 /// Whether a packed file holds what the files are now.
-fn compare(files: &Files, packed: &Path, list: &List, watch: Watch<'_>) -> Result<(), Error> {
-    let archive = Files::open(packed)?;
-    let folder = files.path();
+fn compare(files: &Files, archive: &Files, list: &List, watch: Watch<'_>) -> Result<(), Error> {
+    let (folder, packed) = (files.path(), archive.path());
     for listed in &list.files {
         let changed = || Error::Changed { path: folder.into(), name: listed.name.clone() };
         let path = folder.join(&listed.name);

@@ -37,13 +37,25 @@ pub fn unpack(packed: &Path, folder: &Path, watch: Watch<'_>) -> Result<Unpacked
     if !files.is_packed() {
         return Err(Error::NotPacked { path: packed.into() });
     }
+    let output = Output::new(folder)?;
+    output.folder()?;
+    let mut done = Unpacked { problems: files.problems().to_vec(), ..Unpacked::default() };
+    // With events of the operating system it is a folder of two traces.
+    for (files, name) in super::both(&files) {
+        let to = name.map_or_else(|| output.scratch().to_owned(), |name| output.scratch().join(name));
+        one(files, &to, watch, &mut done)?;
+    }
+    output.finish()?;
+    Ok(done)
+}
+
+/// Unpacks a trace into a folder.
+fn one(files: &Files, to: &Path, watch: Watch<'_>, done: &mut Unpacked) -> Result<(), Error> {
+    let packed = files.path();
     let (members, _) = files.all().map_err(Error::io(packed))?;
     let list = files.content(List::NAME).map_err(Error::io(packed))?;
     let list = list.and_then(|text| List::parse(&text)).unwrap_or_default();
     let mut known: BTreeMap<String, Listed> = list.files.into_iter().map(|f| (f.member(), f)).collect();
-    let output = Output::new(folder)?;
-    output.folder()?;
-    let mut done = Unpacked { problems: files.problems().to_vec(), ..Unpacked::default() };
     for member in members.into_iter().filter(|name| name != List::NAME) {
         let Some(content) = files.content(&member).map_err(Error::io(packed))? else { continue };
         let listed = known.remove(&member);
@@ -51,7 +63,7 @@ pub fn unpack(packed: &Path, folder: &Path, watch: Watch<'_>) -> Result<Unpacked
         if !is_inside(name) {
             return Err(Error::Name { path: packed.into(), name: name.to_owned() });
         }
-        let path = output.scratch().join(name);
+        let path = to.join(name);
         if let Some(parent) = path.parent() {
             fs::create_dir_all(parent).map_err(Error::io(parent))?;
         }
@@ -77,8 +89,7 @@ pub fn unpack(packed: &Path, folder: &Path, watch: Watch<'_>) -> Result<Unpacked
         done.files += 1;
         done.bytes += size;
     }
-    output.finish()?;
-    Ok(done)
+    Ok(())
 }
 
 /// Returns whether a path stays in the folder that it is relative to.

@@ -8,14 +8,16 @@
 //!             and definitions from before `to`; files of definitions whole
 //! ```
 //! Packets that are cut get new heads: times, sizes, number and loss counter. What the
-//! trace lost in the window stays counted, what the trim leaves out is no loss.
+//! trace lost in the window stays counted, what the trim leaves out is no loss. A trace of the operating system beside
+//! the program's is cut to the same time ([`state`]).
 
 mod calls;
 mod kinds;
 mod rewrite;
+mod state;
 mod stream;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -23,7 +25,7 @@ use std::path::Path;
 use hetrace_ctf::account::{Account, StreamAccount};
 use hetrace_ctf::read::{Files, PACKED, Trace};
 use hetrace_format::Manifest;
-use hetrace_format::files::{MANIFEST, PART};
+use hetrace_format::files::{KERNEL, MANIFEST, PART, PROGRAM};
 use hetrace_format::manifest::{Part, Written};
 
 use crate::account;
@@ -82,62 +84,168 @@ pub fn trim(
     // Which calls are open, names say alone: what is cut need not have models that can be read.
     let whole = hetrace_trace::trace::Trace::new(Trace::from_files(&files)?, Vec::new(), Manifest::default());
     let trace = whole.ctf();
-    let kinds = kinds(trace.class());
-    let first = first(trace);
+    let (of_kernel, unreadable) = kernel_of(&files);
+    // A program that recorded nothing has events of the operating system, perhaps.
+    let first = first(trace).or_else(|| self::first(&of_kernel.as_ref()?.1));
     let (from, to) = limits(window, first);
-    let queues = queues(trace, &kinds);
+    let queues = queues(trace, &kinds(trace.class()));
     let open = calls::open_at(&whole, first, from, watch)?;
+    let open = open.into_iter().map(|(name, offsets)| (name.to_owned(), offsets)).collect();
     let output = Output::new(folder)?;
     output.folder()?;
     let frame = Frame { window, from, to, queues: &queues };
-    let cut = |index: usize| -> Result<(Trimmed, Option<StreamAccount>), Error> {
-        let Some(stream) = trace.stream(index) else { return Ok((Trimmed::default(), None)) };
-        let name = stream.name();
-        let path = output.scratch().join(name.strip_suffix(PACKED).unwrap_or(name));
-        let cutter = Cutter {
-            trace,
-            kinds: &kinds,
-            frame: &frame,
-            open: open.get(name).cloned().unwrap_or_default(),
-            out: StreamFile::new(&path, form),
-            path,
-            watch,
-            done: Trimmed::default(),
-            definitions: None,
-            written: false,
-            last_seq: None,
-            missing: 0,
-            discarded: 0,
-        };
-        cutter.run(stream)
-    };
-    let mut done = Trimmed::default();
     let old = hetrace_format::manifest::read(&files).map_err(Error::io(path))?;
-    let original = old.as_ref().and_then(|bytes| Manifest::parse(bytes).ok()?.written.account);
-    let by_name = |a: &StreamAccount| (a.name.clone(), a.clone());
-    let originals: HashMap<_, _> = original.iter().flat_map(|a| a.streams.iter().map(by_name)).collect();
-    let mut account = Account::default();
-    for (part, stream) in in_parallel(trace.stream_count(), &cut)? {
-        done.add(part);
-        account.streams.extend(stream.map(|mut stream| {
-            let original = originals.get(&stream.name);
-            account::count_events(&mut stream, original);
-            stream
-        }));
-    }
-    let lacks = account::lacks(&files, trace, original.as_ref());
+    let known = old.as_ref().and_then(|bytes| Manifest::parse(bytes).ok()).unwrap_or_default();
+    // With events of the operating system it is a folder of two traces.
+    let program = match of_kernel {
+        Some(_) => output.scratch().join(PROGRAM),
+        None => output.scratch().to_owned(),
+    };
+    let cutting = Cutting {
+        frame: &frame,
+        open,
+        moved: state::Moved::new(),
+        original: known.written.account,
+        form,
+        watch,
+    };
+    let (mut done, mut account) = cutting.trace(trace, &program)?;
+    let lacks = account::lacks(&files, trace, cutting.original.as_ref());
     done.problems.splice(0..0, files.problems().iter().chain(&lacks).cloned());
-    copy_files(&files, &output, &mut account)?;
+    copy_files(&files, &program, &mut account)?;
+    let to_kernel = output.scratch().join(KERNEL);
+    let original = known.os.and_then(|os| os.account);
+    done.problems.extend(unreadable);
+    let kernel = match of_kernel {
+        Some(of) => Some(kernel(&of, &to_kernel, (from, to), original, (form, watch), &mut done)?),
+        None => None,
+    };
     let part = part(trace, path, &frame);
     let manifest = Manifest::rewrite(old.as_deref(), |manifest| {
         describe(manifest, lacks);
         manifest.trimmed.push(part);
         manifest.rotation = None;
         manifest.written = Written::of(account);
+        describe_kernel(manifest, kernel);
     });
-    put(&output, MANIFEST, &manifest.map_err(io::Error::other).map_err(Error::io(path))?)?;
+    put(&program, MANIFEST, &manifest.map_err(io::Error::other).map_err(Error::io(path))?)?;
     output.finish()?;
     Ok(done)
+}
+
+/// Opens the trace of the operating system beside a program's. One that can't be read is left out, and the second says why.
+pub(crate) fn kernel_of(files: &Files) -> (Option<(&Files, Trace)>, Option<String>) {
+    let Some(kernel) = files.kernel() else { return (None, None) };
+    match Trace::from_files(kernel) {
+        Ok(trace) => (Some((kernel, trace)), None),
+        Err(error) => (None, Some(format!("{KERNEL}: left out: {error}"))),
+    }
+}
+
+/// Cuts the trace of the operating system to the same time; which threads and APIs were chosen says nothing of it. What
+/// was before stays as far as it says what each thread does when the window begins. Returns what is in it.
+fn kernel(
+    (files, trace): &(&Files, Trace),
+    folder: &Path,
+    (from, to): (i64, i64),
+    original: Option<Account>,
+    (form, watch): (Form, Watch<'_>),
+    done: &mut Trimmed,
+) -> Result<Account, Error> {
+    let moved = if from == i64::MIN { state::Moved::new() } else { state::before(trace, from, watch)? };
+    let frame = Frame { window: &Window::default(), from, to, queues: &HashMap::new() };
+    let cutting = Cutting { frame: &frame, open: HashMap::new(), moved, original, form, watch };
+    let (cut, mut account) = cutting.trace(trace, folder)?;
+    let lacks = account::lacks(files, trace, cutting.original.as_ref());
+    done.problems.extend(lacks.into_iter().map(|lack| format!("{KERNEL}: {lack}")));
+    // Whether something is of what was chosen, the program's events say.
+    let matched = done.matched;
+    done.add(cut);
+    done.matched = matched;
+    copy_files(files, folder, &mut account)?;
+    Ok(account)
+}
+
+/// Copies a trace of the operating system, of a series all parts as one. Returns what is in it.
+pub(crate) fn whole(
+    of: &(&Files, Trace),
+    folder: &Path,
+    original: Option<Account>,
+    (form, watch): (Form, Watch<'_>),
+) -> Result<(Trimmed, Account), Error> {
+    let mut done = Trimmed::default();
+    let account = kernel(of, folder, (i64::MIN, i64::MAX), original, (form, watch), &mut done)?;
+    Ok((done, account))
+}
+
+/// How all streams of a trace are cut.
+struct Cutting<'w> {
+    frame: &'w Frame<'w>,
+    /// Entries of calls that are open when the window begins, by stream.
+    open: HashMap<String, BTreeSet<u64>>,
+    /// Other times of events from before it, by stream.
+    moved: state::Moved,
+    /// What was in the streams.
+    original: Option<Account>,
+    form: Form,
+    watch: Watch<'w>,
+}
+
+impl Cutting<'_> {
+    /// Writes the streams into a folder, which it makes if need be.
+    fn trace(&self, trace: &Trace, folder: &Path) -> Result<(Trimmed, Account), Error> {
+        fs::create_dir_all(folder).map_err(Error::io(folder))?;
+        let kinds = kinds(trace.class());
+        let cut = |index: usize| -> Result<(Trimmed, Option<StreamAccount>), Error> {
+            let Some(stream) = trace.stream(index) else { return Ok((Trimmed::default(), None)) };
+            let name = stream.name();
+            let path = folder.join(name.strip_suffix(PACKED).unwrap_or(name));
+            let cutter = Cutter {
+                trace,
+                kinds: &kinds,
+                frame: self.frame,
+                open: self.open.get(name).cloned().unwrap_or_default(),
+                moved: self.moved.get(name).cloned().unwrap_or_default(),
+                moved_until: None,
+                out: StreamFile::new(&path, self.form),
+                path,
+                watch: self.watch,
+                done: Trimmed::default(),
+                definitions: None,
+                written: false,
+                last_seq: None,
+                missing: 0,
+                discarded: 0,
+            };
+            cutter.run(stream)
+        };
+        let by_name = |a: &StreamAccount| (a.name.clone(), a.clone());
+        let originals: HashMap<_, _> =
+            self.original.iter().flat_map(|a| a.streams.iter().map(by_name)).collect();
+        let (mut done, mut account) = (Trimmed::default(), Account::default());
+        for (part, stream) in in_parallel(trace.stream_count(), &cut)? {
+            done.add(part);
+            account.streams.extend(stream.map(|mut stream| {
+                let original = originals.get(&stream.name);
+                account::count_events(&mut stream, original);
+                stream
+            }));
+        }
+        Ok((done, account))
+    }
+}
+
+/// Notes in the manifest what is in the trace of the operating system.
+fn describe_kernel(manifest: &mut Manifest, account: Option<Account>) {
+    let Some(account) = account else {
+        manifest.os = None;
+        return;
+    };
+    if let Some(os) = &mut manifest.os {
+        os.events = account.streams.iter().filter_map(|stream| stream.events).sum();
+        os.bytes = account.streams.iter().map(|stream| stream.stored).sum();
+        os.account = Some(account);
+    }
 }
 
 /// Returns the first and the last time to keep, in nanoseconds from the clocks' origin.
@@ -162,7 +270,7 @@ fn read(files: &Files, name: &str) -> Result<Option<Vec<u8>>, Error> {
 }
 
 /// Copies the files beside the streams, except the manifest, and adds them to the account.
-fn copy_files(files: &Files, output: &Output, account: &mut Account) -> Result<(), Error> {
+fn copy_files(files: &Files, folder: &Path, account: &mut Account) -> Result<(), Error> {
     let (all, _) = files.all().map_err(Error::io(files.path()))?;
     let beside = all.iter().filter(|name| name.starts_with("hetrace/"));
     let beside = beside.map(|name| name.strip_suffix(PACKED).unwrap_or(name));
@@ -170,14 +278,14 @@ fn copy_files(files: &Files, output: &Output, account: &mut Account) -> Result<(
     for name in std::iter::once("metadata").chain(beside) {
         let bytes = read(files, name)?.unwrap_or_default();
         account.files.push(account::file(name, &bytes));
-        put(output, name, &bytes)?;
+        put(folder, name, &bytes)?;
     }
     Ok(())
 }
 
 /// Writes a file of the result.
-fn put(output: &Output, name: &str, bytes: &[u8]) -> Result<(), Error> {
-    let path = output.scratch().join(name);
+fn put(folder: &Path, name: &str, bytes: &[u8]) -> Result<(), Error> {
+    let path = folder.join(name);
     let parent = path.parent().map_or(Ok(()), fs::create_dir_all);
     parent.and_then(|()| fs::write(&path, bytes)).map_err(Error::io(&path))
 }

@@ -47,6 +47,28 @@ fn set(class: Option<&StructClass>, value: &mut Value, what: (&str, Role), numbe
     }
 }
 
+/// Sets what a header has of the clock.
+fn set_time(class: &StructClass, value: &mut Value, ticks: u64) {
+    let Value::Struct(values) = value else { return };
+    for (field, (_, value)) in class.fields.iter().zip(values) {
+        set_time_of(&field.class, value, ticks);
+    }
+}
+
+fn set_time_of(class: &FieldClass, value: &mut Value, ticks: u64) {
+    match (class, value) {
+        (FieldClass::Integer(class), value) if class.clock.is_some() => {
+            *value = Value::Unsigned(if class.size < 64 { ticks & ((1 << class.size) - 1) } else { ticks });
+        }
+        (FieldClass::Struct(class), value) => set_time(class, value, ticks),
+        (FieldClass::Variant(class), Value::Variant { option, value }) => {
+            let chosen = class.options.iter().find(|field| field.name == *option);
+            chosen.into_iter().for_each(|field| set_time_of(&field.class, value, ticks));
+        }
+        _ => {}
+    }
+}
+
 /// The events of a packet in the making.
 pub(super) enum Body {
     /// Their bytes, which mean the same anywhere: nothing is aligned to more than bytes.
@@ -98,6 +120,23 @@ impl<'t> Rewriter<'t> {
             }
         }
         true
+    }
+
+    /// Appends an event with another time, in ticks, to one in [`Body::Values`]. Whether it can be decoded.
+    pub fn push_at(&self, body: &mut Body, event: &Event<'_, '_>, ticks: u64) -> bool {
+        if !self.push(body, event, &[]) {
+            return false;
+        }
+        let Body::Values(values) = body else { return false };
+        if let (Some((_, [header, ..])), Some(class)) = (values.last_mut(), &self.class.event_header) {
+            set_time(class, header, ticks);
+        }
+        true
+    }
+
+    /// No event yet, and each by its values.
+    pub fn values() -> Body {
+        Body::Values(Vec::new())
     }
 
     /// Returns the packet's bytes: a head with other numbers, and these events.

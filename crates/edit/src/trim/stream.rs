@@ -1,6 +1,6 @@
 //! One stream file, packet by packet: copied, rewritten or left out.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
 
 use hetrace_ctf::Value;
@@ -72,6 +72,10 @@ pub(super) struct Cutter<'t, 'w> {
     pub frame: &'w Frame<'w>,
     /// Offsets of entries of calls that are open when the window begins.
     pub open: BTreeSet<u64>,
+    /// Other times of events from before the window, by their offsets.
+    pub moved: BTreeMap<u64, u64>,
+    /// The last of these that is written.
+    pub moved_until: Option<u64>,
     pub path: PathBuf,
     pub watch: Watch<'w>,
     pub out: StreamFile,
@@ -149,7 +153,8 @@ impl<'t> Cutter<'t, '_> {
         let Some((begin, end)) = span else { return Place::Cut };
         let (kind, frame) = (&self.kinds[packet.stream], self.frame);
         let first = packet.info.offset;
-        let open = self.open.range(first..first.saturating_add(packet.info.size)).next().is_some();
+        let all = first..first.saturating_add(packet.info.size);
+        let open = self.open.range(all.clone()).next().is_some() || self.moved.range(all).next().is_some();
         if begin >= frame.to || end < frame.from && !kind.outlasts && !open {
             return Place::Outside;
         }
@@ -190,9 +195,13 @@ impl<'t> Cutter<'t, '_> {
         rewriter: &Rewriter<'t>,
         events: Option<u64>,
     ) -> Result<(), Error> {
-        let numbers = self.numbers(packet, None);
+        // One that begins before the window has nothing from before it, but what was moved to right before it.
+        let begins = |moved: &u64| packet.info.timestamp_begin.is_some_and(|begin| begin < *moved);
+        let times = self.moved_until.filter(begins).zip(packet.info.timestamp_end);
+        let numbers = self.numbers(packet, times.map(|(begin, end)| (begin, end.max(begin))));
         self.done.copied += 1;
-        if (numbers.seq, numbers.discarded) == (packet.info.seq_num, packet.info.events_discarded) {
+        let same = (numbers.seq, numbers.discarded) == (packet.info.seq_num, packet.info.events_discarded);
+        if same && numbers.times.is_none() {
             return self.write(packet, numbers, events, reader.bytes());
         }
         let head = reader.head().map_err(|e| self.refused(e))?;
@@ -213,7 +222,7 @@ impl<'t> Cutter<'t, '_> {
     ) -> Result<(), Error> {
         let head = reader.head().map_err(|e| self.refused(e))?;
         let (kind, frame) = (&self.kinds[packet.stream], self.frame);
-        let mut part = Part { body: rewriter.body(), times: None, events: 0 };
+        let (mut part, mut moved) = (Part::new(rewriter.body()), Part::new(Rewriter::values()));
         let (mut skipped, mut changed, mut in_packet) = (false, packet.cut, None);
         loop {
             let (event, bytes) = match reader.next_event() {
@@ -234,6 +243,10 @@ impl<'t> Cutter<'t, '_> {
             };
             // What has no time is in any window.
             let time = event.ns_from_origin().unwrap_or(frame.from);
+            if self.moves(&event, rewriter, &mut moved)? {
+                (skipped, changed) = (true, true);
+                continue;
+            }
             let now = time >= frame.from && time < frame.to;
             let earlier = time < frame.from
                 && (frame.outlasts(&class.kind, time, &event) || self.open.contains(&event.offset()));
@@ -245,13 +258,12 @@ impl<'t> Cutter<'t, '_> {
             // The next header's clock counts on from the last one that is there.
             let gap = part.times.map_or(0, |(_, last)| ticks.saturating_sub(last));
             if skipped && gap >= rewriter.longest_gap() {
-                let next = Part { body: rewriter.body(), times: None, events: 0 };
-                let done = std::mem::replace(&mut part, next);
+                let done = std::mem::replace(&mut part, Part::new(rewriter.body()));
+                self.flush_moved(packet, &head, rewriter, &mut moved)?;
                 self.flush(packet, &head, rewriter, done)?;
             }
             skipped = false;
-            part.times = Some((part.times.map_or(ticks, |(first, _)| first), ticks));
-            part.events += 1;
+            part.count(ticks);
             self.done.before += u64::from(!now && !whole);
             self.done.matched |= !whole && class.kind.is_chosen();
             if !rewriter.push(&mut part.body, &event, bytes) {
@@ -264,10 +276,43 @@ impl<'t> Cutter<'t, '_> {
         if clock_bits(packet.class).is_some_and(|bits| bits < 64) && !reader.stands_alone() {
             return Err(self.refused("its packets do not contain full timestamps, so it cannot be trimmed"));
         }
+        self.flush_moved(packet, &head, rewriter, &mut moved)?;
         if part.events > 0 {
             self.flush(packet, &head, rewriter, part)?;
         }
         Ok(())
+    }
+
+    /// Takes an event that gets another time. Returns whether it is one.
+    fn moves(
+        &mut self,
+        event: &Event<'_, '_>,
+        rewriter: &Rewriter<'t>,
+        moved: &mut Part,
+    ) -> Result<bool, Error> {
+        let Some(ticks) = self.moved.get(&event.offset()).copied() else { return Ok(false) };
+        if !rewriter.push_at(&mut moved.body, event, ticks) {
+            return Err(self.refused("an event cannot be decoded"));
+        }
+        moved.count(ticks);
+        self.done.before += 1;
+        Ok(true)
+    }
+
+    /// Writes events from before the window, which have other times.
+    fn flush_moved(
+        &mut self,
+        packet: &Packet<'t>,
+        head: &(Value, Value),
+        rewriter: &Rewriter<'t>,
+        moved: &mut Part,
+    ) -> Result<(), Error> {
+        if moved.events == 0 {
+            return Ok(());
+        }
+        let none = Part::new(Rewriter::values());
+        self.moved_until = moved.times.map(|(_, last)| last);
+        self.flush(packet, head, rewriter, std::mem::replace(moved, none))
     }
 
     /// Writes a packet of its own.
@@ -316,4 +361,17 @@ struct Part {
     body: Body,
     times: Option<(u64, u64)>,
     events: u64,
+}
+
+impl Part {
+    /// One without events.
+    fn new(body: Body) -> Self {
+        Part { body, times: None, events: 0 }
+    }
+
+    /// Counts an event of this time.
+    fn count(&mut self, ticks: u64) {
+        self.times = Some((self.times.map_or(ticks, |(first, _)| first), ticks));
+        self.events += 1;
+    }
 }

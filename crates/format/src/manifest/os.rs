@@ -48,6 +48,25 @@ pub struct Os {
 }
 
 impl Os {
+    /// Adds what another part of the same recording has.
+    pub fn add(&mut self, part: &Os) {
+        for (all, more) in [
+            (&mut self.events, part.events),
+            (&mut self.bytes, part.bytes),
+            (&mut self.dropped, part.dropped),
+            (&mut self.unwritten, part.unwritten),
+            (&mut self.late, part.late),
+            (&mut self.unseen_switches, part.unseen_switches),
+            (&mut self.damaged_bytes, part.damaged_bytes),
+            (&mut self.cpu_ns, part.cpu_ns),
+        ] {
+            *all = all.saturating_add(more);
+        }
+        self.missing.extend(part.missing.iter().cloned());
+        self.missing.sort();
+        self.missing.dedup();
+    }
+
     /// Returns whether something is missing that should be there.
     pub fn is_complete(&self) -> bool {
         self.dropped == 0 && self.unwritten == 0 && self.damaged_bytes == 0

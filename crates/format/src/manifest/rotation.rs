@@ -62,6 +62,12 @@ fn join(before: &[Manifest], last: Manifest) -> Manifest {
     let Some(first) = before.first() else { return all };
     (all.start_ns, all.start_realtime_ns) = (first.start_ns, first.start_realtime_ns);
     all.trimmed.clone_from(&first.trimmed);
+    let parts = before.iter().filter_map(|part| part.os.as_ref());
+    if let Some(os) = &mut all.os {
+        parts.for_each(|part| os.add(part));
+        os.account = None;
+    }
+    join_windows(before, &mut all);
     let mut losses = super::Losses::default();
     let mut notes: Vec<String> = Vec::new();
     let own = (std::mem::take(&mut all.losses), std::mem::take(&mut all.notes));
@@ -83,10 +89,37 @@ fn join(before: &[Manifest], last: Manifest) -> Manifest {
     all
 }
 
+/// Each part has the capture windows of its time: of one that is in several the last knows most.
+fn join_windows(before: &[Manifest], all: &mut Manifest) {
+    let Some(last) = &mut all.capture else { return };
+    let own = std::mem::take(&mut last.windows);
+    let of_parts =
+        before.iter().filter_map(|part| part.capture.as_ref()).flat_map(|capture| &capture.windows);
+    for window in of_parts.chain(&own) {
+        match last.windows.iter_mut().find(|known| known.begin_ns == window.begin_ns) {
+            Some(known) => known.clone_from(window),
+            None => last.windows.push(window.clone()),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::manifest::{Exit, Losses, Part};
+    use crate::manifest::{Capture, Exit, Losses, Os, Part, Window};
+
+    #[test]
+    fn windows_of_parts_are_those_of_the_run() {
+        let window = |begin_ns, end_ns| Window { begin_ns, end_ns, ..Window::default() };
+        let part = |windows: Vec<Window>| Manifest {
+            capture: Some(Capture { windows, ..Capture::default() }),
+            ..Manifest::default()
+        };
+        let parts = [part(vec![window(1, Some(2)), window(3, None)]), part(vec![window(3, None)])];
+        let all = join(&parts, part(vec![window(3, Some(9)), window(10, Some(11))]));
+        let expected = [window(1, Some(2)), window(3, Some(9)), window(10, Some(11))];
+        assert_eq!(all.capture.expect("windows").windows, expected);
+    }
 
     #[test]
     fn parts_are_one() {
@@ -104,6 +137,7 @@ mod tests {
             },
             notes: vec!["all".to_owned(), format!("{number}")],
             trimmed: vec![Part { from_ns: Some(number.into()), ..Part::default() }],
+            os: Some(Os { events: records, dropped: 1, account: Some(Default::default()), ..Os::default() }),
             ..Manifest::default()
         };
         let all = join(&[part(1, 5), part(2, 7)], part(3, 1));
@@ -111,6 +145,8 @@ mod tests {
         assert_eq!((all.losses.records, all.written.records, all.written.bytes), (13, Some(26), 13));
         assert_eq!(all.notes, ["all", "1", "2", "3"]);
         assert_eq!(all.trimmed, [Part { from_ns: Some(1), ..Part::default() }]);
+        let os = all.os.expect("events of the operating system");
+        assert_eq!((os.events, os.dropped, os.account), (13, 3, None));
         assert!(all.written.account.is_none() && !all.stopped);
     }
 }

@@ -24,6 +24,7 @@ use crate::manifest;
 use crate::output::{Identity, Stream, TraceFolder};
 use crate::resequence::Resequencer;
 use crate::time::{DeviceClock, HostClock};
+use crate::trigger::Ran;
 
 mod convert;
 mod hash;
@@ -121,6 +122,8 @@ pub struct Devices {
     reported: ByNumber<usize, Reported>,
     lost: u64,
     without_call: u64,
+    /// Commands that ended since they were taken, for triggers; none if nobody asks for them.
+    ran: Option<Vec<Ran>>,
     /// What is reported of a process that has ended.
     ended: Option<Vec<manifest::DeviceClock>>,
 }
@@ -146,8 +149,19 @@ impl Devices {
             reported: ByNumber::default(),
             lost: 0,
             without_call: 0,
+            ran: None,
             ended: None,
         }
+    }
+
+    /// Keeps commands that end for triggers.
+    pub fn watched(self, is_watched: bool) -> Self {
+        Devices { ran: is_watched.then(Vec::new), ..self }
+    }
+
+    /// Returns the commands that ended since this was asked last.
+    pub fn take_ran(&mut self) -> Vec<Ran> {
+        self.ran.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     /// Takes a record. Those that are cut short are counted as lost. `outer` is what the

@@ -252,6 +252,12 @@ impl Names {
         at(self.functions.get(&key)?, time, |_| true)
     }
 
+    /// Returns the name of the function of an id that has a number, if it is known.
+    pub fn function_name(&self, key: Key, number: u32) -> Option<&[u8]> {
+        let bearer = self.functions.get(&key)?.iter().find(|bearer| bearer.number == number)?;
+        Some(&bearer.what.1)
+    }
+
     /// Returns a function that no event defined.
     pub fn guess_function(&mut self, shared: &Shared, key: Key, time: u64) -> u32 {
         let number = next(&shared.numbers.functions);

@@ -9,6 +9,7 @@ use super::key::Key;
 use super::links::Call;
 use super::{Devices, Ready};
 use crate::time::HostClock;
+use crate::trigger::Ran;
 
 /// Rings are drained one after the other, so a command may be seen before its
 /// call, or before its queue was defined. So many times it is looked at again.
@@ -175,8 +176,25 @@ impl Devices {
         };
         let peer = if record.peer == 0 { 0 } else { names.device(shared, raw.key(record.peer), made) };
         let command = command(record, call, times, seen);
+        self.note(raw, function, &command);
         let (time, id, body) = Command { queue, function, peer, ..command }.encode();
         Some((time, (id, body)))
+    }
+
+    /// Notes a command for triggers.
+    fn note(&mut self, raw: &Raw, function: u32, command: &Command) {
+        let Some(ran) = &mut self.ran else { return };
+        let named = self.names.function_name(raw.key(raw.record.function), function);
+        let name = if raw.name.is_empty() { named.unwrap_or_default() } else { &raw.name };
+        ran.push(Ran {
+            kind: command.kind,
+            function: convert::owned(name),
+            times: command.times.map(|times| (times.start, times.end)),
+            cause: command.cause,
+            bytes: command.bytes,
+            pid: self.identity.pid,
+            tid: command.cause_tid,
+        });
     }
 
     /// Notes how far the times of a command may be off, which is more where the clock

@@ -306,7 +306,8 @@ impl Source {
             put_budget_step(self.stream.record(id, time), body);
         } else if id < record::FIRST_CALL_ID {
             let Some(image) = sinks.images.get_mut(self.image) else { return };
-            let fresh = || Devices::new(image.identity(), image.generation, sinks.shared);
+            let is_watched = sinks.watch.as_ref().is_some_and(Watch::is_about_commands);
+            let fresh = || Devices::new(image.identity(), image.generation, sinks.shared).watched(is_watched);
             let known = sinks.devices.entry(self.image).or_insert_with(fresh);
             let own_time = host.to_ns(ticks);
             let (api, tid) = (self.api, self.identity.tid);

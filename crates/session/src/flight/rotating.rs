@@ -6,8 +6,13 @@
 //!   3  ticket      a killed launcher is recovered into it
 //!   4  0003        its last manifest, with the account of what is in it
 //! ```
+//! With events of the operating system each part is a folder of two traces, `0004/hetrace` and `0004/kernel`. These are
+//! written some time after they happened, by a thread of their own, which goes over by itself; then the manifest of the
+//! part before is written once more, with their account.
+//!
 //! Where that ends in the middle, the part before goes on, or lacks its account.
 
+use std::collections::VecDeque;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -15,6 +20,7 @@ use std::sync::Arc;
 
 use hetrace_format::files::{BLOBS, MODELS, OWN};
 use hetrace_format::manifest::{Losses, Part, Rotation};
+use hetrace_os::{Border, Borders, Passed};
 use hetrace_ring::clock;
 
 use super::series::{Fresh, Left, Series};
@@ -25,9 +31,13 @@ use crate::apis::Found;
 use crate::beside::{renew_manifest, write_manifest};
 use crate::declare::Declarations;
 use crate::manifest::{Manifest, Written};
+use crate::os;
 use crate::output::TraceFolder;
 use crate::recover::ticket::Ticket;
 use crate::time::ReferencePoint;
+
+/// Manifests that are kept until events of the operating system are written. A part lacks their account if its is gone.
+const MOST_UNFINISHED: usize = 256;
 
 /// Divides a run.
 #[derive(Debug)]
@@ -45,6 +55,10 @@ pub struct Rotating {
     before: Losses,
     /// Why a part could not be begun.
     failed: Option<String>,
+    /// Of the operating system's events, if they are recorded.
+    borders: Option<Arc<Borders>>,
+    /// Parts of which these are still written, and their manifests.
+    unfinished: VecDeque<(u32, TraceFolder, Manifest)>,
 }
 
 impl Rotating {
@@ -58,7 +72,26 @@ impl Rotating {
         let series = Arc::clone(trace.series()?);
         let (session, libraries, before) = (session.to_owned(), libraries.to_vec(), Losses::default());
         let (trace, number) = (trace.clone(), 1);
-        Some(Self { series, trace, number, session, libraries, started, since: None, before, failed: None })
+        let (failed, borders, unfinished) = (None, None, VecDeque::new());
+        let since = None;
+        Some(Self {
+            series,
+            trace,
+            number,
+            session,
+            libraries,
+            started,
+            since,
+            before,
+            failed,
+            borders,
+            unfinished,
+        })
+    }
+
+    /// Divides events of the operating system, too.
+    pub fn with(self, borders: Option<Arc<Borders>>) -> Self {
+        Self { borders, ..self }
     }
 
     /// Returns the part that is written.
@@ -89,16 +122,50 @@ impl Rotating {
         // Without a new one a killed launcher's records go into the part before.
         let _ = Ticket::renew(&self.trace, &self.libraries, self.started, &self.session);
         let losses = manifest.losses.clone();
+        let since = (clock::nanoseconds(libc::CLOCK_MONOTONIC), clock::nanoseconds(libc::CLOCK_REALTIME));
         let last = self.describe(manifest, left);
         // Its events are there; that it is complete is known to nobody then.
-        if let Err(error) = last.and_then(|last| write_manifest(&old, &last)) {
-            self.failed = Some(format!("{}: {error}", old.path().display()));
+        match last.and_then(|last| write_manifest(&old, &last).map(|()| last)) {
+            Ok(last) => {
+                self.unfinished.push_back((self.number, old, last));
+                if self.unfinished.len() > MOST_UNFINISHED {
+                    self.unfinished.pop_front();
+                }
+            }
+            Err(error) => self.failed = Some(format!("{}: {error}", old.path().display())),
         }
         self.before = losses;
         self.number += 1;
-        self.since =
-            Some((clock::nanoseconds(libc::CLOCK_MONOTONIC), clock::nanoseconds(libc::CLOCK_REALTIME)));
+        self.since = Some(since);
+        match self.borders.as_ref().zip(self.series.kernel(self.number)) {
+            Some((borders, folder)) => borders.ask(Border { at: since.0, folder, number: self.number }),
+            None => self.unfinished.clear(),
+        }
         Some(self.trace.path().to_owned())
+    }
+
+    /// Finishes the parts of which the operating system's events are written by now. Returns what was recorded of them in
+    /// the part that is written, if that is finished, too.
+    pub fn settle(&mut self) -> Option<hetrace_os::Report> {
+        let mut last = None;
+        for Passed { number, report } in self.borders.iter().flat_map(|borders| borders.passed()) {
+            if number == self.number {
+                last = Some(report);
+                continue;
+            }
+            let Some(at) = self.unfinished.iter().position(|(part, ..)| *part == number) else { continue };
+            let Some((_, trace, mut manifest)) = self.unfinished.remove(at) else { continue };
+            manifest.notes.extend(os::unwritten(&report));
+            manifest.os.iter_mut().for_each(|os| os::fill(os, report.clone()));
+            match write_manifest(&trace, &manifest) {
+                // It may have been removed meanwhile, as a whole.
+                Err(error) if trace.path().exists() => {
+                    self.failed = Some(format!("{}: {error}", trace.path().display()));
+                }
+                _ => {}
+            }
+        }
+        last
     }
 
     fn next(&self, base: &Manifest) -> Result<Left, (Option<Fresh>, io::Error)> {
@@ -112,14 +179,15 @@ impl Rotating {
     /// Writes all that a part has, and goes over to it.
     fn fill(&self, fresh: &Fresh, base: &Manifest) -> io::Result<Left> {
         let (old, access) = (self.trace.path(), self.trace.access());
-        let hidden = self.trace.elsewhere(fresh.hidden.clone());
+        let hidden = self.trace.elsewhere(fresh.program.clone());
         for folder in [OWN, MODELS] {
-            access.make_folder(&fresh.hidden.join(folder))?;
+            access.make_folder(&fresh.program.join(folder))?;
         }
         for folder in [MODELS, BLOBS] {
-            again(&old.join(folder), &fresh.hidden.join(folder), access)?;
+            again(&old.join(folder), &fresh.program.join(folder), access)?;
         }
-        let metadata = self.trace.declarations().map(|all| all.begin_elsewhere(&fresh.hidden)).transpose()?;
+        let metadata =
+            self.trace.declarations().map(|all| all.begin_elsewhere(&fresh.program)).transpose()?;
         let mut manifest = base.clone();
         manifest.session = Some(self.session.clone());
         manifest.start_ns = Some(clock::nanoseconds(libc::CLOCK_MONOTONIC));
@@ -129,7 +197,7 @@ impl Rotating {
         renew_manifest(&hidden, &manifest)?;
         let left = self.series.go_over(fresh)?;
         if let (Some(metadata), Some(all)) = (metadata, self.trace.declarations()) {
-            all.go_on(metadata, &fresh.folder);
+            all.go_on(metadata, &self.series.part(fresh.number));
         }
         Ok(left)
     }
@@ -144,6 +212,9 @@ impl Rotating {
         manifest.losses = manifest.losses.since(&self.before);
         let since_ns = self.since.map(|(monotonic, _)| monotonic);
         manifest.rotation = Some(Rotation { part: self.number, since_ns, removed, unkept });
+        if let Some((since, capture)) = since_ns.zip(manifest.capture.as_mut()) {
+            capture.windows.retain(|window| window.end_ns.is_none_or(|end| end >= since));
+        }
         if let Some((monotonic, realtime)) = self.since {
             (manifest.start_ns, manifest.start_realtime_ns) = (Some(monotonic), Some(realtime));
             manifest.trimmed.push(Part { from_ns: i64::try_from(monotonic).ok(), ..Part::default() });
@@ -161,7 +232,8 @@ impl Rotating {
     }
 
     /// The run is over. `manifest` is that of all of it; returns the last part's.
-    pub fn finish(self, manifest: &mut Manifest) -> (TraceFolder, Manifest) {
+    pub fn finish(mut self, manifest: &mut Manifest) -> (TraceFolder, Manifest) {
+        let of_kernel = self.settle();
         let left = self.series.finish();
         let (records, bytes) = self.series.so_far();
         manifest.written = Written { records: Some(records), bytes, account: None };
@@ -172,6 +244,13 @@ impl Rotating {
             last.notes.push(format!("{}: {error}", self.trace.path().display()));
             last
         });
+        let last = match (of_kernel, last.os.clone()) {
+            (Some(report), Some(mut os)) => {
+                os::fill(&mut os, report);
+                Manifest { os: Some(os), ..last }
+            }
+            _ => last,
+        };
         (self.trace, last)
     }
 

@@ -23,11 +23,14 @@ use hetrace_ctf::account::{Account, Counter, PacketFacts, StreamAccount};
 use hetrace_ctf::read::{Part, Repeated};
 use hetrace_ctf::write::{PREAMBLE_LEN, PacketPreamble, stream_preamble};
 use hetrace_format::files::{MANIFEST, METADATA};
+use hetrace_os::Room;
+use serde::{Deserialize, Serialize};
 
 use super::noting::Notes;
 use super::store::{Sealed, Store};
 use super::write::before;
 use crate::access::Access;
+use crate::os;
 use crate::output::{Files, StreamFile};
 
 /// Bytes of records of the time before, in memory and at the beginning of each part.
@@ -36,7 +39,7 @@ const EARLIER: u64 = 256 << 20;
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// When a run is divided, and what stays of it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Rotate {
     /// A part has about so many bytes.
     pub size: Option<u64>,
@@ -61,6 +64,8 @@ pub struct Series {
     asked: Rotate,
     /// Where the parts are.
     folder: PathBuf,
+    /// Each part has a trace of the operating system's events beside the program's.
+    has_kernel: bool,
     access: Access,
     compress: bool,
     /// Of packets that are written what later ones need.
@@ -79,6 +84,8 @@ struct State {
     /// Those of them that are repeated, and bytes of what is beside them.
     repeated: u64,
     beside: u64,
+    /// Bytes of the operating system's events in it.
+    kernel: u64,
     /// Events in it, without those that are repeated.
     events: u64,
     /// Of all parts, also those that are gone.
@@ -198,10 +205,12 @@ pub struct Left {
 pub struct Fresh {
     /// Its number.
     pub number: u32,
-    /// Its folder, as long as it is not whole.
+    /// Its folder, as long as it is not whole,
     pub hidden: PathBuf,
+    /// and that of the program's trace in it.
+    pub program: PathBuf,
     /// What will be its name.
-    pub folder: PathBuf,
+    whole: PathBuf,
 }
 
 impl Series {
@@ -213,6 +222,7 @@ impl Series {
             bytes: 0,
             repeated: 0,
             beside: 0,
+            kernel: 0,
             events: 0,
             all: (0, 0),
             lines: BTreeMap::new(),
@@ -227,12 +237,18 @@ impl Series {
         Series {
             asked,
             folder: folder.to_owned(),
+            has_kernel: false,
             access,
             compress,
             store: Store::new(Duration::ZERO, EARLIER, false),
             files: Files::limited(most),
             state: Mutex::new(state),
         }
+    }
+
+    /// Has a trace of the operating system's events beside the program's in each part, or not.
+    pub fn with_kernel(self, has_kernel: bool) -> Self {
+        Series { has_kernel, ..self }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -244,8 +260,23 @@ impl Series {
     }
 
     /// Returns the folder of a part.
-    pub fn part(&self, number: u32) -> PathBuf {
+    fn whole(&self, number: u32) -> PathBuf {
         self.folder.join(Part::name(number))
+    }
+
+    /// Returns the folder of the program's trace in that of a part.
+    fn program(&self, part: &Path) -> PathBuf {
+        if self.has_kernel { os::folders(part).0 } else { part.to_owned() }
+    }
+
+    /// Returns the folder of the program's trace of a part.
+    pub fn part(&self, number: u32) -> PathBuf {
+        self.program(&self.whole(number))
+    }
+
+    /// Returns the folder of the operating system's events of a part; none if there are none.
+    pub fn kernel(&self, number: u32) -> Option<PathBuf> {
+        self.has_kernel.then(|| os::folders(&self.whole(number)).1)
     }
 
     /// Makes the trace in the first folder the first part.
@@ -354,7 +385,7 @@ impl Series {
     /// Returns whether it is time for another part.
     pub fn is_due(&self) -> bool {
         let state = self.state();
-        let fresh = state.bytes - state.repeated;
+        let fresh = state.bytes - state.repeated + state.kernel;
         let full = self.asked.size.is_some_and(|size| fresh >= size);
         // A part without anything in it is of no use.
         let old = self.asked.every.is_some_and(|every| state.begun.elapsed() >= every) && fresh > 0;
@@ -368,11 +399,15 @@ impl Series {
     /// When that is not possible.
     pub fn prepare(&self) -> io::Result<Fresh> {
         let number = self.state().number + 1;
-        let folder = self.part(number);
-        let hidden = self.folder.join(format!(".{}.tmp", Part::name(number)));
+        let (whole, hidden) = (self.whole(number), self.folder.join(format!(".{}.tmp", Part::name(number))));
         let _ = fs::remove_dir_all(&hidden);
         self.access.make_folder(&hidden)?;
-        Ok(Fresh { number, hidden, folder })
+        let fresh = Fresh { number, program: self.program(&hidden), hidden, whole };
+        if self.has_kernel {
+            self.access.make_folder(&fresh.program)?;
+            os::make_part(&os::folders(&fresh.hidden).1, number, self.access)?;
+        }
+        Ok(fresh)
     }
 
     /// A part could not be begun: makes room if there is a way, and returns whether it is worth another try.
@@ -405,7 +440,7 @@ impl Series {
             let put = |preamble: PacketPreamble, body: &[u8], events: u64| {
                 let mut packet = vec![0; PREAMBLE_LEN];
                 packet.extend_from_slice(body);
-                line.append((&fresh.hidden, &out), preamble, &mut packet, events).map(drop)
+                line.append((&fresh.program, &out), preamble, &mut packet, events).map(drop)
             };
             let written = before(put, &stream.earlier);
             bytes += line.stored;
@@ -418,23 +453,24 @@ impl Series {
         }
         let named = self
             .access
-            .write(&fresh.hidden.join(Part::FILE), part.to_text().as_bytes())
-            .and_then(|()| fs::rename(&fresh.hidden, &fresh.folder));
+            .write(&fresh.program.join(Part::FILE), part.to_text().as_bytes())
+            .and_then(|()| fs::rename(&fresh.hidden, &fresh.whole));
         if let Err(error) = named {
             return Err(self.take_back(lines, bytes, error));
         }
-        let beside = beside(&fresh.folder);
+        let folder = self.part(fresh.number);
+        let beside = beside(&folder);
         let left = self.leave(&mut state);
         let number = state.number;
-        let ended = (number, state.bytes + state.beside, Instant::now());
+        let ended = (number, state.bytes + state.beside + state.kernel, Instant::now());
         state.parts.push_back(ended);
         (state.number, state.begun, state.failed) = (fresh.number, Instant::now(), None);
         (state.all.0, state.all.1) = (state.all.0 + state.events, state.all.1 + state.bytes);
         (state.bytes, state.repeated, state.events, state.unkept) = (bytes, bytes, 0, view.unkept);
-        state.beside = beside;
+        (state.beside, state.kernel) = (beside, 0);
         self.files.charge(beside);
         for (number, mut line) in lines {
-            line.file.iter_mut().for_each(|file| file.moved(&fresh.folder));
+            line.file.iter_mut().for_each(|file| file.moved(&folder));
             if let Some(known) = state.lines.get_mut(&number) {
                 line.discarded = known.discarded;
                 *known = line;
@@ -488,7 +524,7 @@ impl Series {
     fn remove_oldest(&self, state: &mut State) -> bool {
         let Some((number, bytes, _)) = state.parts.pop_front() else { return false };
         // Whoever lists the folder meanwhile sees it whole or not at all.
-        let (folder, hidden) = (self.part(number), self.folder.join(format!(".{}.old", Part::name(number))));
+        let (folder, hidden) = (self.whole(number), self.folder.join(format!(".{}.old", Part::name(number))));
         let gone = fs::rename(&folder, &hidden).and_then(|()| fs::remove_dir_all(&hidden));
         // What somebody else removed is gone as well.
         if gone.is_ok() || folder.symlink_metadata().is_err() {
@@ -498,6 +534,54 @@ impl Series {
         let living: Vec<String> = state.lines.values().map(|line| line.name.clone()).collect();
         state.names.retain(|name, last| *last > number || living.contains(name));
         true
+    }
+}
+
+impl State {
+    /// Returns where bytes of the operating system's events are counted that are in a part; none if it was removed.
+    fn kernel_of(&mut self, part: u32) -> Option<&mut u64> {
+        if part == self.number {
+            return Some(&mut self.kernel);
+        }
+        // They are written some time after they happened.
+        self.parts.iter_mut().find(|(number, ..)| *number == part).map(|(_, bytes, _)| bytes)
+    }
+}
+
+/// For the operating system's events, which are written by a thread of their own.
+impl Room for Series {
+    fn take(&self, part: u32, bytes: u64) -> io::Result<()> {
+        let mut state = self.state();
+        loop {
+            let Some(of) = state.kernel_of(part) else { return Err(io::ErrorKind::NotFound.into()) };
+            match self.files.take(bytes) {
+                Ok(()) => {
+                    *of += bytes;
+                    return Ok(());
+                }
+                Err(_) if self.asked.has_retention() && self.remove_oldest(&mut state) => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn charge(&self, part: u32, bytes: u64) {
+        if let Some(of) = self.state().kernel_of(part) {
+            *of += bytes;
+            self.files.charge(bytes);
+        }
+    }
+
+    fn give_back(&self, part: u32, bytes: u64) {
+        // Those of a part that was removed are given back already.
+        if let Some(of) = self.state().kernel_of(part) {
+            *of = of.saturating_sub(bytes);
+            self.files.give_back(bytes);
+        }
+    }
+
+    fn make(&self) -> bool {
+        self.asked.has_retention() && self.remove_oldest(&mut self.state())
     }
 }
 

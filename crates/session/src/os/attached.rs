@@ -2,9 +2,9 @@
 
 use std::io;
 
-use hetrace_os::{Scope, Target, Way};
+use hetrace_os::{Scope, Way};
 
-use super::{Asked, Finished, Options, first_report, less, place, wanted};
+use super::{Asked, Finished, Kernel, Options, first_report, less, place, wanted};
 use crate::access::Access;
 use crate::manifest;
 use crate::time::ReferencePoint;
@@ -22,7 +22,7 @@ impl Attached {
     ///
     /// # Errors
     /// When the trace cannot be begun, or if events of the whole machine were asked for, which are not permitted.
-    pub fn begin(options: &Options, to: Target, access: Access, started: ReferencePoint) -> io::Result<Self> {
+    pub fn begin(options: &Options, to: Kernel, access: Access, started: ReferencePoint) -> io::Result<Self> {
         if options.asked == Asked::System {
             let probe = hetrace_os::probe();
             if let Some(why) = probe.why.filter(|_| probe.way != Way::Tracepoints) {
@@ -34,7 +34,7 @@ impl Attached {
         }
         let wanted = wanted(options);
         let scope = wanted.scope;
-        access.make_folder(&to.folder)?;
+        to.make_folder(access)?;
         let recorder = hetrace_os::Attached::begin(wanted, place(to, started))?;
         Ok(Self { asked: options.asked, scope, recorder })
     }

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use hetrace_format::files::{BLOBS, METADATA, MODELS, OWN};
+use hetrace_os::Room;
 
 use crate::access::Access;
 
@@ -96,7 +97,10 @@ impl Files {
     }
 
     /// Takes bytes of the budget.
-    fn take(&self, bytes: u64) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// When there are not so many left.
+    pub fn take(&self, bytes: u64) -> io::Result<()> {
         let mut state = self.state();
         let Some(budget) = state.budget else { return Ok(()) };
         if state.is_full || state.used.saturating_add(bytes) > budget {
@@ -220,6 +224,26 @@ impl Files {
         let file = Arc::new(self.retried(open)?);
         self.state().keep(stream.number, Arc::clone(&file));
         Ok(file)
+    }
+}
+
+/// For the operating system's events of a run that is not divided.
+impl Room for Files {
+    fn take(&self, _part: u32, bytes: u64) -> io::Result<()> {
+        Files::take(self, bytes)
+    }
+
+    fn charge(&self, _part: u32, bytes: u64) {
+        Files::charge(self, bytes);
+    }
+
+    fn give_back(&self, _part: u32, bytes: u64) {
+        let mut state = self.state();
+        state.used = state.used.saturating_sub(bytes);
+    }
+
+    fn make(&self) -> bool {
+        false
     }
 }
 

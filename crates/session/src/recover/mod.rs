@@ -5,6 +5,7 @@
 //! which session. The drainer does the rest, as it would have done then: streams go on in files
 //! of their own. What was lost before, and how the program ended, nobody knows.
 
+mod kernel;
 pub mod ticket;
 
 use std::fs;
@@ -21,6 +22,7 @@ use crate::drain::Drainer;
 use crate::folder::{self, Folder};
 use crate::job;
 use crate::manifest::Manifest;
+use crate::os;
 use crate::output::TraceFolder;
 use crate::run::reference;
 use crate::time::HostClock;
@@ -96,9 +98,15 @@ pub fn recover(only: Option<&Path>) -> Vec<Result<Recovered, (PathBuf, io::Error
 fn is_same(trace: &Path, path: &Path) -> bool {
     let whole = |p: &Path| p.canonicalize().ok();
     let Some(path) = whole(path) else { return false };
-    let series = || trace.parent().filter(|_| trace.join(files::PART).is_file());
-    whole(trace).is_some_and(|trace| trace == path)
-        || series().and_then(whole).is_some_and(|series| series == path)
+    // With events of the operating system the program's trace is one of two in a folder, which may be a part.
+    let folder = above_program(trace).unwrap_or(trace);
+    let series = folder.parent().filter(|_| trace.join(files::PART).is_file());
+    [Some(trace), Some(folder), series].into_iter().flatten().any(|of| whole(of).is_some_and(|of| of == path))
+}
+
+/// Returns the folder of two traces that a program's is in, if it is.
+fn above_program(trace: &Path) -> Option<&Path> {
+    trace.parent().filter(|above| os::folders(above).0 == trace && os::folders(above).1.is_dir())
 }
 
 /// Returns the manifest of a ticket's trace, if that is unfinished and of this session.
@@ -140,6 +148,7 @@ fn one(
     let (records, bytes) = drainer.written();
     manifest.notes.extend(contents.notes(&drainer));
     complete(&mut manifest, &drainer, &trace, records);
+    kernel::complete(&mut manifest, &trace);
     if let Some((left, report)) = LeftWindow::open(session.path()).zip(manifest.capture.clone()) {
         Windows::recover(&trace, left.page(), &host, report).finish(left.page(), &host, &mut manifest);
     }

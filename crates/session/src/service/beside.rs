@@ -9,17 +9,17 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use hetrace_os::Target;
 use hetrace_ring::abi::CONTROL_FILE;
 
 use crate::access::Access;
 use crate::drain::Drainer;
 use crate::manifest::Manifest;
-use crate::os::Attached;
+use crate::os::{Attached, Kernel};
 use crate::output::TraceFolder;
 use crate::run::RunOptions;
 use crate::telemetry::Telemetry;
 use crate::time::ReferencePoint;
+use crate::trigger::Watch;
 use crate::whom::Whom;
 
 /// What records beside the calls; nothing if that was not asked for.
@@ -40,7 +40,7 @@ impl Beside {
     /// When what was asked for is not permitted, or cannot be written.
     pub fn begin(
         options: &RunOptions,
-        (trace, kernel): (&TraceFolder, Option<Target>),
+        (trace, kernel): (&TraceFolder, Option<Kernel>),
         started: ReferencePoint,
         manifest: &mut Manifest,
     ) -> io::Result<Self> {
@@ -51,6 +51,11 @@ impl Beside {
         let os = options.os.as_ref().zip(kernel).map(begin).transpose()?;
         manifest.os = os.as_ref().map(Attached::report);
         Ok(Self { telemetry, os, followed: HashSet::new(), paused: false })
+    }
+
+    /// Samples are looked at by triggers, too.
+    pub fn feed(&mut self, watch: &Watch) {
+        self.telemetry.iter_mut().for_each(|telemetry| telemetry.feed(&watch.feed()));
     }
 
     fn is_nothing(&self) -> bool {

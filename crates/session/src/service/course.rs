@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hetrace_ring::abi::window::reason;
@@ -15,7 +16,7 @@ use crate::beside::prepare;
 use crate::contents::Contents;
 use crate::control::{Control, LeftWindow};
 use crate::drain::{self, Drainer, Past};
-use crate::flight::{self, Answer, Recorder};
+use crate::flight::{self, Answer, Recorder, Rotating};
 use crate::manifest::{Interposition, Manifest};
 use crate::measuring::Measuring;
 use crate::os;
@@ -31,6 +32,7 @@ use crate::select::{Mode, Selection};
 use crate::settings;
 use crate::telemetry;
 use crate::time::HostClock;
+use crate::trigger::{Account, Bound, TriggerError, Watch};
 use crate::window::{Asked, Windows, by};
 
 /// How long commands that were begun before a session's end may take to be reported.
@@ -64,10 +66,14 @@ pub(super) struct Course {
     limits: Limits,
     /// Which limit was reached.
     limit: Option<String>,
+    /// The oldest parts are removed before the limit of the disk is reached.
+    makes_room: bool,
     /// What is recorded besides.
     beside: Beside,
     /// Writes snapshots, if that is all that is written.
     flight: Option<Recorder>,
+    /// Divides the session into parts.
+    rotating: Option<Rotating>,
     session: PathBuf,
     /// Another service began it, and was killed.
     resumed: bool,
@@ -94,7 +100,7 @@ fn check(asked: &Start, libraries: &[Found]) -> Result<(), String> {
 }
 
 /// Returns what is recorded as a run would say it.
-fn options(asked: &Start) -> RunOptions {
+fn options(asked: &Start, limits: Limits) -> RunOptions {
     let place = if asked.numbered { Place::Numbered } else { Place::Named };
     RunOptions {
         output: place(asked.output.clone()),
@@ -117,9 +123,30 @@ fn options(asked: &Start) -> RunOptions {
             signal: None,
             at_end: false,
         }),
+        rotate: asked.rotate,
+        // With retention the oldest parts make room; else recording pauses, see `limit_disk`.
+        max_disk: limits.disk.filter(|_| asked.rotate.is_some_and(|rotate| rotate.has_retention())),
         shown: asked.shown.clone(),
         ..RunOptions::default()
     }
+}
+
+/// Returns the triggers of a flight recording, if it has some.
+fn triggers(asked: &Start, options: &RunOptions, libraries: &[Found]) -> Result<Option<Arc<Bound>>, String> {
+    let (texts, most) = &asked.triggers;
+    if texts.is_empty() {
+        return Ok(None);
+    }
+    if options.flight.is_none() {
+        return Err("--trigger: a trigger writes a snapshot: add --flight".to_owned());
+    }
+    let bind = || {
+        let triggers = texts.iter().map(|text| text.parse()).collect::<Result<Vec<_>, _>>()?;
+        let bound = Bound::new(&triggers, libraries, &options.selection, options.sample.is_some(), *most)?;
+        bound.without_ends()?;
+        Ok(Some(Arc::new(bound)))
+    };
+    bind().map_err(|error: TriggerError| format!("--trigger: {error}"))
 }
 
 impl Course {
@@ -132,7 +159,8 @@ impl Course {
         asked: &Start,
     ) -> Result<Self, String> {
         check(asked, libraries)?;
-        let options = options(asked);
+        let mut options = options(asked, limits);
+        options.triggers = triggers(asked, &options, libraries)?;
         let started = reference();
         let wanted = |l: &Found| asked.apis.is_empty() || asked.apis.contains(&l.api);
         let flags = |l: &Found| if wanted(l) { settings::flags(&options, &l.index) } else { Vec::new() };
@@ -141,25 +169,32 @@ impl Course {
         let wrong = |error: io::Error| format!("{}: {error}", options.output.path().display());
         let Folders { fresh, first } = Folders::make(&options).map_err(wrong)?;
         let uuid = *uuid::Uuid::new_v4().as_bytes();
-        let (program, kernel) = folders(&options, &fresh, None).map_err(wrong)?;
+        let keep = options.flight.as_ref().filter(|_| options.os.is_some());
+        let keep = keep.map(|asked| Arc::new(asked.keep(options.compress)));
+        let (program, kernel) = folders(&options, &fresh, keep.as_ref()).map_err(wrong)?;
         let store = options.flight.as_ref().map(|asked| asked.store(&options, session));
         let folder = TraceFolder::new(program, uuid, options.compress)
             .accessible(options.access)
             .giving(sink(&options, store.as_ref(), &fresh.path));
+        let kernel = kernel.map(|kernel| kernel.within(folder.room()));
+        let borders = kernel.as_ref().and_then(|kernel| kernel.borders.clone());
         let mut manifest = first_manifest(&options, started, session);
         let way = |l: &Found| Interposition { api: l.api.clone(), way: "standby".to_owned() };
         manifest.interposition = libraries.iter().filter(|l| wanted(l)).map(way).collect();
         let mut beside = Beside::begin(&options, (&folder, kernel), started, &mut manifest).map_err(wrong)?;
         let declarations = prepare(&folder, started, &manifest, libraries).map_err(wrong)?;
         let folder = folder.declaring(declarations);
+        folder.series().map_or(Ok(()), |series| series.first()).map_err(wrong)?;
         Ticket::withdraw(session);
         let looked = Ticket::try_leave(&folder, libraries, started, session);
         let names: Vec<String> = libraries.iter().map(|l| l.api.clone()).collect();
+        let watch = watch(&options, &names, &manifest, &mut beside)?;
         skip(session, &names, started);
         beside.start(session, &asked.whom);
         let report = manifest.capture.clone().unwrap_or_default();
         let recording = Recording {
             drainer: Drainer::new(session, folder.clone(), names)
+                .watching(watch)
                 .dividing(settings::overhead_ppm(&options))
                 .within(limits.most())
                 .after(Past::OfOthers),
@@ -169,10 +204,13 @@ impl Course {
             measuring: Measuring::default(),
             windows: Some(Windows::new(&folder, &Asked::Commands, control.window(), started.tsc, report)),
         };
-        let flight = recorder(&options, store.zip(first), &folder, session, started);
+        let flight = recorder(&options, store.zip(first), &folder, session, started).map(|f| f.with(keep));
+        let rotating = Rotating::new(&folder, session, libraries, started).map(|r| r.with(borders));
         fresh.keep();
         let parts = (folder, fresh, manifest);
-        let mut course = Course { beside, flight, ..Self::of(recording, parts, limits, session) };
+        let makes_room = options.max_disk.is_some();
+        let mut course =
+            Course { beside, flight, rotating, makes_room, ..Self::of(recording, parts, limits, session) };
         course.recording.drainer.discover();
         course.recording.begin(control, &course.folder, &mut course.manifest);
         // The session before may have had a limit.
@@ -216,6 +254,9 @@ impl Course {
              and was not written yet, a quarter of a second at most, is missing"
                 .to_owned(),
         );
+        if manifest.rotation.is_some() {
+            manifest.notes.push("the session is not divided into parts any more since then".to_owned());
+        }
         if manifest.os.is_some() || manifest.telemetry.is_some() {
             manifest.notes.push(
                 "events of the operating system and telemetry end where the service was killed".to_owned(),
@@ -246,8 +287,10 @@ impl Course {
             manifest,
             limits,
             limit: None,
+            makes_room: false,
             beside: Beside::default(),
             flight: None,
+            rotating: None,
             session: session.to_owned(),
             resumed: false,
             rings: 0,
@@ -284,6 +327,7 @@ impl Course {
             self.beside.look(&self.recording.drainer);
         }
         self.answer(control);
+        self.divide(control);
         self.nap = if pass.fullest >= 25 { Duration::from_millis(1) } else { (self.nap * 2).min(NAP) };
         control.wait(self.nap);
     }
@@ -293,9 +337,28 @@ impl Course {
         let Some(flight) = &mut self.flight else {
             return self.recording.answer(control, &mut self.answered);
         };
-        if let Some(request) = flight.wanted(control, None) {
+        let mut watch = self.recording.drainer.watch();
+        watch.iter_mut().for_each(|watch| watch.tick(reference().monotonic_ns));
+        if let Some(request) = flight.wanted(control, watch) {
             let manifest = self.recording.so_far(control, &self.manifest, true);
             flight.begin(request, manifest, control);
+        }
+    }
+
+    /// Goes over to the next part, if it is time.
+    fn divide(&mut self, control: &Control) {
+        let Some(rotating) = &mut self.rotating else { return };
+        rotating.settle();
+        if !rotating.is_due() {
+            return;
+        }
+        let mut manifest = self.recording.so_far(control, &self.manifest, false);
+        if let Some(windows) = &self.recording.windows {
+            manifest.capture = Some(windows.so_far().clone());
+        }
+        if let Some(part) = rotating.go_over(manifest, &self.manifest) {
+            self.recording.contents.go_on(&part);
+            self.folder = rotating.trace().clone();
         }
     }
 
@@ -308,7 +371,7 @@ impl Course {
     fn limit_disk(&mut self, control: &Control) {
         let bytes = self.recording.drainer.so_far().1.saturating_add(self.beside.bytes());
         // A flight recording is in memory, which has a limit of its own.
-        let most = self.limits.disk.filter(|_| self.flight.is_none());
+        let most = self.limits.disk.filter(|_| self.flight.is_none() && !self.makes_room);
         if let Some(most) = most.filter(|most| bytes >= *most && self.limit.is_none()) {
             control.window().set_open(false, clock::ticks(), by(reason::LIMIT));
             self.beside.set_open(false);
@@ -364,8 +427,18 @@ impl Course {
             self.look(control);
         }
         control.end();
-        let Course { mut recording, folder, fresh, mut manifest, session, resumed, beside, flight, .. } =
-            self;
+        let Course {
+            mut recording,
+            folder,
+            fresh,
+            mut manifest,
+            session,
+            resumed,
+            beside,
+            flight,
+            rotating,
+            ..
+        } = self;
         let beside = beside.finish();
         recording.host.add(reference());
         recording.finish();
@@ -383,11 +456,15 @@ impl Course {
         let mut notes = Vec::new();
         let trace = flight.as_ref().map_or(&*fresh.path, Recorder::first).to_owned();
         let snapshots = flight.map(|flight| {
-            let finished = flight.finish(&manifest, control, None);
+            let finished = flight.finish(&manifest, control, recording.drainer.watch());
             notes.extend(finished.failed);
+            notes.extend(finished.triggers.iter().filter_map(Account::note));
             finished.snapshots.iter().map(ToString::to_string).collect()
         });
-        if snapshots.is_none() {
+        if let Some(rotating) = rotating {
+            let (last, of_last) = rotating.finish(&mut manifest);
+            notes.extend(finish_manifest(&last, &fresh, &of_last));
+        } else if snapshots.is_none() {
             notes.extend(finish_manifest(&folder, &fresh, &manifest));
         }
         Ticket::withdraw(&session);
@@ -405,6 +482,22 @@ impl Course {
             snapshots,
         }
     }
+}
+
+/// Returns what watches for the triggers of a flight recording, also in samples.
+fn watch(
+    options: &RunOptions,
+    names: &[String],
+    manifest: &Manifest,
+    beside: &mut Beside,
+) -> Result<Option<Watch>, String> {
+    let Some((bound, flight)) = options.triggers.as_ref().zip(options.flight.as_ref()) else {
+        return Ok(None);
+    };
+    let mut watch = Watch::new(bound, names, flight.window);
+    watch.devices(manifest.telemetry.as_ref()).map_err(|error| format!("--trigger: {error}"))?;
+    beside.feed(&watch);
+    Ok(Some(watch))
 }
 
 /// Returns the user's folder of a trace: with events of the operating system the program's trace is one of two in it.

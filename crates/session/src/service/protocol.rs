@@ -10,6 +10,7 @@ use std::time::Duration;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::flight::Rotate;
 use crate::os;
 use crate::whom::Whom;
 
@@ -66,6 +67,10 @@ pub struct Start {
     pub sample: Option<Duration>,
     /// Only what was recorded last is kept: so long, and in so many bytes of memory.
     pub flight: Option<(Duration, u64)>,
+    /// What asks for that by itself, as text, and how often each may.
+    pub triggers: (Vec<String>, u32),
+    /// The session is divided into several traces.
+    pub rotate: Option<Rotate>,
     /// The command line, for the manifest.
     pub shown: Vec<String>,
 }

@@ -10,16 +10,18 @@ use hetrace_model::{Function, Model, Success, glob_matches};
 use hetrace_ring::abi::flag;
 
 use super::TriggerError;
+use super::command::{Of, SETS, Set, meant};
 use super::fields::{Form, Place};
 use super::lex::Op;
 use super::near::hint;
-use super::possible::possible;
+use super::possible::{COMMANDS, When, possible};
 use super::subject::{PROPERTIES, Property, Sampled, Subject, subject};
 use super::syntax::{Expr, Fixed, Literal, Test, Trigger};
 use super::units::{Dimension, Number};
 use crate::apis::Found;
 use crate::manifest;
 use crate::select::Selection;
+use hetrace_format::command::CommandKind;
 use hetrace_format::telemetry::{HOST, Quantity};
 
 /// A function: number of its API among those that were bound to, and its number there.
@@ -36,6 +38,8 @@ pub struct Bound {
     pub(super) atoms: Vec<Atom>,
     /// Names of the APIs, and what is needed of their functions.
     pub(super) apis: Vec<(Arc<str>, HashMap<usize, Need>)>,
+    /// Triggers that commands on devices may fire.
+    pub(super) commands: Vec<usize>,
     /// Snapshots that each trigger may ask for.
     pub(super) most: u32,
 }
@@ -112,6 +116,8 @@ pub enum What {
     Idle(Option<Functions>),
     /// A value of telemetry.
     Sampled(Sampled),
+    /// Something of a command on a device.
+    Command(Set, Of),
     /// The program was ended by a signal.
     Crash,
     /// Its exit status.
@@ -178,7 +184,13 @@ impl What {
     pub fn is_of_call(&self) -> bool {
         !matches!(
             self,
-            What::Rate(_) | What::Open(_) | What::Idle(_) | What::Sampled(_) | What::Crash | What::Exit
+            What::Rate(_)
+                | What::Open(_)
+                | What::Idle(_)
+                | What::Sampled(_)
+                | What::Command(..)
+                | What::Crash
+                | What::Exit
         )
     }
 
@@ -192,9 +204,13 @@ impl What {
             | What::Tid(functions)
             | What::Duration(functions) => functions.contains(&key),
             What::Field(members) | What::Failed(members) => members.contains_key(&key),
-            What::Rate(_) | What::Open(_) | What::Idle(_) | What::Sampled(_) | What::Crash | What::Exit => {
-                false
-            }
+            What::Rate(_)
+            | What::Open(_)
+            | What::Idle(_)
+            | What::Sampled(_)
+            | What::Command(..)
+            | What::Crash
+            | What::Exit => false,
         }
     }
 }
@@ -219,6 +235,18 @@ pub struct Need {
 }
 
 impl Bound {
+    /// Returns what is wrong with these triggers for who does not see how programs end; none if nothing is.
+    pub fn without_ends(&self) -> Result<(), TriggerError> {
+        let is_end = |atom: &&Atom| matches!(atom.what, What::Crash | What::Exit);
+        match self.atoms.iter().find(is_end) {
+            None => Ok(()),
+            Some(Atom { text, at, .. }) => {
+                let why = "a session of the service does not see how programs end";
+                Err(TriggerError::new(text, at.clone(), why))
+            }
+        }
+    }
+
     /// Finds what triggers name, in the models of these APIs, of which functions are recorded as selected. Each may
     /// ask for `most` snapshots.
     ///
@@ -243,19 +271,24 @@ impl Bound {
                 atoms: (first..atoms.len()).collect(),
             });
         }
+        let mut commands = Vec::new();
         let mut needs: Vec<HashMap<usize, Need>> = libraries.iter().map(|_| HashMap::new()).collect();
         for (number, (trigger, written)) in bound.iter().zip(triggers).enumerate() {
-            let mut ever = possible(&trigger.rule, &atoms, None).right;
+            let mut ever = possible(&trigger.rule, &atoms, When::Other).right;
+            if needs_commands(trigger, &atoms) {
+                commands.push(number);
+                ever = true;
+            }
             for key in world.all() {
                 ever |= need(&mut needs, (number, trigger), &atoms, key, &world);
             }
             if !ever {
-                let what = "this can never be true: no call has all of it (a call is of one function)";
+                let what = "this can never be true: no call and no command has all of it (a call is of one function)";
                 return Err(TriggerError::new(&written.text, 0..written.text.len(), what));
             }
         }
         let apis = libraries.iter().map(|found| found.api.as_str().into()).zip(needs).collect();
-        Ok(Bound { triggers: bound, atoms, apis, most })
+        Ok(Bound { triggers: bound, atoms, apis, commands, most })
     }
 
     /// Returns the quantities of telemetry that triggers name.
@@ -290,6 +323,14 @@ impl Bound {
     }
 }
 
+/// Returns whether a command on a device can make a trigger true.
+fn needs_commands(trigger: &BoundTrigger, atoms: &[Atom]) -> bool {
+    let is_about =
+        |number: &usize| atoms.get(*number).is_some_and(|atom| matches!(atom.what, What::Command(..)));
+    let ever = |kind: &CommandKind| possible(&trigger.rule, atoms, When::Command(*kind)).right;
+    trigger.atoms.iter().any(is_about) && COMMANDS.iter().any(ever)
+}
+
 /// Notes what a trigger needs of a function. Returns whether a call of it can make it true.
 fn need(
     needs: &mut [HashMap<usize, Need>],
@@ -301,7 +342,7 @@ fn need(
     let (api, function) = key;
     let Some(needs) = needs.get_mut(api) else { return false };
     let own = || trigger.atoms.iter().filter_map(|number| Some((*number, &atoms.get(*number)?.what)));
-    let right = possible(&trigger.rule, atoms, Some(key)).right;
+    let right = possible(&trigger.rule, atoms, When::Call(key)).right;
     let fires = right && own().any(|(_, what)| what.is_of(key));
     let has = |functions: &Functions| functions.contains(&key);
     let mut need = Need::default();
@@ -349,6 +390,8 @@ struct World<'w> {
     recorded: Vec<Vec<bool>>,
     models: Vec<OnceCell<Result<Model, String>>>,
     sampling: bool,
+    /// Commands on devices are timed.
+    devices: bool,
 }
 
 impl<'w> World<'w> {
@@ -358,7 +401,8 @@ impl<'w> World<'w> {
             .iter()
             .map(|found| flags(found).iter().map(|f| f & flag::RECORD != 0).collect())
             .collect();
-        World { libraries, recorded, models: libraries.iter().map(|_| OnceCell::new()).collect(), sampling }
+        let (models, devices) = (libraries.iter().map(|_| OnceCell::new()).collect(), selection.devices);
+        World { libraries, recorded, models, sampling, devices }
     }
 
     /// Returns all functions that are recorded.
@@ -436,6 +480,18 @@ impl Binder<'_> {
                 let (dimension, _) = sampled.dimension();
                 (What::Sampled(sampled), dimension, self.number(test, dimension)?)
             }
+            Subject::Command(set, of) => {
+                if !self.world.devices {
+                    return self.error(
+                        &test.subject_at(),
+                        "commands on devices are not timed: leave out --no-device",
+                    );
+                }
+                match of.dimension() {
+                    Some(dimension) => (What::Command(set, of), dimension, self.number(test, dimension)?),
+                    None => (What::Command(set, of), Dimension::Plain, self.text(test)?),
+                }
+            }
             Subject::Call { glob, property: Property::Argument(name), at } => {
                 let (what, check) = self.argument(test, glob.as_ref(), &name, &at)?;
                 (what, Dimension::Plain, check)
@@ -492,7 +548,10 @@ impl Binder<'_> {
         let matching: Functions =
             self.world.names().filter(|(_, name)| glob_matches(glob, name)).map(|(key, _)| key).collect();
         if matching.is_empty() {
-            let near = hint(glob, self.world.names().map(|(_, name)| name).chain(["gpu", "host", "arg"]));
+            let near = hint(
+                glob,
+                self.world.names().map(|(_, name)| name).chain(["gpu", "host", "arg", "kernel", "copy"]),
+            );
             return self.error(at, format!("no traced API has a function `{glob}`{near}"));
         }
         let recorded: Functions = matching.into_iter().filter(|key| self.world.is_recorded(*key)).collect();
@@ -595,6 +654,10 @@ impl Binder<'_> {
         if there {
             return self
                 .error(at, format!("`{name}` is a structure, bytes or a list: a trigger can't compare it"));
+        }
+        if glob.is_none() && meant(SETS, name).is_some() {
+            return self
+                .error(at, format!("expected something of `{name}`, such as `{name}.duration > 2ms`"));
         }
         if glob.is_none() && self.world.names().any(|(_, function)| glob_matches(name, function)) {
             let what =

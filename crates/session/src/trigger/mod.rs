@@ -5,6 +5,7 @@
 //!   text ──► syntax (parse) ──► Bound (bind: names of the models, of telemetry) ──► Watch ──► Fired
 //!                                        │ by function: what a trigger needs of it    ▲
 //!            Drainer ── calls of these functions only ────────────────────────────────┤
+//!            Devices ── commands that have ended, if a trigger is about any ────────────┤
 //!            Telemetry ── Feed ── samples of these quantities only ───────────────────┤
 //!            the launcher's loop ── time, the program's end ──────────────────────────┘
 //! ```
@@ -14,6 +15,7 @@
 //! [decision 0057]: https://github.com/hetrace/hetrace/blob/main/docs/decisions/0057-triggers.md
 
 mod bind;
+mod command;
 mod feed;
 mod fields;
 mod lex;
@@ -31,6 +33,7 @@ use std::fmt;
 use std::ops::Range;
 
 pub use bind::Bound;
+pub(crate) use command::Ran;
 pub(crate) use feed::Feed;
 pub use syntax::Trigger;
 pub use watch::Account;

@@ -5,6 +5,7 @@ use std::ops::Range;
 use hetrace_format::telemetry::Quantity;
 
 use super::TriggerError;
+use super::command::{self, Of, Set, meant};
 use super::near::hint;
 use super::syntax::Test;
 use super::units::Dimension;
@@ -65,6 +66,8 @@ pub enum Subject {
     Exit,
     /// What is sampled.
     Sampled(Sampled),
+    /// Something of commands on devices.
+    Command(Set, Of),
     /// Something of calls of these functions, or of all.
     Call {
         /// A glob, and its bytes.
@@ -135,6 +138,7 @@ pub fn subject(text: &str, test: &Test) -> Result<Subject, TriggerError> {
         [("crash", _)] => Subject::Crash,
         [("exit", _)] => Subject::Exit,
         [(word, at)] => call(None, property_of(word).unwrap_or_else(|| argument(word)), at),
+        [(set, _), (word, at)] if meant(command::SETS, set).is_some() => ran(text, set, word, at)?,
         [(device, _), ..] if device_of(device).is_some() => sampled(text, &words)?,
         [("arg", _), (word, at)] => call(None, argument(word), at),
         [glob, ("arg", _), (word, at)] => call(Some(glob), argument(word), at),
@@ -146,6 +150,17 @@ pub fn subject(text: &str, test: &Test) -> Result<Subject, TriggerError> {
                 "too many names: expected FUNCTION.PROPERTY, FUNCTION.arg.ARGUMENT or gpu.QUANTITY",
             ));
         }
+    })
+}
+
+/// Reads what is compared of commands on devices.
+fn ran(text: &str, set: &str, word: &str, at: &Range<usize>) -> Result<Subject, TriggerError> {
+    let found = meant(command::SETS, set).zip(meant(command::PROPERTIES, word));
+    found.map(|(set, of)| Subject::Command(set, of)).ok_or_else(|| {
+        let names: Vec<&str> = command::PROPERTIES.iter().map(|(name, _)| *name).collect();
+        let near = hint(word, names.iter().copied());
+        let what = format!("`{set}` has no `{word}`{near}; there are: {}", names.join(", "));
+        TriggerError::new(text, at.clone(), what)
     })
 }
 

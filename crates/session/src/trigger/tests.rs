@@ -1,5 +1,6 @@
 //! Expressions of a toy API: what they mean, what is wrong with them, when they fire.
 
+mod commands;
 mod errors;
 mod firing;
 mod grammar;
@@ -45,7 +46,8 @@ fn bind_where(texts: &[&str], sampling: bool, most: u32) -> Result<Bound, Trigge
     let scratch = tempfile::tempdir().expect("a scratch folder");
     let library = Found::of_model(&scratch.path().join("libtoy.so"), MODEL);
     let triggers = texts.iter().map(|text| text.parse()).collect::<Result<Vec<Trigger>, _>>()?;
-    Bound::new(&triggers, &[library], &Selection::default(), sampling, most)
+    let selection = Selection { devices: true, ..Selection::default() };
+    Bound::new(&triggers, &[library], &selection, sampling, most)
 }
 
 fn watch(text: &str) -> Watch {

@@ -11,6 +11,7 @@ use hetrace_model::{glob_matches, layout};
 use hetrace_ring::abi::ADDED_UP;
 
 use super::bind::{Atom, Bound, Check, Key, Need, Rule, What};
+use super::command::Ran;
 use super::fields::Value;
 use super::lex::Op;
 use super::units::{Dimension, Number};
@@ -112,6 +113,23 @@ pub struct Account {
     pub limited: bool,
 }
 
+impl Account {
+    /// Returns what the user should know at the end: that it was never true, or asked for no more.
+    pub fn note(&self) -> Option<String> {
+        let Account { trigger, fired, snapshots, limited } = self;
+        let many = |number: u64, of: &str| format!("{number} {of}{}", if number == 1 { "" } else { "s" });
+        match (fired, limited) {
+            (0, _) => Some(format!("trigger `{trigger}`: never true")),
+            (fired, true) => Some(format!(
+                "trigger `{trigger}`: {}, {} (no more: --trigger-limit)",
+                many(*fired, "time"),
+                many((*snapshots).into(), "snapshot")
+            )),
+            _ => None,
+        }
+    }
+}
+
 /// A device that is sampled.
 #[derive(Debug)]
 struct Device {
@@ -124,6 +142,15 @@ struct Device {
 struct Moment<'m> {
     now: u64,
     call: Option<Ended<'m>>,
+    /// A command on a device that has ended.
+    command: Option<&'m Ran>,
+}
+
+impl Moment<'_> {
+    /// One at which nothing has ended.
+    fn at(now: u64) -> Self {
+        Moment { now, call: None, command: None }
+    }
 }
 
 /// A call that has ended.
@@ -256,7 +283,7 @@ impl Watch {
                 let (begin, entry) =
                     (open.as_ref().map(|open| open.begin), open.as_ref().and_then(|o| o.entry.as_deref()));
                 let call = Some(Ended { key, api: name, need, who, begin, entry, exit: body });
-                let moment = Moment { now: time, call };
+                let moment = Moment { now: time, call, command: None };
                 for trigger in &need.calls {
                     let level = self.states.get(*trigger).is_some_and(|state| state.level);
                     if !level && self.is_true(&bound, *trigger, &moment) {
@@ -268,7 +295,7 @@ impl Watch {
             _ => {
                 let count = body.first_chunk().map_or(0, |count| u64::from_le_bytes(*count) & !ADDED_UP);
                 self.count(need, time, count);
-                let moment = Moment { now: time, call: None };
+                let moment = Moment::at(time);
                 need.states.iter().for_each(|trigger| self.look(&bound, *trigger, &moment));
             }
         }
@@ -286,6 +313,24 @@ impl Watch {
         calls.pop()
     }
 
+    /// Returns whether a trigger is about commands on devices.
+    pub fn is_about_commands(&self) -> bool {
+        !self.bound.commands.is_empty()
+    }
+
+    /// Takes note of a command that has ended, if a trigger [is about](Self::is_about_commands) any.
+    pub fn command(&mut self, ran: &Ran) {
+        let bound = Arc::clone(&self.bound);
+        let now = ran.times.map_or(0, |(_, end)| end);
+        let moment = Moment { now, call: None, command: Some(ran) };
+        for trigger in &bound.commands {
+            let level = self.states.get(*trigger).is_some_and(|state| state.level);
+            if !level && self.is_true(&bound, *trigger, &moment) {
+                self.fire(&bound, *trigger, &moment);
+            }
+        }
+    }
+
     /// A program image is gone, and its calls with it.
     pub fn is_gone(&mut self, image: usize) {
         self.open.retain(|(of, _), _| *of != image);
@@ -301,12 +346,12 @@ impl Watch {
         };
         for taken in self.feed.take() {
             self.latest.insert((taken.device, taken.quantity), taken.sample.values);
-            let moment = Moment { now: taken.sample.time, call: None };
+            let moment = Moment::at(taken.sample.time);
             for trigger in (0..bound.triggers.len()).filter(|trigger| samples_of(trigger, taken.quantity)) {
                 self.look(&bound, trigger, &moment);
             }
         }
-        let moment = Moment { now, call: None };
+        let moment = Moment::at(now);
         (0..bound.triggers.len()).for_each(|trigger| self.look(&bound, trigger, &moment));
     }
 
@@ -422,6 +467,10 @@ impl Watch {
                     }
                 }
             }
+            What::Command(set, of) => {
+                let ran = moment.command.filter(|ran| set.has(ran.kind));
+                ran.and_then(|ran| ran.value(*of)).into_iter().for_each(|value| see(value, Of::Moment));
+            }
             What::Crash => {
                 if let Some(exit) = self.exit {
                     let signal = if let Exit::Signal(signal) = exit { signal } else { 0 };
@@ -460,6 +509,10 @@ impl Watch {
         fired.trigger.clone_from(&of.text);
         if let Some(call) = &moment.call {
             name(&mut fired, call.who, call.api, &call.need.name);
+        }
+        if let Some(ran) = moment.command {
+            (fired.pid, fired.tid) = (Some(ran.pid.into()), Some(ran.tid.into()));
+            fired.function = ran.name().to_owned();
         }
         let mut said = Vec::new();
         for number in &of.atoms {
