@@ -177,7 +177,7 @@ fn a_part_has_what_is_declared_before_and_says_what_it_repeats() {
     trace.event(0, dump, 1000, Who::default(), none);
     trace.repeated();
     trace.event(0, id, 1200, Who::default(), none);
-    trace.event(3, id, 1100, Who::default(), none);
+    trace.event(1, id, 1100, Who::default(), none);
     let (written, account) = trace.leave(2000);
     assert_eq!((written.events, written.dropped), (2, 0));
     let account = account.expect("an account");
