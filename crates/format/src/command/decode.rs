@@ -129,7 +129,7 @@ impl Decoder {
 
     /// Returns the command of an event at this time. A distance that is not known counts as none; the
     /// weight is at least 1.
-    #[inline]
+    #[inline(always)]
     pub fn command(&self, time: u64, untimed: bool) -> Command {
         let long = |field: CommandField| self.slots[field as usize];
         let word = |field| u32::try_from(long(field)).unwrap_or(0);

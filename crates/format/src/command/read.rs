@@ -50,7 +50,8 @@ impl Reader {
 
     /// Reads the command whose event is at `time` and whose payload `data` begins with, and returns it
     /// with the length of the payload. None if that is not possible: then [`Self::read`] is.
-    #[inline]
+    // There are millions: one that is returned is copied twice.
+    #[inline(always)]
     pub fn read_payload(&self, data: &[u8], time: u64) -> Option<(Command, usize)> {
         let quick = self.quick.as_ref()?;
         let mut decoder = Decoder::new(self.kind);

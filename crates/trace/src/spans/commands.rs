@@ -93,7 +93,7 @@ impl<'e> Command<'e> {
     }
 
     /// With what the numbers in it stand for; `pid` is the process whose event it is.
-    #[inline]
+    #[inline(always)]
     pub(super) fn new(command: &command::Command, names: &'e Names, pid: i64) -> Self {
         let command::Command {
             kind,
