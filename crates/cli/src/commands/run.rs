@@ -228,7 +228,7 @@ fn report(out: &mut (impl Write + IsTerminal + AsFd), outcome: &Outcome, quiet: 
     }
     if *living > 0 {
         let are = if *living == 1 { "is" } else { "are" };
-        let processes = plural(u64::from(*living), "traced process");
+        let processes = plural(*living as u64, "traced process");
         writeln!(out, "hetrace: {processes} {are} still running; the trace ends here")?;
     }
     if let Some(missed) = manifest.capture.as_ref().and_then(missed_window) {
