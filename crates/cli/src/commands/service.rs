@@ -432,7 +432,7 @@ fn shown(session: &Session) -> String {
     }
     for (refused, what) in [(session.refused.0, "process"), (session.refused.1, "thread")] {
         if refused > 0 {
-            text.push_str(&format!("; {} beyond the limit not recorded", plural(refused as u64, what)));
+            text.push_str(&format!("; {} beyond the limit not recorded", plural(refused, what)));
         }
     }
     text
