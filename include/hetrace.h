@@ -84,8 +84,19 @@ extern unsigned long hetrace_getauxval_(unsigned long) __asm__("getauxval") __at
 extern void *hetrace_dlsym_(void *, const char *) __asm__("dlsym") __attribute__((weak));
 
 /* 0: not known yet. 1: not traced. Else the functions. Each copy of this file asks for itself. */
-static const struct hetrace_functions_ *hetrace_known_ = 0;
+static const struct hetrace_functions_ *hetrace_known_;
+
+/* In words that strict C++ compilers do not warn of. */
+#ifdef __cplusplus
+#define HETRACE_OFF_ (reinterpret_cast<const struct hetrace_functions_ *>(1))
+#else
 #define HETRACE_OFF_ ((const struct hetrace_functions_ *)1)
+#endif
+#if defined(__cplusplus) && __cplusplus >= 201103L
+#define HETRACE_NULL_ nullptr
+#else
+#define HETRACE_NULL_ NULL
+#endif
 
 /* Finds out whether this process is traced. Threads that do so at once find the same. */
 static const struct hetrace_functions_ *hetrace_find_(void) __attribute__((cold, noinline, unused));
@@ -100,10 +111,10 @@ static const struct hetrace_functions_ *hetrace_find_(void) {
     int saved = errno;
     /* Without a dynamic loader (AT_BASE, 7) there is nobody to load a library into this program. */
     if (hetrace_getenv_ && hetrace_getauxval_ && hetrace_dlsym_ && hetrace_getauxval_(7) != 0 &&
-        (path = hetrace_getenv_("HETRACE_MARKS")) != 0 && path[0] == '/' &&
-        (loader.address = hetrace_dlsym_(0 /* RTLD_DEFAULT */, "dlopen")) != 0 &&
-        (library = loader.open(path, 2 /* RTLD_NOW */)) != 0 &&
-        (marks.address = hetrace_dlsym_(library, "hetrace_marks")) != 0) {
+        (path = hetrace_getenv_("HETRACE_MARKS")) != HETRACE_NULL_ && path[0] == '/' &&
+        (loader.address = hetrace_dlsym_(HETRACE_NULL_ /* RTLD_DEFAULT */, "dlopen")) != HETRACE_NULL_ &&
+        (library = loader.open(path, 2 /* RTLD_NOW */)) != HETRACE_NULL_ &&
+        (marks.address = hetrace_dlsym_(library, "hetrace_marks")) != HETRACE_NULL_) {
         const struct hetrace_functions_ *functions = marks.ask();
         /* A library that is older than this file lacks functions. */
         if (functions && functions->size >= sizeof *functions)
@@ -118,15 +129,15 @@ static const struct hetrace_functions_ *hetrace_find_(void) {
 static inline const struct hetrace_functions_ *hetrace_on_(void) {
     const struct hetrace_functions_ *known = __atomic_load_n(&hetrace_known_, __ATOMIC_ACQUIRE);
     if (__builtin_expect(known == HETRACE_OFF_, 1))
-        return 0;
+        return HETRACE_NULL_;
     if (!known)
         known = hetrace_find_();
-    return known == HETRACE_OFF_ ? 0 : known;
+    return known == HETRACE_OFF_ ? HETRACE_NULL_ : known;
 }
 
 /* Whether this process is traced. */
 static inline int hetrace_is_traced(void) {
-    return hetrace_on_() != 0;
+    return hetrace_on_() != HETRACE_NULL_;
 }
 
 /* Begins a range of this thread. */

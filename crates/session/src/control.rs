@@ -139,7 +139,12 @@ impl Control {
     /// # Errors
     /// When it can't be opened, or is of another build.
     pub fn adopt(folder: &Path, apis: &[String]) -> io::Result<Control> {
-        let other = || io::Error::new(io::ErrorKind::InvalidData, "it is from another build of hetrace");
+        let other = || {
+            io::Error::new(
+                io::ErrorKind::InvalidData,
+                "its control file is damaged, or of another build of hetrace",
+            )
+        };
         let left = LeftWindow::open(folder).ok_or_else(other)?;
         let name = |place: &[u8; 32]| place.iter().take_while(|b| **b != 0).copied().collect::<Vec<u8>>();
         // SAFETY: all of the file is mapped, and all bit patterns of a control page are valid.

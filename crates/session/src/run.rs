@@ -725,6 +725,9 @@ fn complete(manifest: &mut Manifest, drainer: &Drainer, control: &Control, host:
     // A program can write anything there.
     manifest.losses.calls_without_ring =
         plausible(page.calls_without_ring.load(Ordering::Relaxed)).unwrap_or(0);
+    // Where the count is not to be trusted, or some of a process's memory could not be read, it is one at least.
+    let some = u32::from(!drainer.unread().is_empty());
+    manifest.losses.processes = unopened(drainer, page).unwrap_or(1).max(some).into();
     manifest.device_clocks = drainer.devices().flat_map(|d| d.reports()).collect();
     let per_tick = host.segments().last().map_or(0.0, |s| s.ns_per_tick());
     manifest.host_clock = HostClockReport {
@@ -755,31 +758,41 @@ fn complete(manifest: &mut Manifest, drainer: &Drainer, control: &Control, host:
 /// Calls whose threads got no memory to record into.
 fn without_ring(page: &abi::Control, losses: &Losses) -> Option<String> {
     let (calls, failed) = (losses.calls_without_ring, page.rings_failed.load(Ordering::Relaxed));
+    // A page that a program has overwritten counts rings that failed, and no calls.
+    let what = match calls {
+        0 => "calls may have been dropped".to_owned(),
+        1 => "1 call was dropped".to_owned(),
+        many => format!("{many} calls were dropped"),
+    };
     (calls > 0 || failed > 0).then(|| {
         format!(
-            "{calls} calls were dropped because their threads got no ring buffer: there is too little shared memory, or \
+            "{what} because their threads got no ring buffer: there is too little shared memory, or \
              limits of the process leave none. Make room in /dev/shm (in a container: --shm-size), or use a smaller --buffer"
         )
     })
 }
 
+/// How many processes made memory to record into that could not be read; none if a program has overwritten the count.
+fn unopened(drainer: &Drainer, page: &abi::Control) -> Option<u32> {
+    // Process ids are fewer than this.
+    let made = Some(page.arenas_made.load(Ordering::Relaxed)).filter(|made| *made < 1 << 22)?;
+    Some(made.saturating_sub(drainer.opened()))
+}
+
 /// Shared memory of programs that could not be read.
 fn unreadable(drainer: &Drainer, page: &abi::Control) -> Vec<String> {
     let mut notes = Vec::new();
-    // Process ids are fewer than this: more is what a program has written over the count.
-    let made = Some(page.arenas_made.load(Ordering::Relaxed)).filter(|made| *made < 1 << 22);
-    let missing = made.unwrap_or(0).saturating_sub(drainer.opened());
-    if made.is_none() || plausible(page.calls_without_ring.load(Ordering::Relaxed)).is_none() {
+    let missing = unopened(drainer, page);
+    if missing.is_none() || plausible(page.calls_without_ring.load(Ordering::Relaxed)).is_none() {
         notes.push(
             "a program has overwritten the session's control file: the number of dropped events is unknown"
                 .to_owned(),
         );
     }
     let why = drainer.unread().join("; ");
-    if missing > 0 {
-        notes.push(format!(
-            "cannot read the shared memory of {missing} processes; their records are lost: {why}"
-        ));
+    if let Some(missing) = missing.filter(|missing| *missing > 0) {
+        let whose = if missing == 1 { "1 process".to_owned() } else { format!("{missing} processes") };
+        notes.push(format!("cannot read the shared memory of {whose}; the records there are lost: {why}"));
     } else if !why.is_empty() {
         notes.push(format!("cannot read some shared memory; the records there are lost: {why}"));
     }

@@ -13,7 +13,7 @@ fn processes_beyond_the_limit_are_counted_and_run_on() {
     bench.dormant(&["launch:50", "touch:b1"]);
     bench.wait_for("b1");
     bench.until("the refusal", || bench.status()["service"]["session"]["refused"][0] == 1);
-    assert!(bench.well(&["status"]).contains("1 processes beyond the limit"));
+    assert!(bench.well(&["status"]).contains("1 process beyond the limit"));
     bench.go("1");
     bench.ended();
     // There is room again.

@@ -227,7 +227,9 @@ fn report(out: &mut (impl Write + IsTerminal + AsFd), outcome: &Outcome, quiet: 
         writeln!(out, "hetrace: {note}")?;
     }
     if *living > 0 {
-        writeln!(out, "hetrace: {living} traced processes are still running; the trace ends here")?;
+        let are = if *living == 1 { "is" } else { "are" };
+        let processes = plural(*living as u64, "traced process");
+        writeln!(out, "hetrace: {processes} {are} still running; the trace ends here")?;
     }
     if let Some(missed) = manifest.capture.as_ref().and_then(missed_window) {
         writeln!(out, "hetrace: {missed}")?;

@@ -13,6 +13,7 @@ use clap::Args;
 use hetrace_session::service::protocol::{self, Reply, Request, Session, Started, Stopped};
 use hetrace_session::service::{Limits, standby};
 use hetrace_session::{Rotate, Whom, dormant, running};
+use hetrace_trace::text::plural;
 use serde_json::{Value, json};
 
 use super::users::{self, Users, With};
@@ -205,6 +206,9 @@ pub fn start(args: &Start) -> Result<ExitCode> {
         users::start(&users, args.output.as_deref())?;
         return Ok(ExitCode::SUCCESS);
     }
+    if let Some(pid) = missing(&args.pid) {
+        bail!("--pid: there is no process {pid}");
+    }
     let (output, numbered) = match &args.output {
         Some(path) if path.symlink_metadata().is_ok() => {
             bail!("{}: already exists; choose another folder with -o", path.display())
@@ -247,6 +251,11 @@ pub fn start(args: &Start) -> Result<ExitCode> {
         reply => return Err(odd(&reply)),
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Returns the first of these processes that does not exist. Those of other users do: a service never records them.
+fn missing(pids: &[u32]) -> Option<u32> {
+    pids.iter().copied().find(|pid| !Path::new(&format!("/proc/{pid}")).exists())
 }
 
 /// `hetrace pause`.
@@ -306,7 +315,8 @@ fn report(stopped: &Stopped) {
     }
     let name = trace.display();
     let since = if *resumed { " since the service came back" } else { "" };
-    say(format_args!("{records} records of {processes} processes, {bytes} bytes in {name}{since}"));
+    let of = plural(*processes as u64, "process");
+    say(format_args!("{records} records of {of}, {bytes} bytes in {name}{since}"));
     if *processes == 0 {
         say(format_args!(
             "no process recorded anything: only programs that were started dormant can be recorded (see `hetrace env`)"
@@ -393,8 +403,8 @@ fn write_run(out: &mut impl Write, run: &running::Running) -> std::io::Result<()
     let seen = &run.seen;
     writeln!(
         out,
-        "run  recording  {trace}  {} processes, {} bytes of records, {} lost, {} KiB of shared memory",
-        seen.processes,
+        "run  recording  {trace}  {}, {} bytes of records, {} lost, {} KiB of shared memory",
+        plural(seen.processes as u64, "process"),
         seen.bytes,
         seen.lost,
         seen.memory >> 10
@@ -419,7 +429,7 @@ fn write_user(out: &mut impl Write, user: &users::User, status: &Value) -> std::
     }
     let runs = status["runs"].as_array().map_or(0, Vec::len);
     if runs > 0 {
-        writeln!(out, "{name}  {runs} sessions of `hetrace run`")?;
+        writeln!(out, "{name}  {} of `hetrace run`", plural(runs as u64, "session"))?;
     }
     Ok(())
 }
@@ -431,9 +441,9 @@ fn shown(session: &Session) -> String {
         (None, false) => "recording",
     };
     let mut text = format!(
-        "{state}  {}  {} processes, {} records, {} lost, {} KiB of shared memory",
+        "{state}  {}  {}, {} records, {} lost, {} KiB of shared memory",
         session.trace.display(),
-        session.processes,
+        plural(session.processes as u64, "process"),
         session.records,
         session.lost,
         session.memory >> 10
@@ -445,9 +455,9 @@ fn shown(session: &Session) -> String {
     if session.sampled {
         text.push_str(", telemetry");
     }
-    for (refused, what) in [(session.refused.0, "processes"), (session.refused.1, "threads")] {
+    for (refused, what) in [(session.refused.0, "process"), (session.refused.1, "thread")] {
         if refused > 0 {
-            text.push_str(&format!("; {refused} {what} beyond the limit are not recorded"));
+            text.push_str(&format!("; {} beyond the limit not recorded", plural(refused, what)));
         }
     }
     text
@@ -528,6 +538,16 @@ fn double_quoted(text: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_of_no_process_are_found() {
+        let own = std::process::id();
+        let mut ended = std::process::Command::new("true").spawn().expect("a process");
+        assert_eq!(missing(&[own, ended.id()]), None);
+        ended.wait().expect("its end");
+        assert_eq!(missing(&[own, ended.id(), u32::MAX]), Some(ended.id()));
+        assert_eq!(missing(&[]), None);
+    }
 
     #[test]
     fn what_systemd_reads_is_what_was_meant() {

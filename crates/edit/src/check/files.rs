@@ -85,6 +85,7 @@ fn losses(losses: &Losses, done: &mut Checked) {
         device_commands,
         unwritten_bytes,
         damaged_bytes,
+        processes,
         // Of the records.
         calls: _,
         threads: _,
@@ -98,6 +99,7 @@ fn losses(losses: &Losses, done: &mut Checked) {
         (device_commands, "device commands without a record"),
         (unwritten_bytes, "bytes that could not be written to disk"),
         (damaged_bytes, "damaged bytes of ring buffers"),
+        (processes, "processes whose shared memory could not be read"),
     ] {
         if *n > 0 {
             done.notes.push(format!("{n} {what}"));

@@ -23,6 +23,9 @@ pub struct Losses {
     pub unwritten_bytes: u64,
     /// Bytes of rings that made no sense.
     pub damaged_bytes: u64,
+    /// Processes whose shared memory could not be read, at least: what they recorded is missing, wholly or in part, and
+    /// how much that is nobody knows.
+    pub processes: u64,
     /// By thread.
     pub threads: Vec<ThreadLosses>,
 }
@@ -58,6 +61,7 @@ impl Losses {
             commands_without_call: less(self.commands_without_call, before.commands_without_call),
             unwritten_bytes: less(self.unwritten_bytes, before.unwritten_bytes),
             damaged_bytes: less(self.damaged_bytes, before.damaged_bytes),
+            processes: less(self.processes, before.processes),
             // A thread is added when it ends.
             threads: self.threads.get(before.threads.len()..).unwrap_or_default().to_vec(),
         }
@@ -74,6 +78,7 @@ impl Losses {
             commands_without_call,
             unwritten_bytes,
             damaged_bytes,
+            processes,
             threads,
         } = other;
         for (all, more) in [
@@ -85,6 +90,7 @@ impl Losses {
             (&mut self.commands_without_call, commands_without_call),
             (&mut self.unwritten_bytes, unwritten_bytes),
             (&mut self.damaged_bytes, damaged_bytes),
+            (&mut self.processes, processes),
         ] {
             *all = all.saturating_add(more);
         }

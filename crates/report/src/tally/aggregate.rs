@@ -337,6 +337,7 @@ fn merge_counts(to: &mut Tally, from: &Tally) {
         (&mut to.commands_under_way, from.commands_under_way),
         (&mut to.unwritten_bytes, from.unwritten_bytes),
         (&mut to.damaged_bytes, from.damaged_bytes),
+        (&mut to.lost_processes, from.lost_processes),
         (&mut to.lost_packets, from.lost_packets),
         (&mut to.damaged, from.damaged),
         (&mut to.differences, from.differences),

@@ -492,6 +492,7 @@ pub(super) fn missing(manifest: &Manifest, summary: &Summary) -> Tally {
         commands_without_call: manifest.losses.commands_without_call,
         unwritten_bytes: manifest.losses.unwritten_bytes,
         damaged_bytes: manifest.losses.damaged_bytes,
+        lost_processes: summary.lost_processes,
         lost_packets: summary.lost_packets,
         damaged: summary.damaged,
         damages: summary.damages.iter().map(ToString::to_string).collect(),

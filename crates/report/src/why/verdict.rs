@@ -88,6 +88,9 @@ pub(super) fn whole(reporter: &Reporter<'_, '_>, places: &[usize]) -> Whole {
     }
 }
 
+/// Who had a CPU, where the operating system's events do not say it.
+const NOT_KNOWN: &str = "not known";
+
 /// How long threads of the processes that used the devices were ready and had no CPU.
 fn cpu(reporter: &Reporter<'_, '_>, chosen: &[&Device]) -> Option<CpuRow> {
     let (system, window) = (reporter.from.trace.system()?, reporter.from.window);
@@ -110,12 +113,20 @@ fn cpu(reporter: &Reporter<'_, '_>, chosen: &[&Device]) -> Option<CpuRow> {
         let sum = behind.entry(who.map(|who| system.person(who).namesake)).or_default();
         *sum = sum.saturating_add(ns);
     }
-    let who = |who: Option<PersonId>| who.map_or_else(|| "not known".to_owned(), |who| system.namesakes(who));
+    let who = |who: Option<PersonId>| who.map_or_else(|| NOT_KNOWN.to_owned(), |who| system.namesakes(who));
     let mut behind: Vec<BehindRow> =
         behind.into_iter().map(|(person, ns)| BehindRow { who: who(person), ns }).collect();
     behind.sort_by(|a, b| b.ns.cmp(&a.ns).then_with(|| a.who.cmp(&b.who)));
     behind.truncate(BEHIND);
     Some(CpuRow { ready_ns: all, thread: system.who(life.person), thread_ns: ns, behind })
+}
+
+/// Who had the CPU for most of the time, if that is known.
+fn mostly(behind: &[BehindRow]) -> String {
+    match behind.first() {
+        Some(most) if most.who != NOT_KNOWN => format!(", mostly {} had it", most.who),
+        _ => String::new(),
+    }
 }
 
 /// The only device, or all as if they were one.
@@ -160,7 +171,7 @@ fn savings(
         }
     };
     if let Some(cpu) = cpu.filter(|cpu| known < cpu.thread_ns / 2) {
-        let had = cpu.behind.first().map_or_else(String::new, |b| format!(", mostly {} had it", b.who));
+        let had = mostly(&cpu.behind);
         let what = format!("CPUs of its own for the program: {} was ready and had none{had}", cpu.thread);
         save("cpu", what, cpu.thread_ns);
     }
@@ -436,4 +447,17 @@ fn nothing(
         text += "; nothing was found that would save 2 % of the run";
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_had_a_cpu_is_named_only_if_it_is_known() {
+        let row = |who: &str, ns| BehindRow { who: who.to_owned(), ns };
+        assert_eq!(mostly(&[row("hog (7)", 9), row(NOT_KNOWN, 4)]), ", mostly hog (7) had it");
+        assert_eq!(mostly(&[row(NOT_KNOWN, 9), row("hog (7)", 4)]), "");
+        assert_eq!(mostly(&[]), "");
+    }
 }

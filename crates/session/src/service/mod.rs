@@ -83,9 +83,8 @@ impl Service {
             error,
         })?;
         let wrong = |error| ServiceError::Standby { path: path.clone(), error };
-        let held = standby::hold(&path).map_err(wrong)?.ok_or(ServiceError::Running)?;
-        let names: Vec<String> = libraries.iter().map(|l| l.api.clone()).collect();
-        let control = Control::adopt(&path, &names).map_err(wrong)?;
+        let (held, control) =
+            standby::take(&path, &libraries).map_err(wrong)?.ok_or(ServiceError::Running)?;
         let socket = protocol::listen(&path).map_err(wrong)?;
         let (course, said) = match Course::resume(&path, &control, limits) {
             // What it kept was in memory of the one that was killed.

@@ -61,10 +61,14 @@ pub fn path(libraries: &[Found]) -> io::Result<PathBuf> {
 /// When it can't be had.
 pub fn make(libraries: &[Found]) -> io::Result<PathBuf> {
     let path = path(libraries)?;
+    make_at(&path, libraries)?;
+    Ok(path)
+}
+
+fn make_at(path: &Path, libraries: &[Found]) -> io::Result<()> {
     let options = RunOptions { ring_bytes: RING_BYTES, ..RunOptions::default() };
     let apis = libraries.iter().map(|l| (l.api.clone(), vec![0; MAX_FUNCTIONS])).collect();
-    folder::make_standing(&path, |fresh| Control::make_standby(fresh, &settings::settings(&options, apis)))?;
-    Ok(path)
+    folder::make_standing(path, |fresh| Control::make_standby(fresh, &settings::settings(&options, apis)))
 }
 
 /// Returns the folders of other builds, in which programs may be dormant that this build can't record.
@@ -114,7 +118,41 @@ impl Drop for Alone {
     }
 }
 
-pub(super) fn hold(path: &Path) -> io::Result<Option<Held>> {
+/// Takes the folder over; none if another service has it. One whose control file a program has overwritten is made
+/// anew, if no process uses it any more.
+///
+/// # Errors
+/// When it can't be had.
+pub(super) fn take(path: &Path, libraries: &[Found]) -> io::Result<Option<(Held, Control)>> {
+    let Some(held) = hold(path)? else { return Ok(None) };
+    let names: Vec<String> = libraries.iter().map(|l| l.api.clone()).collect();
+    match Control::adopt(path, &names) {
+        Ok(control) => return Ok(Some((held, control))),
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => remove_damaged(path)?,
+        Err(error) => return Err(error),
+    }
+    drop(held);
+    make_at(path, libraries)?;
+    let Some(held) = hold(path)? else { return Ok(None) };
+    Ok(Some((held, Control::adopt(path, &names)?)))
+}
+
+/// Removes a folder that no program uses.
+fn remove_damaged(path: &Path) -> io::Result<()> {
+    let control = path.join(CONTROL_FILE);
+    let alone = Alone::with(&control);
+    // Where it was removed, programs that have it can't be reached there either.
+    if alone.is_none() && control.symlink_metadata().is_ok() {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            "a program has overwritten its control file, and programs that were started dormant use it: end those \
+             (or log out), then begin the service again",
+        ));
+    }
+    fs::remove_dir_all(path)
+}
+
+fn hold(path: &Path) -> io::Result<Option<Held>> {
     Ok(folder::lock_standing(path)?.map(|lock| Held { path: path.to_owned(), _lock: lock }))
 }
 
@@ -123,6 +161,30 @@ mod tests {
     use hetrace_ring::map_file;
 
     use super::*;
+
+    #[test]
+    fn a_control_file_that_was_overwritten_is_made_anew_when_nobody_uses_it() {
+        use std::os::unix::fs::FileExt;
+
+        let scratch = tempfile::tempdir().expect("a folder");
+        let path = scratch.path().join("standby-2-a");
+        let control = path.join(CONTROL_FILE);
+        // Who makes one has it mapped until it ends: another process did.
+        folder::make_standing(&path, |fresh| fs::write(fresh.join(CONTROL_FILE), [0; 8192])).expect("made");
+        let file = fs::OpenOptions::new().read(true).write(true).open(&control).expect("open");
+        file.write_all_at(&[0xa5; 4096], 0).expect("noise");
+        let mapping = map_file(&file, 4096, true).expect("mapped");
+        drop(file);
+        let said = take(&path, &[]).expect_err("in use").to_string();
+        assert!(said.contains("end those"), "{said}");
+        assert_eq!(fs::read(&control).expect("as it was")[..8], [0xa5; 8]);
+        drop(mapping);
+        let taken = take(&path, &[]).expect("made anew").expect("free");
+        assert!(take(&path, &[]).expect("a lock").is_none(), "two services");
+        drop(taken);
+        fs::remove_file(&control).expect("removed");
+        take(&path, &[]).expect("made anew").expect("free");
+    }
 
     #[test]
     fn a_folder_goes_when_nobody_has_its_control_file() {

@@ -5,7 +5,12 @@ const LONGEST: usize = 128;
 
 /// Returns ` (did you mean `X`?)` with the nearest of some names, or nothing if none is near.
 pub fn hint<'n>(wrong: &str, names: impl Iterator<Item = &'n str>) -> String {
-    let most = (wrong.chars().count() / 3).clamp(1, 4);
+    // Of a name of one letter nothing would be left as it is.
+    let letters = wrong.chars().count();
+    if letters < 2 {
+        return String::new();
+    }
+    let most = (letters / 3).clamp(1, 4);
     let near = names.filter_map(|name| Some((distance(wrong, name, most)?, name)));
     match near.min() {
         Some((_, name)) => format!(" (did you mean `{name}`?)"),
@@ -47,6 +52,7 @@ mod tests {
         assert_eq!(hint("TOYFLUSH", names()), " (did you mean `toyFlush`?)");
         assert_eq!(hint("nothing", names()), "");
         assert_eq!(hint("", names()), "");
+        assert_eq!(hint("é", ["N", "%"].into_iter()), "");
         assert_eq!(distance("kitten", "sitting", 4), Some(3));
         assert_eq!(distance("same", "same", 0), Some(0));
     }

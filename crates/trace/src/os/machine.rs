@@ -135,6 +135,7 @@ impl<W: Fn(i64) -> bool> Machine<W> {
             }
             Happening::Out { tid, pid, preempted } => {
                 self.of_process(at, tid, pid, "");
+                self.had_until(at.cpu, at.time, Some(tid));
                 self.leave_cpu(at, tid, preempted);
                 // Who has the CPU now is not said.
                 self.cpu(at.cpu).current = None;
@@ -337,7 +338,9 @@ impl<W: Fn(i64) -> bool> Machine<W> {
             return;
         }
         self.went_unseen(at);
-        self.cpu(at.cpu).current = Some(tid);
+        // Who had it right before is not known, least of all was it the one that has waited for it until now.
+        self.had_until(at.cpu, at.time, None);
+        self.cpu(at.cpu).current = None;
         if tid != IDLE {
             self.meet(at, tid);
             self.thread(tid, at);
@@ -345,7 +348,16 @@ impl<W: Fn(i64) -> bool> Machine<W> {
                 self.change(tid, at, Now::Running);
             }
         }
+        self.cpu(at.cpu).current = Some(tid);
         self.ask_sure(at.cpu, true);
+    }
+
+    /// Writes down for all who wait for a CPU who had it until then, if that is known.
+    fn had_until(&mut self, cpu: u32, until: u64, who: Option<i64>) {
+        let waiting = self.cpu(cpu).waiting.clone();
+        for tid in waiting {
+            self.close_behind(tid, until, who);
+        }
     }
 
     /// A CPU has another thread than the one that it went to. That one went away without being seen to.
@@ -357,6 +369,7 @@ impl<W: Fn(i64) -> bool> Machine<W> {
         }
         self.system.torn += 1;
         let last = self.cpu(at.cpu).last;
+        self.had_until(at.cpu, last, Some(before));
         self.change(before, At { time: last, ..at }, Now::Unknown);
         self.cpu(at.cpu).interrupts.clear();
     }
@@ -370,11 +383,7 @@ impl<W: Fn(i64) -> bool> Machine<W> {
         if from != IDLE {
             self.thread(from, at);
         }
-        // Who had it until now is certain, for all who wait for it.
-        let waiting = self.cpu(at.cpu).waiting.clone();
-        for tid in waiting {
-            self.close_behind(tid, at.time, Some(from));
-        }
+        self.had_until(at.cpu, at.time, Some(from));
         if from != IDLE {
             if self.threads.get(&from).is_some_and(|t| t.now != Now::Running) {
                 // What it did before it was seen to leave the CPU is not known.

@@ -10,6 +10,7 @@ impl Summary {
             (self.lost_events, "event", "lost while recording"),
             (self.lost_calls, "call", "not, or not wholly, recorded"),
             (self.lost_commands, "device command", "lost"),
+            (self.lost_processes, "process", "whose records could not be read"),
             (self.lost_packets, "packet", "missing from the streams"),
             (self.damaged, "place", "damaged or cut"),
             (self.differences, "difference", "from what was written"),

@@ -35,6 +35,8 @@ pub struct Summary {
     pub lost_events: u64,
     /// Calls that the losses concern, wholly or in part, as the manifest has it.
     pub lost_calls: u64,
+    /// Processes whose records could not be read, all or some.
+    pub lost_processes: u64,
     /// Commands lost while recording.
     pub lost_commands: u64,
     /// Packets missing from the streams.
@@ -65,6 +67,7 @@ impl Summary {
             && self.lost_events == 0
             && self.lost_calls == 0
             && self.lost_commands == 0
+            && self.lost_processes == 0
             && self.lost_packets == 0
             && self.damaged == 0
             && self.steps_back == 0
@@ -118,6 +121,7 @@ impl Summary {
         self.lost_events = self.lost_events.max(manifest.records);
         self.lost_calls = manifest.calls.saturating_add(manifest.calls_without_ring);
         self.lost_commands = manifest.device_commands;
+        self.lost_processes = manifest.processes;
         // Parts of a merged trace may be cut in different places.
         let parts = trace.manifest().trimmed.iter().filter(|_| trace.manifest().merged.is_none());
         self.from = parts.filter_map(|part| u64::try_from(part.from_ns?).ok()).max();

@@ -16,6 +16,9 @@ use hetrace_trace::demangle;
 use hetrace_trace::text::{bytes, count, duration, duration_f, plural};
 use hetrace_trace::trace::Exit;
 
+/// In place of an empty name.
+const UNNAMED: &str = "(no name)";
+
 impl Renderer<'_> {
     /// What part of the run the tables cover, if not all of it.
     pub fn covered(&mut self) -> fmt::Result {
@@ -50,12 +53,21 @@ impl Renderer<'_> {
     pub(super) fn warnings(&self) -> Vec<String> {
         let t = self.tally;
         let mut lines = Vec::new();
-        if t.lost_events > 0 || t.lost_calls > 0 {
-            let calls = match t.lost_calls {
-                0 => String::new(),
-                n => format!(" ({} not, or not wholly, recorded)", plural(n, "call")),
-            };
-            lines.push(format!("LOST: {}{calls}: ring buffer overflow", plural(t.lost_events, "event")));
+        match (t.lost_events, t.lost_calls) {
+            (0, 0) => {}
+            (0, calls) => {
+                lines.push(format!("LOST: {}: no ring buffer to record into", plural(calls, "call")))
+            }
+            (events, 0) => lines.push(format!("LOST: {}: ring buffer overflow", plural(events, "event"))),
+            (events, calls) => lines.push(format!(
+                "LOST: {} ({} not, or not wholly, recorded): ring buffer overflow",
+                plural(events, "event"),
+                plural(calls, "call")
+            )),
+        }
+        if t.lost_processes > 0 {
+            let processes = plural(t.lost_processes, "process");
+            lines.push(format!("LOST: records of {processes}: shared memory that could not be read"));
         }
         if t.lost_device_commands > 0 {
             lines.push(format!("LOST: {}", plural(t.lost_device_commands, "device command")));
@@ -119,7 +131,8 @@ impl Renderer<'_> {
             let named = t.open_ranges.iter().take(8).map(|r| {
                 let domain = if r.domain.is_empty() { String::new() } else { format!("{}/", r.domain) };
                 let since = duration(r.since_ns);
-                format!("{domain}{} (process {}, thread {}, since {since})", r.name, r.pid, r.tid)
+                let name = if r.name.is_empty() { UNNAMED } else { &r.name };
+                format!("{domain}{name} (process {}, thread {}, since {since})", r.pid, r.tid)
             });
             let mut named: Vec<String> = named.collect();
             if t.open_ranges.len() > named.len() {

@@ -61,6 +61,8 @@ pub struct Tally {
     pub unwritten_bytes: u64,
     /// Bytes of rings that made no sense.
     pub damaged_bytes: u64,
+    /// Processes whose records could not be read, all or some.
+    pub lost_processes: u64,
     /// Packets missing from the streams.
     pub lost_packets: u64,
     /// Places where a stream is cut or damaged.

@@ -259,6 +259,33 @@ fn own_switches_tell_preempted_from_blocked() {
     assert_eq!(lines[1..6], expected, "{lines:#?}");
 }
 
+#[test]
+fn no_thread_waits_for_a_cpu_that_it_has_itself() {
+    let mut script = Script::new(true);
+    let pid = 10;
+    script
+        .own(1, 0, Happening::In { tid: 10, pid })
+        .own(2, 0, Happening::Out { tid: 10, pid, preempted: true })
+        // Until here somebody else's thread had the CPU, who is not said.
+        .own(4, 0, Happening::In { tid: 10, pid })
+        .own(6, 0, Happening::Out { tid: 10, pid, preempted: true })
+        // Now it is the program's other one, then again a stranger.
+        .own(6, 0, Happening::In { tid: 11, pid })
+        .own(8, 0, Happening::Out { tid: 11, pid, preempted: false })
+        .own(9, 0, Happening::In { tid: 10, pid })
+        .own(10, 0, Happening::Out { tid: 10, pid, preempted: false });
+    let lines = script.lines();
+    let expected = [
+        "  1..2 running",
+        "  2..4 waiting for a CPU",
+        "  4..6 running",
+        "  6..8 waiting for a CPU: thread 11",
+        "  8..9 waiting for a CPU",
+        "  9..10 running",
+    ];
+    assert_eq!(lines[1..7], expected, "{lines:#?}");
+}
+
 mod hostile {
     use proptest::prelude::*;
 
