@@ -40,7 +40,7 @@ fn main() -> ExitCode {
                 return commands::watch::interrupted();
             }
             say(format_args!("{error:#}"));
-            ExitCode::from(commands::OWN_FAILURE)
+            ExitCode::from(commands::failure(&error))
         }
     }
 }

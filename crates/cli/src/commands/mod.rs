@@ -45,6 +45,31 @@ use crate::args::Command;
 /// Exit status when hetrace itself failed.
 pub const OWN_FAILURE: u8 = 125;
 
+/// Exit status for a wrong command line, as the parser of command lines has it.
+const WRONG_COMMAND_LINE: u8 = 2;
+
+/// What is wrong with the values of options, found when the line was parsed already.
+#[derive(Debug)]
+struct WrongValue(anyhow::Error);
+
+impl std::fmt::Display for WrongValue {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:#}", self.0)
+    }
+}
+
+impl std::error::Error for WrongValue {}
+
+/// Returns the error with which hetrace ends as with other wrong command lines.
+pub fn wrong_value(error: anyhow::Error) -> anyhow::Error {
+    WrongValue(error).into()
+}
+
+/// Returns the exit status of a command that could not do its work.
+pub fn failure(error: &anyhow::Error) -> u8 {
+    if error.is::<WrongValue>() { WRONG_COMMAND_LINE } else { OWN_FAILURE }
+}
+
 /// Writes a line to stderr. Ignores errors: a closed pipe or a full disk behind it is not a failure
 /// of hetrace, and does not change the exit status.
 pub fn say(what: std::fmt::Arguments) {

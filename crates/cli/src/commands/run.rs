@@ -5,7 +5,7 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, bail};
 use hetrace_report::tally::{NextStep, Options, TextOptions, tally};
 use hetrace_session::manifest::{Capture as CaptureWindows, Exit};
 use hetrace_session::trigger::Account;
@@ -19,7 +19,7 @@ use hetrace_trace::telemetry::HOST;
 use hetrace_trace::text::plural;
 
 use super::live::Shown;
-use super::{OWN_FAILURE, output, say, terminal};
+use super::{OWN_FAILURE, failure, output, say, terminal, wrong_value};
 use crate::args::{DeviceTimes, Interpose, Mode, OnFull, Os, Run, Share};
 
 /// Returns the options of what is captured.
@@ -82,12 +82,12 @@ pub fn run(args: Run) -> ExitCode {
 }
 
 /// Returns the status for a program that did not start, as a shell has it: 127 not found, 126 not to be
-/// run; 125 if that was our failure.
+/// run; 2 for a wrong command line; 125 if it was our failure.
 fn not_started(error: &anyhow::Error) -> u8 {
     match error.downcast_ref() {
         Some(RunError::Start { error, .. }) if error.kind() == std::io::ErrorKind::NotFound => 127,
         Some(RunError::Start { .. }) => 126,
-        _ => OWN_FAILURE,
+        _ => failure(error),
     }
 }
 
@@ -100,7 +100,7 @@ fn access(share: Share) -> Access {
 
 fn record(args: &Run) -> Result<Outcome> {
     if args.capture_buffers.len() > BUFFER_CHOICES {
-        bail!("--capture-buffers accepts at most {BUFFER_CHOICES} globs");
+        return Err(wrong_value(anyhow!("--capture-buffers accepts at most {BUFFER_CHOICES} globs")));
     }
     let output = match &args.output {
         Some(path) if path.symlink_metadata().is_ok() => {
@@ -109,16 +109,17 @@ fn record(args: &Run) -> Result<Outcome> {
         Some(path) => Place::Named(path.clone()),
         None => Place::Numbered(stem(&args.command[0].to_string_lossy())),
     };
-    let window = args.window.asked()?;
+    let window = args.window.asked().map_err(wrong_value)?;
     let (window, window_shown) =
         window.map_or((None, String::new()), |(window, shown)| (Some(window), shown));
-    let flight = args.flight.asked()?;
-    let rotate = args.long.asked()?;
-    let os = os(args.os, &args.os_syscalls, args.os_buffer)?;
+    let flight = args.flight.asked().map_err(wrong_value)?;
+    let rotate = args.long.asked().map_err(wrong_value)?;
+    let os = os(args.os, &args.os_syscalls, args.os_buffer).map_err(wrong_value)?;
     let early = Early::begin(os.as_ref());
     let libraries = chosen(&args.trace)?;
     let selection = selection(args);
-    let triggers = args.flight.triggers(&libraries, &selection, args.sample.is_some())?;
+    let triggers =
+        args.flight.triggers(&libraries, &selection, args.sample.is_some()).map_err(wrong_value)?;
     let options = RunOptions {
         device_times: match args.device_times {
             DeviceTimes::Events => hetrace_session::DeviceTimes::Events,

@@ -17,7 +17,7 @@ use hetrace_trace::text::plural;
 use serde_json::{Value, json};
 
 use super::users::{self, Users, With};
-use super::{run, say};
+use super::{run, say, wrong_value};
 use crate::args::{Flight, Long, Mode, Os, Share, percent, period, size, time};
 
 /// Options of `start`.
@@ -200,8 +200,9 @@ pub fn start(args: &Start) -> Result<ExitCode> {
             "--mode full is not possible for programs that run already: how long recorded texts may be is fixed when they start"
         );
     }
-    let rotate = args.rotate()?;
-    let (flight, os) = (args.flight()?, run::os(args.os, &args.os_syscalls, args.os_buffer)?);
+    let rotate = args.rotate().map_err(wrong_value)?;
+    let os = run::os(args.os, &args.os_syscalls, args.os_buffer).map_err(wrong_value)?;
+    let flight = args.flight().map_err(wrong_value)?;
     if let Some(users) = args.users.chosen(With::Service)? {
         users::start(&users, args.output.as_deref())?;
         return Ok(ExitCode::SUCCESS);
