@@ -207,7 +207,11 @@ fn queues(scope: &Scope<'_>) -> (String, u64) {
     let known = totals.room >= totals.room_unknown;
     let idles = share(totals.busy, scope.slice.ns()) < NEARLY_BUSY;
     let room = totals.room.saturating_add(if idles { totals.room_unknown } else { 0 });
-    let which = if known { "share no memory that they write" } else { "do not depend on each other" };
+    let which = if known {
+        "share no memory that they write"
+    } else {
+        "do not depend on each other (if there are such: the trace does not tell)"
+    };
     let text = format!(
         "enqueuing kernels that {which} into several queues (there {} {}), or into one that runs them out of order: \
          each alone has too few work-groups to fill the device",
