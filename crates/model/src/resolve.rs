@@ -6,6 +6,7 @@ use std::fmt;
 use crate::expr::{Expr, Numbers};
 use crate::extracted::{self, Extracted, Kind, Type};
 use crate::resolved::{Command, Direction, Follow, Function, Model, Param, Success, Timing};
+use crate::memory::HASHED;
 use crate::role::is_role;
 use crate::semantics::{FunctionSemantics, Semantics};
 use crate::spec::ParamSpec;
@@ -201,7 +202,7 @@ fn function(
         success,
         params,
         command,
-        hook: semantics.hook.get(&f.name).cloned(),
+        hook: hook(semantics, f, report),
         blocking: known.blocking.clone(),
         creates: known.creates.clone(),
         changed: extracted.functions.iter().filter(|o| o.name == f.name).find_map(|o| o.before.clone()),
@@ -220,6 +221,24 @@ fn function(
         own_queue: semantics.has_own_queue(&f.name),
         names: known.names,
     }
+}
+
+/// Why a function is hooked: it says so, or it sends memory of the host.
+fn hook(
+    semantics: &Semantics,
+    f: &extracted::Function,
+    report: &mut impl FnMut(&str, String),
+) -> Option<String> {
+    let own = semantics.hook.get(&f.name).cloned();
+    let transfer = semantics.in_table(&semantics.transfer, &f.name).filter(|t| t.from_host);
+    let Some(transfer) = transfer else { return own };
+    if own.is_some() {
+        report(&f.name, "what it sends is hashed, and it has another hook".to_owned());
+    }
+    if transfer.source.is_none() {
+        report(&f.name, "`from_host` without a source".to_owned());
+    }
+    Some(HASHED.to_owned())
 }
 
 /// What the tables of memory mention that is not a parameter.

@@ -1,6 +1,6 @@
 //! From what the user wants to what programs read in the control file.
 
-use hetrace_model::Timing;
+use hetrace_model::{HASHED, Timing};
 use hetrace_model::index::{self, Index, Row};
 use hetrace_ring::abi::{self, flag};
 
@@ -12,7 +12,8 @@ use crate::window::Asked;
 
 /// Returns the options of a session.
 fn page(options: &RunOptions) -> Options {
-    let Capture { sources, build_logs, kernel_args, properties, buffers, buffer_cap: _ } = &options.capture;
+    let Capture { sources, build_logs, kernel_args, properties, buffers, buffer_cap: _, hash_copies } =
+        &options.capture;
     Options {
         block: options.block,
         fold: options.selection.mode != Mode::Full,
@@ -23,6 +24,7 @@ fn page(options: &RunOptions) -> Options {
         properties: *properties,
         buffers: !buffers.is_empty(),
         window: options.window.is_some(),
+        hash_copies: *hash_copies,
     }
 }
 
@@ -39,7 +41,7 @@ pub(crate) fn flags(options: &RunOptions, index: &Index) -> Vec<u8> {
         let Some(hook) = f.hook else { continue };
         if page.serves(hook) {
             *flags |= flag::HOOK;
-        } else if hook.starts_with("--") && (!f.commands || index.head.timing == Timing::Around) {
+        } else if hook.starts_with("--") && (!f.commands || beside(hook, index.head.timing)) {
             // Without any flag a wrapper is passed by, and its command would not be timed.
             let timed = f.commands && *flags & flag::RECORD == 0;
             *flags &= if timed { !0 } else { !flag::HOOK };
@@ -56,6 +58,11 @@ pub(crate) fn flags(options: &RunOptions, index: &Index) -> Vec<u8> {
     let unknown = if options.selection.unknown() { flag::RECORD & flag::INSIDE } else { 0 };
     flags[abi::MAX_FUNCTIONS - 1] = unknown;
     flags
+}
+
+/// Returns whether a command's hook looks at it beside the way that times it, and not in its place.
+fn beside(hook: &str, timing: Timing) -> bool {
+    timing == Timing::Around || hook == HASHED
 }
 
 /// Roles of functions that are recorded outside of capture windows, too: without them nobody knows inside of one which

@@ -34,6 +34,7 @@
 
 pub mod args;
 pub mod budget;
+pub mod sent;
 pub mod capture;
 pub mod collectives;
 pub mod demangle;

@@ -5,6 +5,7 @@ use super::findings::{Hit, Ref};
 use super::kinds::KindId;
 use super::objects::Memory;
 use super::order::Id;
+use super::sent::Hashed;
 use super::span::Span;
 use hetrace_trace::values::{Place, Values};
 
@@ -47,6 +48,8 @@ pub(super) struct Passed {
     pub launched: Launched,
     /// The memory objects among them, where they are looked at.
     pub used: Vec<Used>,
+    /// What it sends, where the trace has the hash of it.
+    pub hashed: Option<Hashed>,
     /// It repeats a copy that nothing has read.
     pub repeats: bool,
     /// The command that it enqueued.
@@ -140,6 +143,7 @@ impl Passed {
         self.host = facts.host.and_then(|at| values.first(Place::Param(at)));
         self.unmapped = reads.unmapped.and_then(|at| values.first(Place::Param(at)));
         (self.command, self.mark, self.idle, self.repeats) = (0, 0, false, false);
+        self.hashed = None;
         self.launched = Launched::Unknown;
         self.used.clear();
         self.faults.clear();
