@@ -300,13 +300,14 @@ fn sent_again(traced: &Traced) -> Vec<(u64, bool)> {
 
 #[test]
 fn hashes_tell_what_is_sent_again_from_what_has_changed() {
-    for (mode, by_hash, by_time) in [("same", &[(9, false)][..], &[][..]), ("changed", &[], &[(9, true)])] {
+    for (mode, by_hash) in [("same", &[(9, false)][..]), ("changed", &[])] {
         let hashed = trace_with(Platform::Pocl, &["--hash-copies"], &["resend", mode]);
         assert_eq!(hashed.done.out, bare(Platform::Pocl, &["resend", mode]).out, "{mode}: the same results");
         assert_eq!(sent_again(&hashed), by_hash, "{mode}");
-        // Without hashes the one is not seen, and the other is claimed, with a doubt.
+        // Without hashes the one is not seen; the other is claimed where the machine is quick, with a doubt.
         let timed = sent_again(&trace(Platform::Pocl, &["resend", mode]));
-        assert!(timed == by_time || timed.is_empty(), "{mode}: {timed:?}");
+        let may_be = |(_, doubt): &(u64, bool)| *doubt && mode == "changed";
+        assert!(timed.iter().all(may_be), "{mode}: {timed:?}");
     }
     let written = trace_with(Platform::Pocl, &["--hash-copies"], &["resend", "written"]);
     assert_eq!(sent_again(&written), [], "others were written in between");

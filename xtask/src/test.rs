@@ -86,16 +86,7 @@ fn slow<'s>() -> Vec<Step<'s>> {
     let mut steps = vec![
         Step::cargo(
             "foreign programs",
-            &[
-                "test",
-                "-p",
-                "hetrace-tests",
-                "--no-fail-fast",
-                "--",
-                "--ignored",
-                "--skip",
-                "instrumented",
-            ],
+            &["test", "-p", "hetrace-tests", "--no-fail-fast", "--", "--ignored", "--skip", "instrumented"],
         )
         .after("build"),
         // Brings a linker from PyPI.

@@ -158,7 +158,9 @@ fn is_readable(at: *const u8, length: usize) -> Result<(), i32> {
     // SAFETY: lists as long as said; the kernel reads this process's memory where it can, and writes into `bytes`.
     let read = unsafe {
         let own = libc::syscall(libc::SYS_getpid);
-        libc::syscall(libc::SYS_process_vm_readv, own, &raw const room, 1, places.as_ptr(), count, 0)
+        // All words: of a shorter argument the upper half would be whatever is on the stack.
+        let (one, flags) = (1usize, 0usize);
+        libc::syscall(libc::SYS_process_vm_readv, own, &raw const room, one, places.as_ptr(), count, flags)
     };
     match usize::try_from(read) {
         Ok(read) if read == count => Ok(()),
@@ -197,7 +199,8 @@ mod tests {
                 assert!(seen.insert(hash_of(&bytes)), "bit {bit} of {length} bytes");
             }
         }
-        let lengths: std::collections::HashSet<u64> = (0..1000).map(|length| hash_of(&vec![0; length])).collect();
+        let lengths: std::collections::HashSet<u64> =
+            (0..1000).map(|length| hash_of(&vec![0; length])).collect();
         assert_eq!(lengths.len(), 1000, "zeros of different lengths");
         // Behind the first piece, too, and in another order.
         let mut bytes = vec![1; PIECE * 2];

@@ -5,8 +5,8 @@ use std::fmt;
 
 use crate::expr::{Expr, Numbers};
 use crate::extracted::{self, Extracted, Kind, Type};
-use crate::resolved::{Command, Direction, Follow, Function, Model, Param, Success, Timing};
 use crate::memory::HASHED;
+use crate::resolved::{Command, Direction, Follow, Function, Model, Param, Success, Timing};
 use crate::role::is_role;
 use crate::semantics::{FunctionSemantics, Semantics};
 use crate::spec::ParamSpec;

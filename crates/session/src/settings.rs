@@ -1,7 +1,7 @@
 //! From what the user wants to what programs read in the control file.
 
-use hetrace_model::{HASHED, Timing};
 use hetrace_model::index::{self, Index, Row};
+use hetrace_model::{HASHED, Timing};
 use hetrace_ring::abi::{self, flag};
 
 use crate::control::Settings;

@@ -34,7 +34,6 @@
 
 pub mod args;
 pub mod budget;
-pub mod sent;
 pub mod capture;
 pub mod collectives;
 pub mod demangle;
@@ -46,6 +45,7 @@ pub mod memory;
 pub mod os;
 pub mod owners;
 pub mod ranges;
+pub mod sent;
 pub mod spans;
 pub mod sums;
 pub mod system;

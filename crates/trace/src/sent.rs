@@ -23,7 +23,8 @@ pub fn sent_of(event: &Event<'_, '_>) -> Option<SentBytes> {
     }
     let number = |name| event.get(name).and_then(Scalar::as_u64);
     let bytes = number("length")?;
-    let hash = number("content_hash").filter(|_| number("error") == Some(0) && number("hashed") == Some(bytes));
+    let hash =
+        number("content_hash").filter(|_| number("error") == Some(0) && number("hashed") == Some(bytes));
     let cause_tid = i64::try_from(number("cause_tid")?).ok()?;
     Some(SentBytes { cause_tid, cause: number("cause")?, bytes, hash })
 }
