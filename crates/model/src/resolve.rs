@@ -544,6 +544,21 @@ mod tests {
     }
 
     #[test]
+    fn what_is_sent_from_the_host_is_hooked() {
+        let known = |source: &str, more: &str| {
+            format!(
+                "params.out = \"out value\"\n{more}\n[transfer]\ntoyGet = {{ {source} bytes = \"n\", from_host = true }}"
+            )
+        };
+        let (extracted, semantics) = inputs("", &known("source = \"out\",", ""));
+        let model = resolve(&extracted, &semantics).unwrap();
+        assert_eq!(model.functions[0].hook.as_deref(), Some(HASHED));
+        assert_eq!(problems("", &known("", "")), "toyGet: `from_host` without a source");
+        let twice = known("source = \"out\",", "[hook]\ntoyGet = \"something else\"");
+        assert_eq!(problems("", &twice), "toyGet: what it sends is hashed, and it has another hook");
+    }
+
+    #[test]
     fn tables_of_numbers_become_choices() {
         let known = |table: &str| {
             format!(

@@ -151,3 +151,30 @@ pub(crate) fn settings(options: &RunOptions, apis: Vec<(String, Vec<u8>)>) -> Se
     let window = options.window.clone();
     Settings { options: page(options), ring_bytes, caps, most_in_flight, overhead_ppm, window, apis }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::select::Selection;
+
+    /// The flags of a command that is hashed, in an API whose commands are timed by events of the API.
+    fn hashed(hash_copies: bool, exclude: &[&str]) -> u8 {
+        let head = r#"{"api":"toy","interpose":{},"model_bytes":0,"frame_bytes":0}"#;
+        let index = Index::parse(format!("{head}\n0\tc\ttoyWrite\tenqueue\t{HASHED}\n")).expect("an index");
+        let exclude = exclude.iter().map(|&glob| glob.to_owned()).collect();
+        let selection = Selection { devices: true, exclude, ..Selection::default() };
+        let capture = Capture { hash_copies, ..Capture::default() };
+        let options = RunOptions { selection, capture, ..RunOptions::default() };
+        flags(&options, &index)[0]
+    }
+
+    #[test]
+    fn copies_are_hashed_only_when_asked_for() {
+        let active = |flags: u8, bits: u8| flags & bits & flag::INSIDE != 0;
+        assert!(active(hashed(true, &[]), flag::HOOK) && active(hashed(true, &[]), flag::RECORD));
+        assert!(!active(hashed(false, &[]), flag::HOOK), "nothing is paid");
+        // Without any flag its command would not be timed.
+        let excluded = hashed(false, &["toyWrite"]);
+        assert!(active(excluded, flag::HOOK) && !active(excluded, flag::RECORD));
+    }
+}

@@ -5,7 +5,6 @@ use super::findings::{Hit, Ref};
 use super::kinds::KindId;
 use super::objects::Memory;
 use super::order::Id;
-use super::sent::Hashed;
 use super::span::Span;
 use hetrace_trace::values::{Place, Values};
 
@@ -64,6 +63,15 @@ pub(super) struct Passed {
     pub ended: Vec<(Option<KindId>, u64)>,
     /// Whether it took a reference.
     pub retained: bool,
+}
+
+/// What a call sends, by its hash.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Hashed {
+    pub hash: u64,
+    pub bytes: u64,
+    /// How long hashing took, in the call.
+    pub ns: u64,
 }
 
 /// What is known of a launch's arguments.

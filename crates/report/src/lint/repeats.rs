@@ -136,8 +136,9 @@ impl Repeats {
                 // The host may write again what it has sent when that is over, or has been taken.
                 let sent = Copy { end: Some(end), ..copy };
                 let Some(before) = self.sent.insert((by.process, target), sent) else { return };
+                let by_hash = before.hashed && copy.hashed;
                 if !passed.repeats
-                    && !(before.hashed && copy.hashed)
+                    && !by_hash
                     && before.source == source
                     && before.thread == by.thread
                     && before.was_left_alone(source.bytes, call.start, in_calls)

@@ -20,15 +20,6 @@ const DOUBTED: u64 = 5;
 /// Ranges that are remembered.
 const RANGES: usize = 1024;
 
-/// What a call sends, by its hash.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Hashed {
-    pub hash: u64,
-    pub bytes: u64,
-    /// How long hashing took, in the call.
-    pub ns: u64,
-}
-
 /// What a range of a device has.
 #[derive(Clone, Copy, Debug)]
 struct Kept {
