@@ -335,3 +335,42 @@ fn options_work_in_every_mode() {
     }
     assert!(!traced.seen().total().contains_key("clSetKernelArg"), "hooks record no calls");
 }
+
+/// What was hashed: bytes, bytes hashed, error.
+fn hashed(traced: &Traced) -> Vec<(u64, u64, u64)> {
+    let sent = of_kind(&objects(traced), "sent");
+    sent.iter().map(|o| (o.number("length"), o.number("hashed"), o.number("error"))).collect()
+}
+
+#[test]
+fn what_is_sent_is_hashed_when_asked_for() {
+    const BYTES: u64 = 1 << 20;
+    let traced = trace_with(Platform::Pocl, &["--hash-copies"], &["resend", "changed"]);
+    assert_eq!(hashed(&traced), [(BYTES, BYTES, 0); 10]);
+    let sent = of_kind(&objects(&traced), "sent");
+    let hashes: BTreeSet<&str> = sent.iter().map(|o| o.get("content_hash")).collect();
+    assert_eq!(hashes.len(), 10, "all differ by one int");
+    let shown = run(Command::new(hetrace_tests::hetrace()).arg("print").arg(&traced.folder)).out;
+    assert!(shown.contains("object:sent") && shown.contains("content_hash=0x"), "{shown}");
+    assert!(hashed(&trace(Platform::Pocl, &["resend", "changed"])).is_empty(), "off by default");
+    let outside = ["--hash-copies", "--delay", "1h"];
+    assert!(hashed(&trace_with(Platform::Pocl, &outside, &["resend", "changed"])).is_empty(), "no window");
+    let excluded = ["--hash-copies", "--exclude", "clEnqueueWriteBuffer"];
+    assert!(hashed(&trace_with(Platform::Pocl, &excluded, &["resend", "changed"])).is_empty(), "excluded");
+}
+
+#[test]
+fn what_cannot_be_hashed_is_said_and_fails_as_ever() {
+    const BYTES: u64 = 1 << 20;
+    let traced = trace_with(Platform::Pocl, &["--hash-copies"], &["resend", "null"]);
+    assert_eq!(hashed(&traced), [(BYTES, 0, 14), (BYTES, BYTES, 0)]);
+    assert_eq!(traced.done.out, bare(Platform::Pocl, &["resend", "null"]).out);
+    let traced = trace_with(Platform::Pocl, &["--hash-copies"], &["resend", "long"]);
+    assert_eq!(hashed(&traced), [(65 << 20, 0, 7)]);
+    assert!(traced.done.err.contains("more than 64 MiB are not hashed"), "{}", traced.done.err);
+    let traced = trace_with(Platform::Pocl, &["--hash-copies"], &["resend", "bad"]);
+    assert_eq!(hashed(&traced), [(BYTES, 0, 14)]);
+    let done = bare(Platform::Pocl, &["resend", "bad"]);
+    assert_eq!((traced.done.status, &traced.done.out), (done.status, &done.out), "{}", traced.done.err);
+    assert_ne!(done.status, 0);
+}

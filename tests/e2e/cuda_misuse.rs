@@ -31,7 +31,11 @@ const MISUSE: [(&str, &str, &str); 17] = [
 
 /// The rules and severities of what is found.
 fn found(arguments: &[&str]) -> Vec<(String, String)> {
-    let run = run::run("auto", &[&["misuse"][..], arguments].concat(), &[]);
+    found_with(&["--buffer", "8192"], arguments)
+}
+
+fn found_with(options: &[&str], arguments: &[&str]) -> Vec<(String, String)> {
+    let run = run::run_with(options, "auto", &[&["misuse"][..], arguments].concat(), &[]);
     assert_eq!(run.done.status, 0, "{arguments:?}: {}", run.done.err);
     let mut lint = Command::new(hetrace());
     lint.args(["lint", "--json", "--fail-on", "never"]).arg(run.scratch.path().join("trace"));
@@ -56,4 +60,11 @@ fn each_misuse_is_found_and_nothing_where_it_is_done_right() {
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn what_is_sent_again_is_found_by_its_hash() {
+    let again = [("same-bytes".to_owned(), "hint".to_owned())];
+    assert_eq!(found_with(&["--hash-copies"], &["again"]), again);
+    assert_eq!(found_with(&["--hash-copies"], &["again", "right"]), [], "one byte is another");
 }

@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use hetrace_tests::bed::{Done, run};
-use hetrace_tests::{Platform, Traced, hetrace, trace};
+use hetrace_tests::{Platform, Traced, bare, hetrace, trace, trace_with};
 use serde_json::Value;
 
 /// What is planted, what is to be found: mode of the program, rule, severity, function, how often.
@@ -289,4 +289,26 @@ fn tally_knows_how_much_memory_was_held() {
         let releases = &tables["memory_releases"];
         assert_eq!((number(releases, "releases"), number(releases, "unknown")), (1, 0), "{mode}");
     }
+}
+
+/// The counts of `same-bytes`, and whether each is in doubt.
+fn sent_again(traced: &Traced) -> Vec<(u64, bool)> {
+    let report = json(&hetrace_on(traced, &["lint", "--json", "--rule", "same-bytes", "--fail-on", "never"]));
+    let findings = rows(&report, "findings").iter();
+    findings.map(|finding| (number(finding, "count"), finding.get("doubt").is_some())).collect()
+}
+
+#[test]
+fn hashes_tell_what_is_sent_again_from_what_has_changed() {
+    for (mode, by_hash) in [("same", &[(9, false)][..]), ("changed", &[])] {
+        let hashed = trace_with(Platform::Pocl, &["--hash-copies"], &["resend", mode]);
+        assert_eq!(hashed.done.out, bare(Platform::Pocl, &["resend", mode]).out, "{mode}: the same results");
+        assert_eq!(sent_again(&hashed), by_hash, "{mode}");
+        // Without hashes the one is not seen; the other is claimed where the machine is quick, with a doubt.
+        let timed = sent_again(&trace(Platform::Pocl, &["resend", mode]));
+        let may_be = |(_, doubt): &(u64, bool)| *doubt && mode == "changed";
+        assert!(timed.iter().all(may_be), "{mode}: {timed:?}");
+    }
+    let written = trace_with(Platform::Pocl, &["--hash-copies"], &["resend", "written"]);
+    assert_eq!(sent_again(&written), [], "others were written in between");
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use hetrace_model::layout::{self, Phase, Source};
-use hetrace_model::{Command, Direction, Follow, Function, Model, Param, Success, Timing};
+use hetrace_model::{Command, Direction, Expr, Follow, Function, Model, Param, Success, Timing};
 
 use crate::expr::Scope;
 use crate::rust_type::{self, ident};
@@ -298,10 +298,24 @@ fn serves_option(f: &Function) -> bool {
     f.hook.as_ref().is_some_and(|why| why.starts_with("--"))
 }
 
+/// Returns the parameter with the memory of the host that a function sends, and how much it is.
+fn sent(f: &Function) -> Option<(&str, &Expr)> {
+    let transfer = f.transfer.as_ref().filter(|transfer| transfer.from_host)?;
+    Some((transfer.source.as_deref()?, &transfer.bytes))
+}
+
 /// Returns the closure that runs the real function, or what stands for it.
 fn real_call(scope: &Scope<'_>, real: &str, args: &str, ok: &str, hooked: bool) -> Result<String, String> {
     let f = scope.function;
     let around = scope.model.timing == Timing::Around;
+    if hooked && let Some(sent) = sent(f) {
+        // Beside the call, and only where the hook is active.
+        let inner = real_call(scope, real, args, ok, false)?;
+        let (source, bytes) = (handle(scope, sent.0), scope.rust(sent.1)?);
+        return Ok(format!(
+            "move |time| {{ if on & HOOK != 0 {{ hash_sent(on, time, {source} as *const u8, {bytes}); }} ({inner})(time) }}"
+        ));
+    }
     // What serves an option looks at a command before it is enqueued as ever.
     let before = around && f.command.is_some() && serves_option(f);
     if before && hooked {

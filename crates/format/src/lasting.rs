@@ -31,8 +31,8 @@ pub fn is_lasting(stream: u32, id: u16) -> bool {
 
 /// What an object is, not what a launch found in it.
 fn describes(kind: ObjectKind) -> bool {
-    use ObjectKind::{Buffer, LaunchArgs, NotCaptured, Truncated};
-    !matches!(kind, Buffer | LaunchArgs | NotCaptured | Truncated)
+    use ObjectKind::{Buffer, LaunchArgs, NotCaptured, Sent, Truncated};
+    !matches!(kind, Buffer | LaunchArgs | NotCaptured | Sent | Truncated)
 }
 
 /// What of a call an event is.

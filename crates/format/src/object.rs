@@ -19,6 +19,7 @@
 //! | `object:buffer`        | `--capture-buffers` | `kernel`, `kernel_name`, `launch` (from 0 for each name), `argument`, `when` (`before`, `after`), `mem`, `size`, `stored`, `hash`, `waited` (0: other commands may have come between, if the queue has no order) |
 //! | `object:not_captured`  | `--capture-buffers` | `kernel`, `kernel_name`, `launch`, `argument`, `value` (handle or address), `reason`, `code` (an error, or 0) |
 //! | `object:launch_args`   | `--kernel-args`     | `kernel`, `kernel_name`, `arguments` (how many), `values` (those that fit, in order: numbers by their size, longer ones as bytes), `bytes` (the same, one after the other) |
+//! | `object:sent`          | `--hash-copies`     | `source` (its address), `length`, `hashed` (bytes: all or none), `content_hash` (of these bytes, 64 bits), `error` (why none: 7 too long, 14 not readable, others as the system says) |
 //! | `object:truncated`     |                     | `object`, `what` (the event before), `length`, `stored`, `hash` |
 
 use std::borrow::Cow;
@@ -62,11 +63,13 @@ pub enum ObjectKind {
     Truncated,
     /// What a launch passes to its kernel: name, 16-bit sizes, values.
     LaunchArgs,
+    /// The hash of what a call sends from memory of the host.
+    Sent,
 }
 
 impl ObjectKind {
     /// All of them, by number.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Source,
         Self::Il,
         Self::Binary,
@@ -79,6 +82,7 @@ impl ObjectKind {
         Self::NotCaptured,
         Self::Truncated,
         Self::LaunchArgs,
+        Self::Sent,
     ];
 
     /// That of a number; none if it has none.
@@ -271,6 +275,16 @@ impl ObjectKind {
                     ("arguments", Index),
                     ("values", Values(2)),
                     ("bytes", Bytes(2)),
+                ],
+            ),
+            Self::Sent => (
+                "sent",
+                &[
+                    ("source", Object),
+                    ("length", Length),
+                    ("hashed", Stored),
+                    ("content_hash", Other),
+                    ("error", Code),
                 ],
             ),
         }

@@ -45,6 +45,7 @@ pub mod ranges;
 mod real;
 mod room;
 mod selection;
+mod sent;
 mod spent;
 pub mod table;
 mod text;

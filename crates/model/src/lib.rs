@@ -36,7 +36,7 @@ pub use extracted::{
     Type,
 };
 pub use glob::glob_matches;
-pub use memory::{Current, Flags, Holders, Memory, Place, Transfer};
+pub use memory::{Current, Flags, HASHED, Holders, Memory, Place, Transfer};
 pub use resolve::{Problem, resolve};
 pub use resolved::{
     Collective, Command, Communicator, Direction, Follow, Function, Interpose, Model, Named, Param, Success,

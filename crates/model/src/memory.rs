@@ -79,7 +79,14 @@ pub struct Transfer {
     pub target_offset: Option<String>,
     /// How many.
     pub bytes: Expr,
+    /// The source is memory of the host, which the program lets be read as the call begins. With `--hash-copies`
+    /// the bytes are hashed then.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub from_host: bool,
 }
+
+/// Why a function that sends memory of the host is hooked.
+pub const HASHED: &str = "--hash-copies: hashes what is sent";
 
 /// What bits of a parameter say of the object that a call makes, or of the mapping.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -5,6 +5,7 @@ use std::fmt;
 
 use crate::expr::{Expr, Numbers};
 use crate::extracted::{self, Extracted, Kind, Type};
+use crate::memory::HASHED;
 use crate::resolved::{Command, Direction, Follow, Function, Model, Param, Success, Timing};
 use crate::role::is_role;
 use crate::semantics::{FunctionSemantics, Semantics};
@@ -201,7 +202,7 @@ fn function(
         success,
         params,
         command,
-        hook: semantics.hook.get(&f.name).cloned(),
+        hook: hook(semantics, f, report),
         blocking: known.blocking.clone(),
         creates: known.creates.clone(),
         changed: extracted.functions.iter().filter(|o| o.name == f.name).find_map(|o| o.before.clone()),
@@ -220,6 +221,24 @@ fn function(
         own_queue: semantics.has_own_queue(&f.name),
         names: known.names,
     }
+}
+
+/// Why a function is hooked: it says so, or it sends memory of the host.
+fn hook(
+    semantics: &Semantics,
+    f: &extracted::Function,
+    report: &mut impl FnMut(&str, String),
+) -> Option<String> {
+    let own = semantics.hook.get(&f.name).cloned();
+    let transfer = semantics.in_table(&semantics.transfer, &f.name).filter(|t| t.from_host);
+    let Some(transfer) = transfer else { return own };
+    if own.is_some() {
+        report(&f.name, "what it sends is hashed, and it has another hook".to_owned());
+    }
+    if transfer.source.is_none() {
+        report(&f.name, "`from_host` without a source".to_owned());
+    }
+    Some(HASHED.to_owned())
 }
 
 /// What the tables of memory mention that is not a parameter.
@@ -522,6 +541,21 @@ mod tests {
         assert_eq!(split_ctype("const unsigned char **"), ("unsigned char", 2));
         assert_eq!(split_ctype("toy_uint"), ("toy_uint", 0));
         assert_eq!(split_ctype("void *const *"), ("void", 2));
+    }
+
+    #[test]
+    fn what_is_sent_from_the_host_is_hooked() {
+        let known = |source: &str, more: &str| {
+            format!(
+                "params.out = \"out value\"\n{more}\n[transfer]\ntoyGet = {{ {source} bytes = \"n\", from_host = true }}"
+            )
+        };
+        let (extracted, semantics) = inputs("", &known("source = \"out\",", ""));
+        let model = resolve(&extracted, &semantics).unwrap();
+        assert_eq!(model.functions[0].hook.as_deref(), Some(HASHED));
+        assert_eq!(problems("", &known("", "")), "toyGet: `from_host` without a source");
+        let twice = known("source = \"out\",", "[hook]\ntoyGet = \"something else\"");
+        assert_eq!(problems("", &twice), "toyGet: what it sends is hashed, and it has another hook");
     }
 
     #[test]

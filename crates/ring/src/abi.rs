@@ -16,7 +16,7 @@ pub use records::*;
 pub use window::{Flip, Window};
 
 /// Raised with every change of these files.
-pub const ABI_VERSION: u32 = 12;
+pub const ABI_VERSION: u32 = 13;
 /// First bytes of a control file.
 pub const CONTROL_MAGIC: u64 = u64::from_le_bytes(*b"HTRCTRL1");
 /// First bytes of an arena file.
@@ -78,6 +78,8 @@ pub mod option {
     /// The control file stands there for programs that begin dormant, and outlives sessions: a process makes its
     /// arena with the first call that it records.
     pub const STANDBY: u32 = 1 << 11;
+    /// What is sent from memory of the host is hashed.
+    pub const HASH_COPIES: u32 = 1 << 12;
 }
 
 /// Bits of a function's flag byte.

@@ -42,6 +42,8 @@ pub struct Capture {
     pub buffers: Vec<Launches>,
     /// Most bytes stored of one buffer.
     pub buffer_cap: u64,
+    /// Hashes of what is sent from memory of the host.
+    pub hash_copies: bool,
 }
 
 /// Launches of kernels.
@@ -74,13 +76,15 @@ pub struct Options {
     pub buffers: bool,
     /// Whether there is a capture window.
     pub window: bool,
+    /// See [`Capture::hash_copies`].
+    pub hash_copies: bool,
 }
 
 impl Options {
     /// As they stand in the control page: bits of [`option`], and `sample_every`.
     pub fn to_page(self) -> (u32, u32) {
-        let Self { block, fold, devices, sources, build_logs, kernel_args, properties, buffers, window } =
-            self;
+        let Self { block, fold, devices, sources, build_logs, kernel_args, properties, .. } = self;
+        let Self { buffers, window, hash_copies, .. } = self;
         let (events, sampled, every) = match devices {
             None | Some(DeviceTimes::Auto) => (false, false, 0),
             Some(DeviceTimes::Events) => (true, false, 0),
@@ -98,6 +102,7 @@ impl Options {
             (properties, option::PROPERTIES),
             (buffers, option::BUFFERS),
             (window, option::WINDOW),
+            (hash_copies, option::HASH_COPIES),
         ];
         (all.into_iter().filter(|(on, _)| *on).fold(0, |bits, (_, bit)| bits | bit), every)
     }
@@ -120,19 +125,21 @@ impl Options {
             properties: has(option::PROPERTIES),
             buffers: has(option::BUFFERS),
             window: has(option::WINDOW),
+            hash_copies: has(option::HASH_COPIES),
         }
     }
 
     /// Returns whether one is on that a hook serves, by the name of the option that its model gives as
     /// the reason (`--sources: …`).
     pub fn serves(self, hook: &str) -> bool {
-        let Self { sources, build_logs, kernel_args, properties, buffers, .. } = self;
+        let Self { sources, build_logs, kernel_args, properties, buffers, hash_copies, .. } = self;
         [
             (sources, "--sources"),
             (build_logs, "--build-logs"),
             (kernel_args, "--kernel-args"),
             (properties, "--properties"),
             (buffers, "--capture-buffers"),
+            (hash_copies, "--hash-copies"),
         ]
         .into_iter()
         .any(|(on, name)| on && hook.contains(name))
@@ -167,10 +174,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_page_says_what_was_asked_for(on in any::<[bool; 8]>(), devices in times()) {
-            let [block, fold, sources, build_logs, kernel_args, properties, buffers, window] = on;
-            let options =
-                Options { block, fold, devices, sources, build_logs, kernel_args, properties, buffers, window };
+        fn the_page_says_what_was_asked_for(on in any::<[bool; 9]>(), devices in times()) {
+            let [block, fold, sources, build_logs, kernel_args, properties, buffers, window, hash_copies] = on;
+            let options = Options {
+                block, fold, devices, sources, build_logs, kernel_args, properties, buffers, window, hash_copies,
+            };
             let (bits, every) = options.to_page();
             prop_assert_eq!(Options::of_page(bits, every), options);
         }
@@ -184,6 +192,7 @@ mod tests {
         assert_eq!(bits(Options { kernel_args: true, ..Options::default() }), option::KERNEL_ARGS);
         assert_eq!(bits(Options { properties: true, ..Options::default() }), option::PROPERTIES);
         assert_eq!(bits(Options { buffers: true, ..Options::default() }), option::BUFFERS);
+        assert_eq!(bits(Options { hash_copies: true, ..Options::default() }), option::HASH_COPIES);
         let sampled = Options { devices: Some(DeviceTimes::Sampled(7)), ..Options::default() };
         assert_eq!(sampled.to_page(), (option::DEVICE | option::SAMPLED, 7));
     }

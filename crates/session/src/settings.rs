@@ -1,7 +1,7 @@
 //! From what the user wants to what programs read in the control file.
 
-use hetrace_model::Timing;
 use hetrace_model::index::{self, Index, Row};
+use hetrace_model::{HASHED, Timing};
 use hetrace_ring::abi::{self, flag};
 
 use crate::control::Settings;
@@ -12,7 +12,8 @@ use crate::window::Asked;
 
 /// Returns the options of a session.
 fn page(options: &RunOptions) -> Options {
-    let Capture { sources, build_logs, kernel_args, properties, buffers, buffer_cap: _ } = &options.capture;
+    let Capture { sources, build_logs, kernel_args, properties, buffers, buffer_cap: _, hash_copies } =
+        &options.capture;
     Options {
         block: options.block,
         fold: options.selection.mode != Mode::Full,
@@ -23,6 +24,7 @@ fn page(options: &RunOptions) -> Options {
         properties: *properties,
         buffers: !buffers.is_empty(),
         window: options.window.is_some(),
+        hash_copies: *hash_copies,
     }
 }
 
@@ -39,7 +41,7 @@ pub(crate) fn flags(options: &RunOptions, index: &Index) -> Vec<u8> {
         let Some(hook) = f.hook else { continue };
         if page.serves(hook) {
             *flags |= flag::HOOK;
-        } else if hook.starts_with("--") && (!f.commands || index.head.timing == Timing::Around) {
+        } else if hook.starts_with("--") && (!f.commands || beside(hook, index.head.timing)) {
             // Without any flag a wrapper is passed by, and its command would not be timed.
             let timed = f.commands && *flags & flag::RECORD == 0;
             *flags &= if timed { !0 } else { !flag::HOOK };
@@ -56,6 +58,11 @@ pub(crate) fn flags(options: &RunOptions, index: &Index) -> Vec<u8> {
     let unknown = if options.selection.unknown() { flag::RECORD & flag::INSIDE } else { 0 };
     flags[abi::MAX_FUNCTIONS - 1] = unknown;
     flags
+}
+
+/// Returns whether a command's hook looks at it beside the way that times it, and not in its place.
+fn beside(hook: &str, timing: Timing) -> bool {
+    timing == Timing::Around || hook == HASHED
 }
 
 /// Roles of functions that are recorded outside of capture windows, too: without them nobody knows inside of one which
@@ -143,4 +150,31 @@ pub(crate) fn settings(options: &RunOptions, apis: Vec<(String, Vec<u8>)>) -> Se
     let overhead_ppm = overhead_ppm(options);
     let window = options.window.clone();
     Settings { options: page(options), ring_bytes, caps, most_in_flight, overhead_ppm, window, apis }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::select::Selection;
+
+    /// The flags of a command that is hashed, in an API whose commands are timed by events of the API.
+    fn hashed(hash_copies: bool, exclude: &[&str]) -> u8 {
+        let head = r#"{"api":"toy","interpose":{},"model_bytes":0,"frame_bytes":0}"#;
+        let index = Index::parse(format!("{head}\n0\tc\ttoyWrite\tenqueue\t{HASHED}\n")).expect("an index");
+        let exclude = exclude.iter().map(|&glob| glob.to_owned()).collect();
+        let selection = Selection { devices: true, exclude, ..Selection::default() };
+        let capture = Capture { hash_copies, ..Capture::default() };
+        let options = RunOptions { selection, capture, ..RunOptions::default() };
+        flags(&options, &index)[0]
+    }
+
+    #[test]
+    fn copies_are_hashed_only_when_asked_for() {
+        let active = |flags: u8, bits: u8| flags & bits & flag::INSIDE != 0;
+        assert!(active(hashed(true, &[]), flag::HOOK) && active(hashed(true, &[]), flag::RECORD));
+        assert!(!active(hashed(false, &[]), flag::HOOK), "nothing is paid");
+        // Without any flag its command would not be timed.
+        let excluded = hashed(false, &["toyWrite"]);
+        assert!(active(excluded, flag::HOOK) && !active(excluded, flag::RECORD));
+    }
 }

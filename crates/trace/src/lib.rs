@@ -45,6 +45,7 @@ pub mod memory;
 pub mod os;
 pub mod owners;
 pub mod ranges;
+pub mod sent;
 pub mod spans;
 pub mod sums;
 pub mod system;

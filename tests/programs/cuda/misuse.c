@@ -19,6 +19,7 @@
  * finish:   the context is waited for that has nothing to do
  * loop:     memory is allocated and freed around each launch
  * pageable: an asynchronous copy from memory that is not pinned
+ * again:    the same bytes are sent between launches
  */
 #define _GNU_SOURCE
 #include "fake_cuda.h"
@@ -201,6 +202,12 @@ static int waste(void)
             OK(cuCtxSynchronize());
             if (!right)
                 OK(cuCtxSynchronize());
+        } else if (is("again")) {
+            if (right)
+                pinned[BYTES / 2] = i + 1;
+            OK(launch(one, 132));
+            OK(cuMemcpyHtoD_v2(memory, pinned, BYTES));
+            OK(launch(one, 132));
         } else if (is("loop")) {
             if (!right)
                 OK(cuMemAlloc_v2(&other, BYTES));

@@ -32,6 +32,7 @@ fn captures(args: &Run) -> Capture {
         properties: args.properties,
         buffers: buffers.map(|l| Launches { kernel: l.kernel.clone(), numbers: l.numbers.clone() }).collect(),
         buffer_cap: args.capture_size,
+        hash_copies: args.hash_copies,
     }
 }
 

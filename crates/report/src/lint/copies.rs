@@ -53,6 +53,8 @@ struct Sent {
     call: Ref,
     /// Nothing else was written there since.
     whole: bool,
+    /// Of what was sent, where the trace has it.
+    hash: Option<u64>,
 }
 
 /// All copies.
@@ -225,7 +227,10 @@ impl Copies {
         }
         let name = &facts.function.name;
         let same = (passed.source, target);
-        if let Some(before) = written.insert(same, Sent { call: passed.call, whole: true }) {
+        let hash = passed.hashed.map(|hashed| hashed.hash);
+        let before = written.insert(same, Sent { call: passed.call, whole: true, hash });
+        let differ = |before: &Sent| before.hash.zip(hash).is_some_and(|(before, now)| before != now);
+        if let Some(before) = before.filter(|before| !differ(before)) {
             let what = format!(
                 "{name} writes the same {} bytes again before anything could have read them",
                 target.bytes

@@ -9,6 +9,7 @@
 //!    ├── calls       ignored-error, unfinished-call, deprecated
 //!    ├── memory      out-of-bounds, alloc-in-loop, and releases of addresses
 //!    ├── copies      overlapping-copies, pageable-async, small-copies, same-bytes: with `moves` for commands
+//!    ├── sent        same-bytes, where the trace has hashes
 //!    ├── flow        sync-after-launch, busy-poll, default-stream, small-launch, build-in-loop, …
 //!    └── hazards     what commands do to memory, and in which order:
 //!          ├── arguments   redundant-set-arg, argument-size, launches with released arguments
@@ -48,6 +49,7 @@ mod repeats;
 mod report;
 mod rules;
 mod sarif;
+mod sent;
 mod show;
 mod span;
 mod sum;

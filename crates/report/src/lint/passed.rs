@@ -47,6 +47,8 @@ pub(super) struct Passed {
     pub launched: Launched,
     /// The memory objects among them, where they are looked at.
     pub used: Vec<Used>,
+    /// What it sends, where the trace has the hash of it.
+    pub hashed: Option<Hashed>,
     /// It repeats a copy that nothing has read.
     pub repeats: bool,
     /// The command that it enqueued.
@@ -61,6 +63,15 @@ pub(super) struct Passed {
     pub ended: Vec<(Option<KindId>, u64)>,
     /// Whether it took a reference.
     pub retained: bool,
+}
+
+/// What a call sends, by its hash.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Hashed {
+    pub hash: u64,
+    pub bytes: u64,
+    /// How long hashing took, in the call.
+    pub ns: u64,
 }
 
 /// What is known of a launch's arguments.
@@ -140,6 +151,7 @@ impl Passed {
         self.host = facts.host.and_then(|at| values.first(Place::Param(at)));
         self.unmapped = reads.unmapped.and_then(|at| values.first(Place::Param(at)));
         (self.command, self.mark, self.idle, self.repeats) = (0, 0, false, false);
+        self.hashed = None;
         self.launched = Launched::Unknown;
         self.used.clear();
         self.faults.clear();

@@ -34,6 +34,8 @@ struct Copy {
     /// How long its thread had been in calls until then.
     in_calls: u64,
     thread: usize,
+    /// Whether the trace has a hash of its bytes, which says more than time.
+    hashed: bool,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -102,6 +104,7 @@ impl Repeats {
             end: is_over,
             in_calls: in_calls + duration,
             thread: by.thread,
+            hashed: passed.hashed.is_some(),
         };
         match (memory.is_device(pid, &source), memory.is_device(pid, &target)) {
             (true, false) => {
@@ -133,7 +136,9 @@ impl Repeats {
                 // The host may write again what it has sent when that is over, or has been taken.
                 let sent = Copy { end: Some(end), ..copy };
                 let Some(before) = self.sent.insert((by.process, target), sent) else { return };
+                let by_hash = before.hashed && copy.hashed;
                 if !passed.repeats
+                    && !by_hash
                     && before.source == source
                     && before.thread == by.thread
                     && before.was_left_alone(source.bytes, call.start, in_calls)

@@ -12,10 +12,12 @@ use super::flow::Flow;
 use super::hazards::{Ended, Hazards};
 use super::lifetimes::{Leaks, Lifetimes};
 use super::memory::Memory;
-use super::passed::{By, Passed};
+use super::passed::{By, Hashed, Passed};
 use super::rules::Severity;
+use super::sent::Sent;
 use hetrace_trace::budget::step_of;
 use hetrace_trace::demangle;
+use hetrace_trace::sent::{SentBytes, sent_of};
 use hetrace_trace::spans::{At, Call, Command, Fold, Open, Unfinished, Visitor, Why};
 use hetrace_trace::trace::{Exit, FunctionId, ThreadId, Threads, Trace};
 use hetrace_trace::values::{Plans, Values};
@@ -72,6 +74,7 @@ pub(super) struct Linter<'t> {
     lifetimes: Lifetimes,
     memory: Memory,
     copies: Copies,
+    sent: Sent,
     calls: Calls,
     flow: Flow,
     hazards: Hazards,
@@ -105,6 +108,7 @@ impl<'t> Linter<'t> {
             lifetimes: Lifetimes::default(),
             memory: Memory::default(),
             copies,
+            sent: Sent::default(),
             calls: Calls::default(),
             flow: Flow::default(),
             hazards: Hazards::default(),
@@ -138,6 +142,7 @@ impl<'t> Linter<'t> {
         let mut leaks = self.lifetimes.finish(knowledge, findings);
         self.memory.finish(knowledge, findings, &mut leaks);
         self.copies.finish(knowledge, findings);
+        self.sent.finish(knowledge, findings);
         self.calls.finish(knowledge, findings);
         let names = self.trace.names();
         let kernel = |id| {
@@ -164,6 +169,20 @@ impl<'t> Linter<'t> {
         }
         if self.findings.dropped > 0 {
             self.notes.push(format!("{} findings more than are kept.", self.findings.dropped));
+        }
+    }
+
+    /// What an open call sends was hashed.
+    fn hashed(&mut self, at: At<'_>, sent: SentBytes) {
+        self.sent.begin();
+        let pid = at.who().pid;
+        let is_it = |passed: &Passed| passed.open && passed.call.start == sent.cause;
+        let mut callers = self.threads.iter_mut().filter(|c| c.pid == pid && c.tid == sent.cause_tid);
+        let caller = callers.find(|caller| caller.open.iter().any(is_it));
+        // A call of a library that the program's own call is made on sends what that was passed.
+        let outer = caller.and_then(|caller| caller.open.iter_mut().find(|passed| passed.open));
+        if let Some((outer, hash)) = outer.zip(sent.hash) {
+            outer.hashed = Some(Hashed { hash, bytes: sent.bytes, ns: at.time.saturating_sub(sent.cause) });
         }
     }
 
@@ -269,6 +288,9 @@ impl Visitor for Linter<'_> {
         let ended = Ended { at: call.end, failed };
         let tables = (&mut self.lifetimes, &mut self.memory);
         self.hazards.exit(passed, facts, (ended, out), tables, knowledge, findings);
+        if passed.root && !failed {
+            self.sent.exit(passed, facts, call.duration(), &self.memory, knowledge);
+        }
         if !failed && (!passed.ended.is_empty() || !facts.makes.is_empty()) && !facts.enqueues {
             self.copies.forget(passed.by.process);
         }
@@ -335,6 +357,8 @@ impl Visitor for Linter<'_> {
     fn other(&mut self, at: At<'_>, event: &Event<'_, '_>) -> Step {
         if step_of(event).is_some_and(|(_, step)| step.summed) {
             self.findings.sums_up(at.who().pid);
+        } else if let Some(sent) = sent_of(event) {
+            self.hashed(at, sent);
         }
         ControlFlow::Continue(())
     }

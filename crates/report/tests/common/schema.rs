@@ -205,6 +205,10 @@ fn devices() -> StreamClass {
         fields = one(fields, "graph", uint(32)).field("node", FieldClass::sequence(length, uint(64)));
         stream.events.push(event(id, &format!("device:{kind}"), one(fields, "weight", uint(64))));
     }
+    let sent = StructClass::default().field("cause_tid", uint(32)).field("cause", uint(64));
+    let sent =
+        ["source", "length", "hashed", "content_hash"].iter().fold(sent, |f, name| f.field(*name, uint(64)));
+    stream.events.push(event(92, "object:sent", sent.field("error", IntegerClass::signed(32))));
     let text = FieldClass::string;
     let queue = StructClass::default()
         .field("queue", uint(32))

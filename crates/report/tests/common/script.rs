@@ -164,7 +164,7 @@ impl Script {
         let api = class.name.split(':').next().unwrap_or("");
         let file = match (file, sign.as_str()) {
             ("", "*") if DEFINITIONS.contains(&&*name) => format!("device-{pid}-names"),
-            ("", "*") => format!("device-{pid}"),
+            ("", "*" | "#") => format!("device-{pid}"),
             ("", "^") => "telemetry-1".to_owned(),
             ("", _) => format!("{api}-{pid}-{tid}"),
             (file, _) => file.to_owned(),
@@ -217,7 +217,7 @@ fn event_name(sign: &str, name: &str) -> String {
         ">" => "_entry",
         "<" => "_exit",
         "~" => "_fold",
-        "*" | "?" | "!" | "^" | "w" | "s" => "",
+        "*" | "?" | "!" | "^" | "w" | "s" | "#" => "",
         other => panic!("no sign {other}"),
     };
     match sign {
@@ -227,6 +227,7 @@ fn event_name(sign: &str, name: &str) -> String {
         "^" => format!("telemetry:{name}"),
         "w" => format!("{name}:own_work"),
         "s" => format!("{name}:budget_step"),
+        "#" => format!("object:{name}"),
         _ => format!(":{name}{suffix}"),
     }
 }

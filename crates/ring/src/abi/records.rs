@@ -389,4 +389,6 @@ pub mod object {
     pub const TRUNCATED: u32 = 10;
     /// What a launch passes to its kernel: name, 16-bit sizes, values.
     pub const LAUNCH_ARGS: u32 = 11;
+    /// The hash of what a call sends from memory of the host: `object` is its address, `other` the hash.
+    pub const SENT: u32 = 12;
 }

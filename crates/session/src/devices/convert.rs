@@ -127,7 +127,7 @@ const _: () = {
     assert!(hetrace_format::calls::OWN_WORK_ID == special::OWN_WORK);
     assert!(COMMAND_KINDS.len() == CommandKind::ALL.len());
     assert!(MEMORY_KINDS.len() == MemoryKind::ALL.len());
-    assert!(object::LAUNCH_ARGS as usize + 1 == ObjectKind::ALL.len());
+    assert!(object::SENT as usize + 1 == ObjectKind::ALL.len());
 };
 
 #[cfg(test)]
@@ -151,6 +151,7 @@ mod tests {
             (object::NOT_CAPTURED, "not_captured"),
             (object::TRUNCATED, "truncated"),
             (object::LAUNCH_ARGS, "launch_args"),
+            (object::SENT, "sent"),
         ] {
             assert_eq!(ObjectKind::of_number(number).map(ObjectKind::name), Some(expected));
         }
