@@ -176,6 +176,14 @@ fn names(names: &[&str]) -> FieldClass {
     EnumClass { container: uint(8), mappings: (0..).zip(names).map(mapping).collect() }.into()
 }
 
+/// What a call sends, by its hash.
+fn sent() -> EventClass {
+    let cause = StructClass::default().field("cause_tid", uint(32)).field("cause", uint(64));
+    let numbers = ["source", "length", "hashed", "content_hash"];
+    let fields = numbers.iter().fold(cause, |fields, name| fields.field(*name, uint(64)));
+    event(92, "object:sent", fields.field("error", IntegerClass::signed(32)))
+}
+
 fn devices() -> StreamClass {
     let mut stream = form::stream_class(0);
     let distance = || IntegerClass::signed(48);
@@ -205,10 +213,7 @@ fn devices() -> StreamClass {
         fields = one(fields, "graph", uint(32)).field("node", FieldClass::sequence(length, uint(64)));
         stream.events.push(event(id, &format!("device:{kind}"), one(fields, "weight", uint(64))));
     }
-    let sent = StructClass::default().field("cause_tid", uint(32)).field("cause", uint(64));
-    let sent =
-        ["source", "length", "hashed", "content_hash"].iter().fold(sent, |f, name| f.field(*name, uint(64)));
-    stream.events.push(event(92, "object:sent", sent.field("error", IntegerClass::signed(32))));
+    stream.events.push(sent());
     let text = FieldClass::string;
     let queue = StructClass::default()
         .field("queue", uint(32))
