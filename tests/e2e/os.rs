@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use hetrace_ctf::read::{Merge, Trace};
 use hetrace_tests::bed::{program, run};
-use hetrace_tests::hetrace;
+use hetrace_tests::{has_tracepoints, hetrace};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -58,19 +58,6 @@ fn manifest_of(trace: &Path) -> Option<Value> {
 
 fn is_root() -> bool {
     run(Command::new("id").arg("-u")).out.trim() == "0"
-}
-
-/// Returns whether the kernel lets this user have tracepoints; says so if not.
-fn has_tracepoints() -> bool {
-    let said = run(Command::new(hetrace()).args(["doctor", "--json"])).out;
-    let findings: Value = serde_json::from_str(&said).expect("JSON");
-    let own = findings.as_array().expect("a list").iter().find(|f| f["what"] == "--os").expect("a finding");
-    let says = own["says"].as_str().expect("text").to_owned();
-    let has = says.starts_with("tracepoints");
-    if !has {
-        eprintln!("SKIPPED: no tracepoints here: {says}");
-    }
-    has
 }
 
 /// Tries to record without a loss. What a machine does beside a test may be more than its reader can take; that this is

@@ -7,21 +7,10 @@ use std::time::Duration;
 
 use hetrace_ctf::read::Files;
 use hetrace_tests::bed::{Done, program, run};
-use hetrace_tests::{Platform, hetrace};
+use hetrace_tests::{Platform, has_tracepoints, hetrace};
 use hetrace_trace::system::{State, System};
 use hetrace_trace::trace::Trace;
 use serde_json::Value;
-
-fn has_tracepoints() -> bool {
-    let said = run(Command::new(hetrace()).args(["doctor", "--json"])).out;
-    let findings: Value = serde_json::from_str(&said).expect("JSON");
-    let own = findings.as_array().expect("a list").iter().find(|f| f["what"] == "--os").expect("a finding");
-    let has = own["says"].as_str().expect("text").starts_with("tracepoints");
-    if !has {
-        eprintln!("SKIPPED: no tracepoints here: {own}");
-    }
-    has
-}
 
 fn well(arguments: &[&str], paths: &[&Path]) -> Done {
     let done = run(Command::new(hetrace()).args(arguments).args(paths));

@@ -6,22 +6,11 @@ use std::time::{Duration, Instant};
 
 use hetrace_ctf::read::{Files, Merge, Trace};
 use hetrace_tests::bed::{program, run};
-use hetrace_tests::{Done, hetrace};
+use hetrace_tests::{Done, has_tracepoints, hetrace};
 use serde_json::Value;
 
 /// An event: time and name.
 type Event = (i64, String);
-
-fn has_tracepoints() -> bool {
-    let said = run(Command::new(hetrace()).args(["doctor", "--json"])).out;
-    let findings: Value = serde_json::from_str(&said).expect("JSON");
-    let own = findings.as_array().expect("a list").iter().find(|f| f["what"] == "--os").expect("a finding");
-    let has = own["says"].as_str().expect("text").starts_with("tracepoints");
-    if !has {
-        eprintln!("SKIPPED: no tracepoints here: {own}");
-    }
-    has
-}
 
 /// Events of a trace, in the order of time.
 fn events(trace: &Trace) -> Vec<Event> {

@@ -5,21 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use hetrace_tests::bed::{Done, program, run};
-use hetrace_tests::hetrace;
+use hetrace_tests::{has_tracepoints, hetrace};
 use serde_json::Value;
 use tempfile::TempDir;
-
-/// Returns whether the kernel lets this user have tracepoints; says so if not.
-fn has_tracepoints() -> bool {
-    let said = run(Command::new(hetrace()).args(["doctor", "--json"])).out;
-    let findings: Value = serde_json::from_str(&said).expect("JSON");
-    let own = findings.as_array().expect("a list").iter().find(|f| f["what"] == "--os").expect("a finding");
-    let has = own["says"].as_str().expect("text").starts_with("tracepoints");
-    if !has {
-        eprintln!("SKIPPED: no tracepoints here: {}", own["says"]);
-    }
-    has
-}
 
 /// Records the program `states`; once more where a busy machine made the kernel drop events, as states are unknown there.
 fn record(scratch: &TempDir, what: &str, os: &[&str]) -> PathBuf {

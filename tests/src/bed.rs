@@ -27,6 +27,18 @@ pub fn hetrace() -> PathBuf {
     path
 }
 
+/// Returns whether the kernel lets this user have tracepoints; says so if not.
+pub fn has_tracepoints() -> bool {
+    let said = run(Command::new(hetrace()).args(["doctor", "--json"])).out;
+    let findings: serde_json::Value = serde_json::from_str(&said).expect("JSON");
+    let own = findings.as_array().expect("a list").iter().find(|f| f["what"] == "--os").expect("a finding");
+    let has = own["says"].as_str().expect("text").starts_with("tracepoints");
+    if !has {
+        eprintln!("SKIPPED: no tracepoints here: {own}");
+    }
+    has
+}
+
 /// The folder with the built test programs.
 pub fn programs() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();

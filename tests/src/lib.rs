@@ -16,7 +16,7 @@ pub mod platform;
 pub mod seen;
 pub mod torture;
 
-pub use bed::{Done, Traced, bare, hetrace, programs, trace, trace_with};
+pub use bed::{Done, Traced, bare, has_tracepoints, hetrace, programs, trace, trace_with};
 pub use expect::Expected;
 pub use platform::Platform;
 pub use seen::Seen;

@@ -1,17 +1,8 @@
 //! Sessions in several parts; flight recordings with events of the operating system, and with triggers.
 
-use super::*;
+use hetrace_tests::has_tracepoints;
 
-fn has_tracepoints() -> bool {
-    let said = run(Command::new(hetrace()).args(["doctor", "--json"])).out;
-    let findings: Value = serde_json::from_str(&said).expect("JSON");
-    let own = findings.as_array().expect("a list").iter().find(|f| f["what"] == "--os").expect("a finding");
-    let has = own["says"].as_str().expect("text").starts_with("tracepoints");
-    if !has {
-        eprintln!("SKIPPED: no tracepoints here: {own}");
-    }
-    has
-}
+use super::*;
 
 /// How often the kernel trace says that a CPU went to a process.
 fn switches_to(kernel: &Path, pid: u32) -> usize {
