@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use hetrace_interpose::ranges::{levels, named};
 use hetrace_interpose::window;
 
-use crate::generated::prelude::{P, REAL};
+use crate::generated::prelude::REAL;
 use crate::generated::real::known;
 use crate::generated::tables::NAMES;
 
@@ -55,24 +55,9 @@ unsafe extern "C" fn hetrace_snapshot() {
     window::snapshot();
 }
 
-/// Makes `answer` what the wrapper of that name leads to. The compiler holds it
-/// against the model's prototype, which `known` has.
-fn set<F: Copy>(name: &str, _known: fn() -> Option<F>, answer: F) {
-    const { assert!(size_of::<F>() == size_of::<P>()) };
-    let number = NAMES.iter().position(|n| n.to_bytes() == name.as_bytes());
-    if let Some(real) = number.and_then(|n| REAL.get(n)) {
-        // SAFETY: the address of a function, as large as any other.
-        real.set(unsafe { std::mem::transmute_copy::<F, P>(&answer) });
-    }
-}
-
-macro_rules! lead {
-    ($($name:ident)*) => { $( set(stringify!($name), known::$name, $name); )* };
-}
-
 /// Leads all wrappers here, before anyone can call one.
 pub fn fill() {
-    lead! {
+    hetrace_interpose::lead! { NAMES, REAL, known:
         hetrace_push hetrace_pop hetrace_start hetrace_end hetrace_mark hetrace_name_thread
         hetrace_capture_start hetrace_capture_stop hetrace_snapshot
     }

@@ -298,24 +298,9 @@ unsafe extern "C" fn __itt_get_timestamp() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Makes `answer` what the wrapper of that name leads to. The compiler holds it
-/// against the model's prototype, which `known` has.
-fn set<F: Copy>(name: &str, _known: fn() -> Option<F>, answer: F) {
-    const { assert!(size_of::<F>() == size_of::<P>()) };
-    let number = NAMES.iter().position(|n| n.to_bytes() == name.as_bytes());
-    if let Some(real) = number.and_then(|n| REAL.get(n)) {
-        // SAFETY: the address of a function, as large as any other.
-        real.set(unsafe { std::mem::transmute_copy::<F, P>(&answer) });
-    }
-}
-
-macro_rules! lead {
-    ($($name:ident)*) => { $( set(stringify!($name), known::$name, $name); )* };
-}
-
 /// Leads all wrappers here, before anyone can call one.
 pub fn fill() {
-    lead! {
+    hetrace_interpose::lead! { NAMES, REAL, known:
          __itt_pause __itt_resume __itt_pause_scoped __itt_resume_scoped __itt_detach
          __itt_thread_set_name __itt_thread_ignore __itt_domain_create __itt_string_handle_create
          __itt_id_create __itt_id_destroy __itt_task_begin __itt_task_begin_fn __itt_task_end

@@ -218,24 +218,9 @@ unsafe extern "C" fn nvtxRangeStartPayload(_: P, _: u64, _: *const std::ffi::c_v
     start(null(), null_mut())
 }
 
-/// Makes `answer` what the wrapper of that name leads to. The compiler holds it
-/// against the model's prototype, which `known` has.
-fn set<F: Copy>(name: &str, _known: fn() -> Option<F>, answer: F) {
-    const { assert!(size_of::<F>() == size_of::<P>()) };
-    let number = NAMES.iter().position(|n| n.to_bytes() == name.as_bytes());
-    if let Some(real) = number.and_then(|n| REAL.get(n)) {
-        // SAFETY: the address of a function, as large as any other.
-        real.set(unsafe { std::mem::transmute_copy::<F, P>(&answer) });
-    }
-}
-
-macro_rules! lead {
-    ($($name:ident)*) => { $( set(stringify!($name), known::$name, $name); )* };
-}
-
 /// Leads all wrappers here, before anyone can call one.
 pub fn fill() {
-    lead! {
+    hetrace_interpose::lead! { NAMES, REAL, known:
         nvtxInitialize nvtxMarkEx nvtxMark nvtxRangeStartEx nvtxRangeStart nvtxRangeEnd nvtxRangePushEx
         nvtxRangePush nvtxRangePop nvtxNameCategory nvtxNameOsThread nvtxDomainCreate nvtxDomainDestroy
         nvtxDomainRegisterString nvtxDomainMarkEx nvtxDomainRangeStartEx nvtxDomainRangeEnd

@@ -38,6 +38,25 @@ impl Real {
     }
 }
 
+/// Makes `answer` what the wrapper of that name leads to, where nothing real stands behind an API. The compiler holds
+/// it against the model's prototype, which `known` has.
+pub fn lead<F: Copy>(names: &[&CStr], reals: &[Real], name: &str, _known: fn() -> Option<F>, answer: F) {
+    const { assert!(size_of::<F>() == size_of::<*mut c_void>()) };
+    let number = names.iter().position(|n| n.to_bytes() == name.as_bytes());
+    if let Some(real) = number.and_then(|n| reals.get(n)) {
+        // SAFETY: the address of a function, as large as any other.
+        real.set(unsafe { std::mem::transmute_copy::<F, *mut c_void>(&answer) });
+    }
+}
+
+/// Leads wrappers to functions of the same names, which an API's folder has: `lead!(NAMES, REAL, known: name …)`.
+#[macro_export]
+macro_rules! lead {
+    ($names:expr, $reals:expr, $known:ident: $($name:ident)*) => {
+        $( $crate::lead(&$names, &$reals, stringify!($name), $known::$name, $name); )*
+    };
+}
+
 /// The next definition of a symbol behind this library, or NULL.
 pub fn look_up_next(name: &CStr) -> *mut c_void {
     // SAFETY: a NUL-terminated name.

@@ -2,6 +2,7 @@
 
 use hetrace_ctf::Scalar;
 use hetrace_ctf::read::Event;
+use hetrace_model::Function;
 
 use crate::trace::{FunctionId, Trace};
 
@@ -77,7 +78,7 @@ const WORKS: [(&str, Work); 19] = [
     ("poll", Work::Poll),
     ("blocks", Work::Wait),
 ];
-/// Roles of calls that say something and do nothing.
+/// Roles of calls that say something and do nothing: they begin or end a range, mark a moment, or change a counter.
 const MARKS: [&str; 8] = [
     "range-push",
     "range-pop",
@@ -88,6 +89,11 @@ const MARKS: [&str; 8] = [
     "counter-set",
     "counter-subtract",
 ];
+
+/// Returns whether a function only says something: reports show that instead of the call.
+pub fn is_mark(function: &Function) -> bool {
+    MARKS.iter().any(|role| function.has_role(role))
+}
 
 /// All functions of a trace, by number.
 pub fn facts(trace: &Trace) -> Vec<Facts<'_>> {
@@ -115,7 +121,7 @@ pub fn facts(trace: &Trace) -> Vec<Facts<'_>> {
                 enqueues: function.enqueues,
                 polls: f.has_role("poll"),
                 unknown: false,
-                marks: MARKS.iter().any(|role| f.has_role(role)),
+                marks: is_mark(f),
                 waits,
                 queue: queue.map(|p| p.name.as_str()),
                 default_queues: trace.models().get(function.api).map_or(&[], |m| &m.default_queues),

@@ -6,6 +6,7 @@ use std::ops::ControlFlow;
 
 use hetrace_ctf::read::Event;
 use hetrace_trace::demangle;
+use hetrace_trace::facts::is_mark;
 use hetrace_trace::ranges::{Counted, Range, Ranges, Step as RangeStep};
 use hetrace_trace::spans::{
     At, Call, Command, Fold, MemoryKind, Open, Orphan, Summary, Unfinished, Visitor, Why,
@@ -22,17 +23,6 @@ use crate::causes::Causes;
 
 /// Events between two questions whether to go on.
 const WATCHED: u32 = 1 << 16;
-/// Roles of calls that are written as what they say.
-const RANGES: [&str; 8] = [
-    "range-push",
-    "range-pop",
-    "range-start",
-    "range-end",
-    "mark",
-    "counter-add",
-    "counter-set",
-    "counter-subtract",
-];
 /// The category of ranges and marks.
 const RANGE: &str = "range";
 /// The category of counters.
@@ -86,8 +76,7 @@ fn step(result: io::Result<()>) -> Step {
 impl<'t, 'o> Writer<'t, 'o> {
     pub fn new(trace: &'t Trace, options: Options, out: &'o mut dyn Write, watch: Watch<'o>) -> Self {
         let ids = (0..u32::try_from(trace.functions().all().len()).unwrap_or(0)).map(FunctionId);
-        let is_range =
-            ids.map(|id| trace.described(id).is_some_and(|f| RANGES.iter().any(|role| f.has_role(role))));
+        let is_range = ids.map(|id| trace.described(id).is_some_and(is_mark));
         Self {
             trace,
             options,

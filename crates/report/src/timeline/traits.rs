@@ -2,19 +2,8 @@
 
 use super::annotations::Annotations;
 use hetrace_trace::args::{Args, Role, Typed};
+use hetrace_trace::facts::is_mark;
 use hetrace_trace::trace::{FunctionId, Trace};
-
-/// Roles of calls that are shown as what they say, not as calls.
-const RANGES: [&str; 8] = [
-    "range-push",
-    "range-pop",
-    "range-start",
-    "range-end",
-    "mark",
-    "counter-add",
-    "counter-set",
-    "counter-subtract",
-];
 
 /// What a function means.
 #[derive(Clone, Copy, Debug, Default)]
@@ -55,7 +44,7 @@ pub(super) fn traits(trace: &Trace) -> Vec<Traits<'_>> {
                 communicator: position(&c.communicator),
             });
             Traits {
-                is_range: RANGES.iter().any(|role| f.has_role(role)),
+                is_range: is_mark(f),
                 names: f.has_role("name"),
                 flushes: f.has_role("flush"),
                 collective,

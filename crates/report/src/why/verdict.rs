@@ -210,7 +210,7 @@ fn queues(scope: &Scope<'_>) -> (String, u64) {
     let which = if known {
         "share no memory that they write"
     } else {
-        "do not depend on each other (if there are such: the trace does not tell)"
+        "do not depend on each other (whether there are such is not in the trace)"
     };
     let text = format!(
         "enqueuing kernels that {which} into several queues (there {} {}), or into one that runs them out of order: \
