@@ -18,12 +18,13 @@
  *   idle two-queues   the same on two queues, with events
  *   idle one          kernels of one work-group that depend on nothing, on one queue in order
  *   idle chain        the same, and each writes what the one before has written
- *   idle naps         main asks for the state of each kernel and sleeps between two questions
+ *   idle naps         main asks for the state of each kernel, before it may begin, and sleeps between two questions
  *   idle nothing      builds, and launches nothing
  *   idle several      the same on a queue for each of several threads
  */
 #include "cl_util.h"
 #include <pthread.h>
+#include <semaphore.h>
 #include <sys/prctl.h>
 
 enum { STEPS = 30, SIZE = 32 << 20 };
@@ -330,20 +331,43 @@ static void one(int depends)
         OK(clReleaseMemObject(own[i]));
 }
 
+static sem_t begun, opened;
+
+/* Each kernel waits for the gate that this thread opens once main has asked. */
+static void *opener(void *name)
+{
+    prctl(PR_SET_NAME, name);
+    for (int i = 0; i < STEPS; i++) {
+        CHECK(sem_wait(&begun) == 0);
+        OK(clSetUserEventStatus(gate, CL_COMPLETE));
+        CHECK(sem_post(&opened) == 0);
+    }
+    return NULL;
+}
+
+/* The first question comes before the kernel may begin, on a busy machine, too. */
 static void naps(void)
 {
+    pthread_t thread;
+    CHECK(sem_init(&begun, 0, 0) == 0 && sem_init(&opened, 0, 0) == 0);
+    begin_thread(&thread, opener, "opener");
     for (int i = 0; i < STEPS; i++) {
         cl_event done;
         cl_int status = CL_QUEUED;
-        launch_on(queue, spin, 1, 0, NULL, &done);
+        gate = MAKE(clCreateUserEvent(d.context, &err));
+        launch_on(queue, spin, 1, 1, &gate, &done);
         OK(clFlush(queue));
         for (int asked = 0; asked == 0 || status > CL_COMPLETE; asked = 1) {
             OK(clGetEventInfo(done, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, NULL));
+            if (asked == 0)
+                CHECK(sem_post(&begun) == 0);
             sleep_ms(5);
         }
-        OK(clGetEventInfo(done, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, NULL));
+        CHECK(sem_wait(&opened) == 0);
         OK(clReleaseEvent(done));
+        OK(clReleaseEvent(gate));
     }
+    CHECK(pthread_join(thread, NULL) == 0);
 }
 
 static int is(const char *what, const char *mode)
