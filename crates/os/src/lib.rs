@@ -34,6 +34,7 @@ pub mod own;
 pub mod perf;
 mod proc;
 mod recorder;
+mod running;
 mod sources;
 pub mod statistics;
 pub mod stream;
@@ -137,8 +138,8 @@ pub struct Report {
     pub error: Option<String>,
     /// Events that came too late to be put in order; they have the time of the one before them.
     pub late: u64,
-    /// Context switches of the machine that the kernel did not deliver: a CPU leaves another thread than
-    /// the one that it went to before.
+    /// Context switches that the kernel did not deliver: a CPU leaves another thread than the one that it went to
+    /// before. Of a tree those of its threads.
     pub unseen: u64,
     /// Bytes of ring buffers that made no sense.
     pub damaged: u64,

@@ -9,6 +9,7 @@ use crate::hash::{NumberMap, NumberSet};
 use crate::own;
 use crate::perf::record::{Record, What, Who};
 use crate::proc::{first_namespace, numbers};
+use crate::running::Running;
 use crate::sources::Sources;
 use crate::statistics;
 use crate::stream::Trace;
@@ -46,9 +47,9 @@ pub struct Writer {
     disks: Vec<(u32, String)>,
     /// Who ran when what is written happened; 0 where that is nobody.
     who: Who,
-    /// By place of the CPU: the thread that it went to last.
-    running: Vec<Option<u32>>,
-    /// Switches that the kernel did not deliver.
+    /// By place of the CPU.
+    running: Running,
+    /// Switches that the kernel did not deliver; of a tree those of its threads.
     pub unseen: u64,
     /// Events that came too late for their order.
     pub late: u64,
@@ -89,7 +90,7 @@ impl Writer {
             dump: None,
             disks: Vec::new(),
             who: Who::default(),
-            running: Vec::new(),
+            running: Running::default(),
             unseen: 0,
             late: 0,
             damaged: 0,
@@ -142,7 +143,7 @@ impl Writer {
             self.event(cpu, id, time, |_| true);
         }
         self.trace.flush_all();
-        self.running.clear();
+        self.running = Running::default();
         self.roots.clear();
     }
 
@@ -221,7 +222,7 @@ impl Writer {
 
     /// Counts events of a CPU that the kernel dropped. Switches may be among them.
     pub fn dropped(&mut self, cpu: usize, events: u64) {
-        self.went_to(cpu, None);
+        self.running.forget(cpu);
         self.trace.discard(cpu, events);
     }
 
@@ -268,11 +269,7 @@ impl Writer {
             self.damaged += raw.len() as u64;
             return;
         };
-        if let Concerns::Switch { from, to, .. } = concerns
-            && self.went_to(cpu, Some(to)).is_some_and(|last| last != from)
-        {
-            self.unseen += 1;
-        }
+        self.went(cpu, concerns);
         let mine = self.tree.as_mut().is_none_or(|tree| tree.take(current, concerns));
         let who = Who { tid: current, ..record.who };
         self.who = Who { pid: self.process_of(who), ..who };
@@ -304,12 +301,19 @@ impl Writer {
         self.damaged += if whole { 0 } else { raw.len() as u64 };
     }
 
-    /// Notes which thread a CPU went to. Returns the one before, if it is known.
-    fn went_to(&mut self, cpu: usize, thread: Option<u32>) -> Option<u32> {
-        if self.running.len() <= cpu {
-            self.running.resize(cpu + 1, None);
+    /// Notes which thread a CPU runs, and counts switches that were not delivered; of a tree those of its threads.
+    fn went(&mut self, cpu: usize, concerns: Concerns) {
+        match concerns {
+            Concerns::Switch { from, to, .. } => {
+                if let Some(last) = self.running.switch(cpu, from, to)
+                    && self.tree.as_ref().is_none_or(|tree| tree.has(last) || tree.has(from))
+                {
+                    self.unseen += 1;
+                }
+            }
+            Concerns::Exec { tid, old } => self.running.renamed(cpu, old, tid),
+            _ => {}
         }
-        std::mem::replace(&mut self.running[cpu], thread)
     }
 
     /// In a PID namespace the kernel knows the program by another number than we do.

@@ -12,6 +12,8 @@ pub struct Missing {
     pub lost_calls: u64,
     /// Commands on devices lost while recording.
     pub lost_commands: u64,
+    /// Processes whose records could not be read, all or some.
+    pub lost_processes: u64,
     /// Packets missing from the streams.
     pub lost_packets: u64,
     /// Bytes that were damaged, or could not be written to disk.

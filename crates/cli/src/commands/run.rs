@@ -360,8 +360,8 @@ fn report_os(out: &mut impl Write, os: &hetrace_session::manifest::Os) -> std::i
         )?;
     }
     if os.unseen_switches > 0 {
-        let unseen = os.unseen_switches;
-        writeln!(out, "hetrace: {unseen} context switches of the machine were not delivered by the kernel")?;
+        let switches = plural(os.unseen_switches, "context switch");
+        writeln!(out, "hetrace: LOST: {switches} that the kernel did not deliver")?;
     }
     for missing in &os.missing {
         writeln!(out, "hetrace: not recorded: {missing}")?;

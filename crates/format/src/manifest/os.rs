@@ -28,8 +28,8 @@ pub struct Os {
     pub unwritten: u64,
     /// Events that came too late to be put in order; they have the time of the one before them.
     pub late: u64,
-    /// Context switches of the machine that the kernel did not deliver: a CPU leaves another thread than
-    /// the one that it went to before.
+    /// Context switches that the kernel did not deliver: a CPU leaves another thread than the one that it went to
+    /// before. Of a tree those of its threads.
     pub unseen_switches: u64,
     /// Bytes of ring buffers that made no sense.
     pub damaged_bytes: u64,

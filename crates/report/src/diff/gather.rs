@@ -210,6 +210,7 @@ impl<'t> Gatherer<'t> {
                 lost_events: summary.lost_events,
                 lost_calls: summary.lost_calls,
                 lost_commands: summary.lost_commands,
+                lost_processes: summary.lost_processes,
                 lost_packets: summary.lost_packets,
                 lost_bytes: losses.unwritten_bytes.saturating_add(losses.damaged_bytes),
                 damaged: summary.damaged,

@@ -371,6 +371,7 @@ fn missing(m: &Missing) -> String {
     say(m.lost_events, "event", " lost");
     say(m.lost_calls, "call", " not, or not wholly, recorded");
     say(m.lost_commands, "device command", " lost");
+    say(m.lost_processes, "process", " whose records could not be read");
     say(m.lost_packets, "packet", " lost");
     say(m.lost_bytes, "byte", " lost");
     say(m.damaged, "damaged place", "");

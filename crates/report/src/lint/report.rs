@@ -44,6 +44,8 @@ pub struct Missing {
     pub lost_calls: u64,
     /// Device commands lost while recording.
     pub lost_commands: u64,
+    /// Processes whose records could not be read, all or some.
+    pub lost_processes: u64,
     /// Packets missing from the streams.
     pub lost_packets: u64,
     /// Places where a stream is cut or damaged.
@@ -233,6 +235,7 @@ fn missing(summary: &Summary) -> Missing {
         lost_events: summary.lost_events,
         lost_calls: summary.lost_calls,
         lost_commands: summary.lost_commands,
+        lost_processes: summary.lost_processes,
         lost_packets: summary.lost_packets,
         damaged: summary.damaged,
         differences: summary.differences,

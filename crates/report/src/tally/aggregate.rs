@@ -338,6 +338,8 @@ fn merge_counts(to: &mut Tally, from: &Tally) {
         (&mut to.unwritten_bytes, from.unwritten_bytes),
         (&mut to.damaged_bytes, from.damaged_bytes),
         (&mut to.lost_processes, from.lost_processes),
+        (&mut to.lost_os_events, from.lost_os_events),
+        (&mut to.unseen_switches, from.unseen_switches),
         (&mut to.lost_packets, from.lost_packets),
         (&mut to.damaged, from.damaged),
         (&mut to.differences, from.differences),

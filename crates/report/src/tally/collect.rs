@@ -493,6 +493,8 @@ pub(super) fn missing(manifest: &Manifest, summary: &Summary) -> Tally {
         unwritten_bytes: manifest.losses.unwritten_bytes,
         damaged_bytes: manifest.losses.damaged_bytes,
         lost_processes: summary.lost_processes,
+        lost_os_events: summary.lost_os_events,
+        unseen_switches: summary.unseen_switches,
         lost_packets: summary.lost_packets,
         damaged: summary.damaged,
         damages: summary.damages.iter().map(ToString::to_string).collect(),

@@ -56,6 +56,7 @@ fn missing(t: &Tally) -> Missing {
         lost_events: t.lost_events,
         lost_calls: t.lost_calls,
         lost_commands: t.lost_device_commands,
+        lost_processes: t.lost_processes,
         lost_packets: t.lost_packets,
         lost_bytes: t.damaged_bytes.saturating_add(t.unwritten_bytes),
         damaged: t.damaged,

@@ -486,6 +486,9 @@ impl<'t> Drawer<'t, '_> {
         for (what, n) in [
             ("events lost", summary.lost_events),
             ("device commands lost", summary.lost_commands),
+            ("processes that could not be read", summary.lost_processes),
+            ("events of the operating system lost", summary.lost_os_events),
+            ("context switches not delivered", summary.unseen_switches),
             ("packets lost", summary.lost_packets),
             ("damaged places", summary.damaged),
             ("differences from what was written", summary.differences),

@@ -165,6 +165,20 @@ impl Renderer<'_> {
             let calls = plural(m.lost_calls, "call");
             lines.push(format!("LOST: {calls}, wholly or in part: what seems host work may have been calls"));
         }
+        if m.lost_processes > 0 {
+            let processes = plural(m.lost_processes, "process");
+            lines.push(format!(
+                "LOST: records of {processes}: devices may have been busy, and threads in calls"
+            ));
+        }
+        if m.lost_os_events > 0 || m.unseen_switches > 0 {
+            let lost = match m.lost_os_events {
+                0 => plural(m.unseen_switches, "context switch"),
+                events => plural(events, "event"),
+            };
+            lines
+                .push(format!("LOST: {lost} of the operating system: who had a CPU is not known everywhere"));
+        }
         if m.unfinished_calls > 0 {
             lines.push(format!("UNFINISHED: {}", plural(m.unfinished_calls, "call")));
         }

@@ -446,6 +446,12 @@ pub struct MissingRow {
     pub lost_calls: u64,
     /// Commands lost.
     pub lost_commands: u64,
+    /// Processes whose records could not be read, all or some.
+    pub lost_processes: u64,
+    /// Events of the operating system that the kernel dropped or that could not be written.
+    pub lost_os_events: u64,
+    /// Context switches that the kernel did not deliver; of those that it dropped some may be among them.
+    pub unseen_switches: u64,
     /// Commands in flight at the end.
     pub commands_under_way: u64,
     /// Commands without times.

@@ -11,6 +11,8 @@ impl Summary {
             (self.lost_calls, "call", "not, or not wholly, recorded"),
             (self.lost_commands, "device command", "lost"),
             (self.lost_processes, "process", "whose records could not be read"),
+            (self.lost_os_events, "event", "of the operating system lost"),
+            (self.unseen_switches, "context switch", "not delivered by the kernel"),
             (self.lost_packets, "packet", "missing from the streams"),
             (self.damaged, "place", "damaged or cut"),
             (self.differences, "difference", "from what was written"),

@@ -39,6 +39,10 @@ pub struct Summary {
     pub lost_processes: u64,
     /// Commands lost while recording.
     pub lost_commands: u64,
+    /// Events of the operating system that the kernel dropped or that could not be written.
+    pub lost_os_events: u64,
+    /// Context switches that the kernel did not deliver; of those that it dropped some may be among them.
+    pub unseen_switches: u64,
     /// Packets missing from the streams.
     pub lost_packets: u64,
     /// Places where a stream is cut or damaged.
@@ -68,6 +72,8 @@ impl Summary {
             && self.lost_calls == 0
             && self.lost_commands == 0
             && self.lost_processes == 0
+            && self.lost_os_events == 0
+            && self.unseen_switches == 0
             && self.lost_packets == 0
             && self.damaged == 0
             && self.steps_back == 0
@@ -122,6 +128,10 @@ impl Summary {
         self.lost_calls = manifest.calls.saturating_add(manifest.calls_without_ring);
         self.lost_commands = manifest.device_commands;
         self.lost_processes = manifest.processes;
+        if let Some(os) = &trace.manifest().os {
+            self.lost_os_events = os.dropped.saturating_add(os.unwritten);
+            self.unseen_switches = os.unseen_switches;
+        }
         // Parts of a merged trace may be cut in different places.
         let parts = trace.manifest().trimmed.iter().filter(|_| trace.manifest().merged.is_none());
         self.from = parts.filter_map(|part| u64::try_from(part.from_ns?).ok()).max();

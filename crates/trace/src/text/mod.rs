@@ -8,7 +8,7 @@ pub use units::{bandwidth, bytes, count, duration, duration_f, energy, error, pe
 /// `1 thread`, `2 threads`.
 pub fn plural(n: u64, one: &str) -> String {
     let many = match one {
-        _ if one.ends_with("process") || one.ends_with("launch") => format!("{one}es"),
+        _ if one.ends_with("process") || one.ends_with("ch") => format!("{one}es"),
         _ => format!("{one}s"),
     };
     format!("{} {}", count(n), if n == 1 { one } else { &many })

@@ -180,6 +180,13 @@ pub static TRACE: Table = Table {
         always("lost_events", Int64, "events lost while recording"),
         always("lost_calls", Int64, "calls that the losses concern, wholly or in part"),
         always("lost_commands", Int64, "commands lost while recording"),
+        always("lost_processes", Int64, "processes whose records could not be read, all or some"),
+        always(
+            "lost_os_events",
+            Int64,
+            "events of the operating system that the kernel dropped or that could not be written",
+        ),
+        always("unseen_switches", Int64, "context switches that the kernel did not deliver"),
         always("lost_packets", Int64, "packets missing from the streams"),
         always("damaged", Int64, "places where a stream is cut or damaged"),
         unless("damages", Text, "none", "the first of these places, one on a line"),

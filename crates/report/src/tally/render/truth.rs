@@ -72,6 +72,7 @@ impl Renderer<'_> {
         if t.lost_device_commands > 0 {
             lines.push(format!("LOST: {}", plural(t.lost_device_commands, "device command")));
         }
+        lines.extend(lost_os(t));
         if t.unwritten_bytes > 0 {
             lines.push(format!("LOST: {} that could not be written", bytes(t.unwritten_bytes)));
         }
@@ -336,6 +337,24 @@ fn stepped(t: &Tally) -> Option<String> {
     let events = plural(t.steps_back, "event");
     let of = if streams.is_empty() { String::new() } else { format!(": {}", streams.join(", ")) };
     (t.steps_back > 0).then(|| format!("CLOCK: {events} with a time before that of the event before{of}"))
+}
+
+/// What was lost of the operating system's events.
+fn lost_os(t: &Tally) -> Option<String> {
+    let (lost, unseen) = (t.lost_os_events, t.unseen_switches);
+    match (lost, unseen) {
+        (0, 0) => None,
+        (0, unseen) => {
+            let switches = plural(unseen, "context switch");
+            Some(format!("LOST: {switches} that the kernel did not deliver"))
+        }
+        (lost, _) => {
+            let events = plural(lost, "event");
+            Some(format!(
+                "LOST: {events} of the operating system: full ring buffers of the kernel, or not written"
+            ))
+        }
+    }
 }
 
 /// What recording took, and where it is.

@@ -63,6 +63,10 @@ pub struct Tally {
     pub damaged_bytes: u64,
     /// Processes whose records could not be read, all or some.
     pub lost_processes: u64,
+    /// Events of the operating system that the kernel dropped or that could not be written.
+    pub lost_os_events: u64,
+    /// Context switches that the kernel did not deliver; of those that it dropped some may be among them.
+    pub unseen_switches: u64,
     /// Packets missing from the streams.
     pub lost_packets: u64,
     /// Places where a stream is cut or damaged.
