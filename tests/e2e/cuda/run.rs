@@ -32,11 +32,18 @@ pub fn run(source: &str, command: &[&str], environment: &[(&str, &str)]) -> Run 
 
 /// The same with options of hetrace's.
 pub fn run_with(options: &[&str], source: &str, command: &[&str], environment: &[(&str, &str)]) -> Run {
+    let program = fake::program(command[0]);
+    let program = program.to_str().expect("a path in UTF-8");
+    run_command(options, source, &[&[program], &command[1..]].concat(), environment)
+}
+
+/// The same for a program of any folder.
+pub fn run_command(options: &[&str], source: &str, command: &[&str], environment: &[(&str, &str)]) -> Run {
     let scratch = TempDir::new().expect("a scratch folder");
     let at = |name: &str| scratch.path().join(name);
     let mut line = Process::new(hetrace());
     line.args(["run", "-q", "--device-times", source]).args(options).arg("-o").arg(at("trace"));
-    line.arg("--").arg(fake::program(command[0])).args(&command[1..]);
+    line.arg("--").args(command);
     line.env("LD_LIBRARY_PATH", fake::driver()).env("FAKE_CUDA_DEVICES", "2");
     line.env("FAKE_CUDA_COUNTS", at("counts")).env("FAKE_CUDA_LOG", at("log"));
     line.env("HETRACE_CUPTI", fake::driver().join("libcupti.so.13")).envs(environment.iter().copied());

@@ -13,6 +13,8 @@
  *   FAKE_CUDA_KERNEL_NS   what a kernel takes whose name does not say it (1000)
  *   FAKE_CUDA_VERSION     what cuDriverGetVersion returns (13000)
  *   FAKE_CUDA_OLD         what drivers before 12.0 did not have returns an error: ids, names
+ *   FAKE_CUDA_SHARED      file of zeros, 8 bytes for each device: processes that have it share the devices,
+ *                         which then do one thing at a time
  *   FAKE_CUDA_COUNTS      file for the counts of calls, `name count` in each line, and
  *                         for misuse of objects that have ended; the process's id is appended
  *   FAKE_CUDA_LOG         file for what devices did: `kind name device context stream start end
@@ -25,10 +27,12 @@
 #include "fake_cuda.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -292,11 +296,40 @@ static int64_t start_of(struct fake_stream *s)
     return at;
 }
 
+/* When each device is free, in its own time; none if it is not shared. */
+static int64_t *shared_until(void)
+{
+    static int64_t *until;
+    const char *path = getenv("FAKE_CUDA_SHARED");
+    if (path && !until) {
+        int f = open(path, O_RDWR | O_CLOEXEC);
+        void *at = mmap(NULL, MOST_DEVICES * sizeof *until, PROT_READ | PROT_WRITE, MAP_SHARED, f, 0);
+        if (f < 0 || at == MAP_FAILED)
+            abort();
+        close(f);
+        until = at;
+    }
+    return until;
+}
+
+/* Takes a device that others have, too, from when it is free. */
+static int64_t take_device(int device, int64_t start, int64_t takes)
+{
+    int64_t *until = shared_until();
+    if (!until)
+        return start;
+    int64_t before = __atomic_load_n(&until[device], __ATOMIC_ACQUIRE), at;
+    do
+        at = before > start ? before : start;
+    while (!__atomic_compare_exchange_n(&until[device], &before, at + takes, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE));
+    return at;
+}
+
 #include "fake_cuda_cupti.h"
 
 static void run(struct fake_stream *s, struct node n, int64_t takes)
 {
-    int64_t start = start_of(s);
+    int64_t start = take_device(s->ctx->device, start_of(s), takes);
     s->end = start + takes;
     if (n.function && !strcmp(n.function->name, "fault") && !s->ctx->fault)
         s->ctx->fault = s->end;

@@ -597,6 +597,30 @@ static void waits(void)
     printf("streams %p %p contexts %p %p\n", (void *)s, (void *)other, (void *)c[0], (void *)c[1]);
 }
 
+/* The first of two processes fills the device for a second, and tells the second one, which then wants it, too, or
+ * another device. The second reads what the first one says: `work shared first | work shared second 0`. */
+static void shared(void)
+{
+    CUcontext c;
+    CUstream s;
+    char said[16];
+    int first = argument_count > 2 && !strcmp(arguments[2], "first");
+    OK(cuCtxCreate_v2(&c, 0, argument_count > 3 ? atoi(arguments[3]) : 0));
+    OK(cuStreamCreate(&s, 1));
+    CUfunction f = function(first ? "k10000000" : "k5000000");
+    if (!first)
+        CHECK(fgets(said, sizeof said, stdin) && !strcmp(said, "full\n"));
+    for (int i = 0; i < (first ? 100 : 5); i++) {
+        launch(f, 1, 1, s);
+        if (!first)
+            OK(cuStreamSynchronize(s));
+    }
+    if (first)
+        CHECK(puts("full") >= 0 && fflush(stdout) == 0);
+    OK(cuStreamSynchronize(s));
+    OK(cuCtxDestroy_v2(c));
+}
+
 int main(int argc, char **argv)
 {
     argument_count = argc;
@@ -607,7 +631,7 @@ int main(int argc, char **argv)
         {"threads", threads}, {"sampled", sampled}, {"slowly", slowly}, {"modules", modules},
         {"fork", forked}, {"graph", graph}, {"copies", copies}, {"churn", churn},
         {"killed", killed}, {"underway", underway}, {"callback", callback}, {"inflight", inflight},
-        {"waits", waits},
+        {"waits", waits}, {"shared", shared},
     };
     const char *wanted = argc > 1 ? argv[1] : "";
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
