@@ -99,6 +99,11 @@ fn reports_fit_80_columns_and_a_locale_of_ascii() {
         let wide = lines.into_iter().find(|line| line.chars().count() > 80);
         assert_eq!(wide, None, "{words:?}");
     }
+    // A command to be typed and a path are in one piece here, too.
+    let doctor = line(folder.path(), &["doctor"], &[("COLUMNS", "80")]);
+    let says = |line: &str| line.chars().skip(24).collect::<String>();
+    let wide = doctor.out.lines().filter(|line| line.chars().count() > 80 && says(line).contains(' '));
+    assert_eq!(wide.filter(|line| !says(line).starts_with("fix: ")).collect::<Vec<_>>(), [""; 0], "doctor");
     let json = line(folder.path(), &["why", "--json", &one], &[("LC_ALL", "C")]);
     assert!(serde_json::from_str::<serde_json::Value>(&json.out).is_ok(), "{}", json.out);
 }

@@ -36,3 +36,5 @@ pub mod tally;
 mod text;
 pub mod timeline;
 pub mod why;
+
+pub use text::wrap;

@@ -116,6 +116,8 @@ pub struct Ring {
     mapping: Mapping,
     data_bytes: u64,
     number: u32,
+    /// Up to where this reader has taken bytes. The producer goes by the header's `tail`, up to which they are released.
+    taken: AtomicU64,
 }
 
 /// A run of polls that never became a record.
@@ -144,7 +146,7 @@ impl Ring {
         }
         let length = usize::try_from(ring_bytes(data)).map_err(|_| RingError::Size(data))?;
         let mapping = map_part(file, offset, length, true).map_err(RingError::Map)?;
-        let mut ring = Ring { mapping, data_bytes: data, number: 0 };
+        let mut ring = Ring { mapping, data_bytes: data, number: 0, taken: AtomicU64::new(0) };
         let header = ring.header();
         let magic = header.magic.load(Ordering::Acquire);
         if magic != RING_MAGIC {
@@ -153,7 +155,9 @@ impl Ring {
         if header.data_bytes != data {
             return Err(RingError::Size(header.data_bytes));
         }
-        ring.number = header.number;
+        let (number, tail) = (header.number, header.tail.own());
+        ring.number = number;
+        *ring.taken.get_mut() = tail;
         Ok(ring)
     }
 
@@ -174,7 +178,7 @@ impl Ring {
     /// valid until [`Ring::release`].
     pub fn published(&self, most: usize) -> &[u8] {
         let header = self.header();
-        let tail = header.tail.own();
+        let tail = self.taken.load(Ordering::Relaxed);
         let ready = header.head.published().wrapping_sub(tail);
         // A head outside the ring is a broken producer: nothing is taken.
         if ready > self.data_bytes {
@@ -208,10 +212,21 @@ impl Ring {
         &bytes[..end]
     }
 
-    /// Gives the first `bytes` published bytes back to the producer.
-    pub fn release(&self, bytes: usize) {
-        let tail = &self.header().tail;
-        tail.release(tail.own().wrapping_add(bytes as u64));
+    /// Takes the first `bytes` published bytes. The producer does not write there yet: another reader finds them again if
+    /// this one is killed before [`Ring::release`].
+    pub fn take(&self, bytes: usize) {
+        let taken = self.taken.load(Ordering::Relaxed);
+        self.taken.store(taken.wrapping_add(bytes as u64), Ordering::Relaxed);
+    }
+
+    /// Gives what was taken back to the producer.
+    pub fn release(&self) {
+        self.header().tail.release(self.taken.load(Ordering::Relaxed));
+    }
+
+    /// Bytes that are taken and not released.
+    pub fn held(&self) -> u64 {
+        self.taken.load(Ordering::Relaxed).wrapping_sub(self.header().tail.own())
     }
 
     /// Drops everything published, after the ring was found to be damaged.
@@ -219,15 +234,15 @@ impl Ring {
     pub fn discard(&self) -> u64 {
         let header = self.header();
         let head = header.head.published();
-        let lost = head.wrapping_sub(header.tail.own());
+        let lost = head.wrapping_sub(self.taken.swap(head, Ordering::Relaxed));
         header.tail.release(head);
         lost
     }
 
-    /// Bytes that wait, without checking them.
+    /// Bytes that wait to be taken, without checking them.
     pub fn waiting(&self) -> u64 {
         let header = self.header();
-        header.head.published().wrapping_sub(header.tail.own())
+        header.head.published().wrapping_sub(self.taken.load(Ordering::Relaxed))
     }
 
     /// Records that are there and will never be published. Only sure when the writer is gone.

@@ -75,7 +75,8 @@ fn read(reader: &Ring) -> Vec<(u16, Vec<u8>)> {
             out.push((record::id(head), body.to_vec()));
             bytes = rest;
         }
-        reader.release(all);
+        reader.take(all);
+        reader.release();
     }
 }
 

@@ -299,7 +299,8 @@ impl World {
                 out.push((record::id(head), word));
                 bytes = rest;
             }
-            self.reader.release(all);
+            self.reader.take(all);
+            self.reader.release();
         }
         out.extend(self.larger.iter().flat_map(|larger| larger.read()));
         out

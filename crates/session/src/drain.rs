@@ -375,7 +375,7 @@ impl Drainer {
             if let Some(image) = self.images.get_mut(source.image) {
                 source.rename(image);
             }
-            source.stream.flush();
+            source.write();
         }
         for devices in self.devices.values_mut() {
             devices.advance(now, &self.folder, host);
@@ -505,7 +505,7 @@ impl Drainer {
         self.counted.0 = self.counted.0.saturating_add(counted);
         self.timing.add(source.api, header);
         source.stream.set_discarded(source.discarded());
-        source.stream.flush();
+        source.write();
         self.accounts.extend(source.stream.account());
         let (bytes, records, unwritten) = source.stream.counts();
         self.written.0 += records;

@@ -10,8 +10,12 @@ use hetrace_trace::text::plural;
 use hetrace_vendor::doctor::{Finding, Machine};
 use serde_json::json;
 
+use super::terminal;
 use crate::args;
 use crate::settings::{self, Problem};
+
+/// Columns before what a finding says.
+const LABEL: usize = 24;
 
 /// Examines the machine and prints the findings. Exit status 1 if something
 /// that tracing needs is missing.
@@ -39,10 +43,16 @@ pub fn run(args: &args::Doctor) -> Result<ExitCode> {
             .collect();
         writeln!(out, "{}", serde_json::to_string_pretty(&list)?)?;
     } else {
+        let room = terminal::columns(&out).map(|columns| columns.saturating_sub(LABEL).max(LABEL));
         for f in &findings {
-            writeln!(out, "{} {:<18} {}", if f.works { "ok  " } else { "FAIL" }, f.what, f.says)?;
+            let mut first = format!("{} {:<18} ", if f.works { "ok  " } else { "FAIL" }, f.what);
+            for line in hetrace_report::wrap(&f.says, room) {
+                writeln!(out, "{first}{line}")?;
+                first = " ".repeat(LABEL);
+            }
+            // A command stays on one line, so that it can be copied.
             if let Some(fix) = &f.fix {
-                writeln!(out, "     {:<18} fix: {fix}", "")?;
+                writeln!(out, "{:LABEL$}fix: {fix}", "")?;
             }
         }
     }

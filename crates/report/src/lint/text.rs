@@ -40,7 +40,8 @@ fn write_finding(out: &mut String, style: Style, finding: &Finding) {
     };
     let _ = write!(out, "{severity}[{}]: {}", finding.rule, finding.message);
     let mut more = Vec::new();
-    if finding.count > 1 {
+    // Its message has the number already.
+    if finding.count > 1 && finding.rule != "leak" {
         more.push(format!("{} times", count(finding.count)));
     }
     if let Some(cost) = finding.cost_ns.filter(|cost| *cost > 0) {

@@ -6,4 +6,4 @@ mod wrap;
 
 pub(crate) use style::Style;
 pub(crate) use table::{Column, Table};
-pub(crate) use wrap::wrap;
+pub use wrap::wrap;

@@ -1,7 +1,7 @@
 //! Sentences on a terminal.
 
 /// The lines of a text of at most so many characters, broken between words; a longer word has a line of its own.
-pub(crate) fn wrap(text: &str, width: Option<usize>) -> Vec<String> {
+pub fn wrap(text: &str, width: Option<usize>) -> Vec<String> {
     let Some(width) = width else { return vec![text.to_owned()] };
     let indent = text.len() - text.trim_start().len();
     let mut lines: Vec<String> = Vec::new();

@@ -60,6 +60,7 @@ impl Source {
 
 /// Gives the stream of `before` to `source`, and frees the ring of `before`.
 fn take(before: &mut Source, source: &mut Source, apis: &[String]) {
+    before.write();
     source.awaits_no_more();
     before.end(apis);
     source.refused_as(before);

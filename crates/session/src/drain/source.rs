@@ -19,6 +19,8 @@ use crate::trigger::{CallRecord, Watch};
 
 /// Most bytes taken from one ring at a time, so that none waits for long.
 const PORTION: usize = 1 << 20;
+/// Part of a ring that may be taken and not written, so that the thread has room.
+const HELD: u64 = 8;
 /// Half a period of the low bits of time in a ring's records.
 const HALF_PERIOD: u64 = 1 << (record::TIME_BITS - 1);
 
@@ -49,6 +51,8 @@ pub(super) struct Source {
     looked: u64,
     /// Time of a record that is to come, in ticks, where its low bits say too little.
     earlier: Option<u64>,
+    /// A thread has begun with what was taken last.
+    begun: bool,
     /// Number of the ring whose records come before those that are next here.
     pub awaits: Option<u32>,
     /// What the stream lost more than this ring, while it was another ring's.
@@ -112,6 +116,7 @@ impl Source {
             // What another drainer has left may be older than half a period by now.
             looked: if since > 0 { since } else { clock::ticks() },
             earlier: None,
+            begun: false,
             awaits: None,
             lost_elsewhere: 0,
             lost_before: (0, 0),
@@ -184,9 +189,34 @@ impl Source {
 
     /// Takes one portion. Returns how many bytes it had.
     pub fn drain(&mut self, sinks: &mut Sinks<'_>) -> u64 {
-        if self.awaits.is_some() {
-            return 0;
+        let mut all = 0;
+        // Up to a thread's first record, that record, and what is behind it.
+        while self.awaits.is_none() && all < PORTION as u64 {
+            match self.piece(sinks) {
+                0 => break,
+                bytes => all += bytes,
+            }
         }
+        // The producer needs room.
+        if self.ring.held() > self.ring.size() / HELD {
+            self.write();
+        }
+        all
+    }
+
+    /// Writes what was taken, and gives the producer the room: only now, so that whoever goes on if this drainer is killed
+    /// finds in the ring what is in no file.
+    pub fn write(&mut self) {
+        self.stream.flush();
+        let reader = &self.ring.header().reader;
+        reader.tid.store(self.tid, Ordering::Relaxed);
+        reader.follows.store(self.awaits.map_or(0, |ring| ring + 1), Ordering::Relaxed);
+        reader.time.store(self.last, Ordering::Relaxed);
+        self.ring.release();
+    }
+
+    /// Takes what belongs together. Returns how many bytes that were.
+    fn piece(&mut self, sinks: &mut Sinks<'_>) -> u64 {
         let looked = clock::ticks();
         if self.ring.waiting() > self.ring.size() {
             // The producer overwrote its own header: nothing here can be believed.
@@ -217,8 +247,12 @@ impl Source {
         if let Some(watch) = sinks.watch {
             watch.saw(sinks.host.to_ns(self.last));
         }
-        ring.header().reader.time.store(self.last, Ordering::Relaxed);
-        ring.release(taken);
+        ring.take(taken);
+        if self.begun {
+            // A stream may have another thread now: what is known of it goes with where it begins.
+            self.begun = false;
+            self.write();
+        }
         taken as u64
     }
 
@@ -242,13 +276,16 @@ impl Source {
                     continue;
                 }
                 special::THREAD => {
-                    let claimed = self.begin(body, sinks);
-                    floor = floor.max(claimed);
+                    let before = bytes.len() - body.len() - record::HEAD - rest.len();
                     self.last = floor;
-                    if self.awaits.is_some() {
-                        return Taken::UpTo(bytes.len() - rest.len());
+                    if before > 0 {
+                        return Taken::UpTo(before);
                     }
-                    continue;
+                    self.write();
+                    let claimed = self.begin(body, sinks);
+                    self.last = floor.max(claimed);
+                    self.begun = true;
+                    return Taken::UpTo(bytes.len() - rest.len());
                 }
                 _ => {}
             }
@@ -341,9 +378,6 @@ impl Source {
         }
         self.awaits = thread.follows.checked_sub(1);
         self.tid = thread.tid;
-        let reader = &self.ring.header().reader;
-        reader.tid.store(thread.tid, Ordering::Relaxed);
-        reader.follows.store(thread.follows, Ordering::Relaxed);
         if let Some(image) = sinks.images.get_mut(self.image) {
             image.recorded |= !self.is_refused();
             self.identity = image.thread(thread.tid);

@@ -304,6 +304,70 @@ fn a_ring_that_was_left_serves_other_threads() {
     assert_eq!(play(&steps, LARGEST), 0);
 }
 
+/// As [`play`], but each time that the drainer is killed another one goes on, into a folder of its own. What one has
+/// written and what the next one finds are all records, each once.
+fn play_with_kills(steps: &[(Step, bool)]) {
+    let mut traces = vec![TempDir::new().expect("a scratch folder")];
+    let mut program = Program::new(LARGEST);
+    let (mut drainer, host) = drainer_of(&program, traces[0].path());
+    let mut threads: Vec<Thread> = (0..2).map(|i| Thread::start(&mut program, i)).collect();
+    let (mut ended, mut next) = (Vec::new(), 2);
+    for (step, killed) in steps {
+        match *step {
+            Step::Write(thread, records) => (0..records).for_each(|_| threads[thread].write()),
+            Step::End(thread) => {
+                threads[thread].end();
+                let fresh = Thread::start(&mut program, next);
+                ended.push(std::mem::replace(&mut threads[thread], fresh));
+                next += 1;
+            }
+            Step::Pass => {
+                drainer.discover();
+                drainer.pass(&host);
+            }
+            Step::Flush => drainer.flush(1 << 40, &host),
+        }
+        if *killed {
+            traces.push(TempDir::new().expect("a scratch folder"));
+            let (after, _) = drainer_of(&program, traces[traces.len() - 1].path());
+            std::mem::forget(std::mem::replace(&mut drainer, after));
+        }
+    }
+    drainer.finish(&host);
+    ended.append(&mut threads);
+    let mut seen: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+    for trace in &traces {
+        for (thread, records) in read(trace.path()).0 {
+            seen.entry(thread).or_default().extend(records.iter().map(|(_, record)| *record));
+        }
+    }
+    for thread in &ended {
+        let seen = seen.remove(&thread.number).unwrap_or_default();
+        assert_eq!(seen, thread.written, "thread {}", thread.number);
+    }
+}
+
+#[test]
+fn what_a_killed_drainer_has_taken_and_not_written_is_found_by_the_next_one() {
+    let write = || (Step::Write(0, 20), false);
+    play_with_kills(&[
+        write(),
+        (Step::Pass, true),
+        write(),
+        (Step::Pass, false),
+        (Step::Flush, true),
+        write(),
+    ]);
+    // In the middle of going over to a larger ring.
+    let steps = [
+        (Step::Write(0, FULL + 5), false),
+        (Step::Pass, true),
+        (Step::Write(0, 3), true),
+        (Step::Pass, false),
+    ];
+    play_with_kills(&steps);
+}
+
 /// A drainer of a program into a folder, and the clock.
 fn drainer_of(program: &Program, trace: &Path) -> (Drainer, HostClock) {
     let folder = TraceFolder::new(trace.to_owned(), [0; 16], false);
@@ -453,7 +517,7 @@ fn times_of(write: impl FnOnce(&Writer, u64, u64)) -> [u64; 2] {
     let host = HostClock::new(start, start);
     // As if it had begun before that.
     drainer.discover();
-    drainer.sources[0].ring.release(record::HEAD + size_of::<ThreadRecord>());
+    drainer.sources[0].ring.take(record::HEAD + size_of::<ThreadRecord>());
     drainer.pass(&host);
     write(&thread.writer, then, now);
     drainer.finish(&host);
@@ -522,5 +586,13 @@ proptest! {
     #[test]
     fn streams_follow_their_threads(steps in proptest::collection::vec(step(), 1..40)) {
         play(&steps, LARGEST);
+    }
+
+    /// However often the drainer is killed.
+    #[test]
+    fn killed_drainers_lose_nothing(
+        steps in proptest::collection::vec((step(), prop::bool::weighted(0.2)), 1..40)
+    ) {
+        play_with_kills(&steps);
     }
 }
