@@ -243,7 +243,7 @@ mod tests {
     #[test]
     fn functions_are_found_one_by_one() {
         let index = Index::parse(print(&model(), JSON).unwrap()).unwrap();
-        assert_eq!(index.head.interpose.requires.as_deref(), Some("libtoy.so"));
+        assert_eq!(index.head.interpose.requires, ["libtoy.so"]);
         let rows: Vec<Row> = index.rows().collect();
         assert_eq!(rows.iter().map(|r| r.name).collect::<Vec<_>>(), ["toyInit", "toyRun"]);
         assert_eq!(rows.iter().map(|r| r.hook).collect::<Vec<_>>(), [None, Some("device::run")]);

@@ -64,10 +64,13 @@ impl Injection {
     }
 }
 
-/// Returns whether no program can use the API: the library that all of them need is
-/// neither on the machine nor on the search path.
+/// Returns whether no program can use the API: none of the libraries and files that they need one
+/// of is on the machine or on the search path.
 pub fn is_absent(library: &Found) -> bool {
-    library.interpose.requires.as_ref().is_some_and(|name| ldcache::find(name).is_none())
+    let requires = &library.interpose.requires;
+    let is_there =
+        |name: &String| if name.starts_with('/') { Path::new(name).exists() } else { ldcache::find(name).is_some() };
+    !requires.is_empty() && !requires.iter().any(is_there)
 }
 
 /// Decides for all libraries and a program. One that puts something of its own
