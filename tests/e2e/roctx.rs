@@ -17,7 +17,8 @@ const SDK: &str = "librocprofiler-sdk-roctx.so.1";
 
 /// What `all` prints where each library is, and rest that all print.
 const OF_ROCTRACER: &str = "major 4\nminor 1\n";
-const OF_SDK: &str = "name thread 0\nname agent -1\nname device 0\nname stream 0\nthread id 0\nits own 1\npause 0\nresume 0\n";
+const OF_SDK: &str =
+    "name thread 0\nname agent -1\nname device 0\nname stream 0\nthread id 0\nits own 1\npause 0\nresume 0\n";
 const OF_BOTH: &str = "push 0\npush 1\nother push 0\nother pop 0\nother pop of nothing -1\npop 1\npop 0\npop of nothing -1\nids 1\nerrno 77\n";
 
 /// How a program comes to ROCTX.
@@ -81,7 +82,13 @@ impl Ran {
         let scratch = tempfile::tempdir().expect("scratch");
         let folder = scratch.path().join("trace");
         let mut command = Command::new(hetrace());
-        command.args(["run", "-q", "--buffer", "8192"]).args(options).arg("-o").arg(&folder).arg("--").args(line);
+        command
+            .args(["run", "-q", "--buffer", "8192"])
+            .args(options)
+            .arg("-o")
+            .arg(&folder)
+            .arg("--")
+            .args(line);
         let done = run(command.env("LD_LIBRARY_PATH", folders()));
         assert_eq!(done.status, 0, "{line:?}: {}", done.err);
         Ran { done, folder, _scratch: scratch }
@@ -142,7 +149,13 @@ fn everything_returns_its_result_and_is_recorded_once() {
         assert_eq!(ran.done.out, way.answers(), "{:?}", way.line);
         assert_eq!(
             ran.ranges(),
-            ["pushed inner 1", "pushed other 1", "pushed outer 1", "started across threads 1", "started overlapping 1"],
+            [
+                "pushed inner 1",
+                "pushed other 1",
+                "pushed outer 1",
+                "started across threads 1",
+                "started overlapping 1"
+            ],
             "{:?}",
             way.line
         );
@@ -158,9 +171,9 @@ fn everything_returns_its_result_and_is_recorded_once() {
         assert_eq!(text.contains("roctxNameHsaAgent"), way.has_sdk, "{text}");
     }
     let model = run(Command::new(hetrace()).args(["model", "roctx"]));
-    let mut functions = model.out.split_whitespace().filter(|word| word.starts_with("roctx"));
     if roctracer().is_some() {
-        let missed: Vec<&str> = functions.by_ref().filter(|name| !called.contains(*name)).collect();
+        let functions = model.out.lines().filter_map(|line| line.split_whitespace().nth(1));
+        let missed: Vec<&str> = functions.filter(|name| !called.contains(*name)).collect();
         assert_eq!(missed, ["roctxRegisterTracerCallback"], "{}", model.out);
     }
 }
@@ -171,7 +184,7 @@ fn names_and_failures_are_there() {
     let calls = ran.calls();
     for expected in [
         "roctxNameOsThread(name=\"main of it\") = ROCTX_SUCCESS",
-        "roctxNameHsaAgent(name=\"an agent\", agent={handle=119}) = ROCTX_FAILED",
+        "roctxNameHsaAgent(name=\"an agent\", agent=[{handle=119}]) = ROCTX_FAILED",
         "roctxNameHipDevice(name=\"a device\", device_id=3) = ROCTX_SUCCESS",
         "roctxNameHipStream(name=\"a stream\", stream=0x",
         "roctxRangePushA(message=\"inner\") = 1",
@@ -186,7 +199,9 @@ fn names_and_failures_are_there() {
     let events = json["traceEvents"].as_array().expect("events");
     let named: BTreeSet<&str> = events.iter().filter_map(|e| e["args"]["name"].as_str()).collect();
     assert!(named.iter().any(|name| name.contains("main of it")), "the thread that called: {named:?}");
-    assert!(events.iter().any(|e| e["name"] == "outer") && events.iter().any(|e| e["name"] == "across threads"));
+    assert!(
+        events.iter().any(|e| e["name"] == "outer") && events.iter().any(|e| e["name"] == "across threads")
+    );
 }
 
 #[test]
@@ -194,7 +209,10 @@ fn ranges_by_name_are_capture_windows() {
     for way in ways() {
         for part in ["steps", "started"] {
             // Also where the ranges themselves are not recorded.
-            for (options, marks) in [(&[][..], vec!["inside", "between", "inside"]), (&["--exclude", "*Range*"], vec!["inside", "between", "inside"])] {
+            for (options, marks) in [
+                (&[][..], vec!["inside", "between", "inside"]),
+                (&["--exclude", "*Range*"], vec!["inside", "between", "inside"]),
+            ] {
                 let options: Vec<&str> = ["--range", "step ?@1..3"].iter().chain(options).copied().collect();
                 let ran = way.traced(&options, &[part]);
                 assert_eq!(ran.marks(), marks, "{:?} {options:?} {part}", way.line);
@@ -247,18 +265,18 @@ fn work_of_devices_is_counted_in_ranges() {
     let ran = Way::new(&["device"], true, false).traced(&[], &["device"]);
     let tally = ran.tally();
     let rows: Vec<&Value> = tally["ranges"].as_array().expect("ranges").iter().collect();
-    let steps: Vec<_> = rows.iter().filter(|row| row["name"].as_str().is_some_and(|n| n.starts_with("step "))).collect();
-    assert_eq!(steps.len(), 5, "{rows:?}");
+    let steps: Vec<_> =
+        rows.iter().filter(|row| row["name"].as_str().is_some_and(|n| n.starts_with("step "))).collect();
+    assert_eq!(steps.len(), 12, "{rows:?}");
     assert!(steps.iter().all(|row| row["device_ns"].as_u64().is_some_and(|ns| ns > 0)), "{rows:?}");
-    let why = ran.report(&["why", "--json"]);
-    assert!(why.contains("\"step #\"") || why.contains("step "), "{why}");
 }
 
 #[test]
 fn programs_in_python_are_traced() {
     let libraries = roctracer().map(|_| ROCTRACER).into_iter().chain([SDK]);
     for library in libraries {
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("programs/roctx/calls.py").display().to_string();
+        let script =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("programs/roctx/calls.py").display().to_string();
         let ran = Ran::new(&[], &["python3", &script, library]);
         assert_eq!(ran.done.out, "0 0\n0 0\n0 0\n1 -1\n", "{library}");
         let ranges = ["pushed epoch 0 1", "pushed epoch 1 1", "pushed epoch 2 1", "started whole 1"];
@@ -272,9 +290,9 @@ fn programs_in_python_are_traced() {
 fn it_stays_away_where_no_program_can_use_it() {
     let scratch = tempfile::tempdir().expect("scratch");
     let preloaded = |folders: &str| {
-        let out = scratch.path().join("trace");
+        let out = scratch.path().join(format!("trace{}", folders.len()));
         let mut line = Command::new(hetrace());
-        line.args(["run", "-q", "--force", "-o"]).arg(&out).args(["--", "sh", "-c", "echo $LD_PRELOAD"]);
+        line.args(["run", "-q", "-o"]).arg(&out).args(["--", "sh", "-c", "echo $LD_PRELOAD"]);
         let done = run(line.env("LD_LIBRARY_PATH", folders));
         assert_eq!(done.status, 0, "{}", done.err);
         done.out.contains("libhetrace_roctx.so")
@@ -288,7 +306,10 @@ fn it_stays_away_where_no_program_can_use_it() {
         eprintln!("not tested: this machine has ROCTX: {says}");
         return;
     }
-    assert!(says.contains("none of libroctx64.so.4, librocprofiler-sdk-roctx.so.1, ") && says.contains("/dev/kfd"));
+    assert!(
+        says.contains("none of libroctx64.so.4, librocprofiler-sdk-roctx.so.1, ")
+            && says.contains("/dev/kfd")
+    );
     assert!(!preloaded(""));
 }
 

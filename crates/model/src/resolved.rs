@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::expr::Expr;
 use crate::extracted::{EnumGroup, Kind, Registry, Type};
-use crate::one_or_more;
 use crate::memory::{Current, Flags, Holders, Memory, Transfer};
+use crate::one_or_more;
 
 /// One API, ready to use.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

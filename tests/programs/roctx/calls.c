@@ -7,7 +7,7 @@
  *   calls [LIBRARY] paused     a mark before, between and behind a pause and a resume of the profiler
  *   calls [LIBRARY] threads    eight threads at once, each a hundred ranges in each other
  *   calls [LIBRARY] fork       a range before a fork, in the child, and after it
- *   calls [LIBRARY] device     five steps that run a kernel of OpenCL each
+ *   calls [LIBRARY] device     twelve steps that run a kernel of OpenCL each
  *   calls [LIBRARY] loop N     N pushes and pops; says what one of both takes
  *
  * rocprofiler-sdk's library has functions that roctracer's has not: "all" and "paused" call those that there are.
@@ -251,7 +251,7 @@ static void loop(long count)
 #ifdef DEVICE
 static void device(void)
 {
-    const char *text = "kernel void work(global int *a) { for (int i = 0; i < 20000; i++) a[get_global_id(0)] += i; }";
+    const char *text = "kernel void work(global int *a) { for (int i = 0; i < 20000; i++) a[get_global_id(0)] = a[get_global_id(0)] * 3 + (i ^ 5); }";
     cl_platform_id platform;
     cl_device_id id;
     cl_int error = clGetPlatformIDs(1, &platform, NULL);
@@ -267,7 +267,7 @@ static void device(void)
     cl_mem buffer = clCreateBuffer(context, CL_MEM_READ_WRITE, size * sizeof(cl_int), NULL, &error);
     clSetKernelArg(kernel, 0, sizeof buffer, &buffer);
     char name[16];
-    for (int i = 0; i < 5; i++) {
+    for (int i = 0; i < 12; i++) {
         snprintf(name, sizeof name, "step %d", i);
         roctxRangePushA(name);
         if (clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &size, NULL, 0, NULL, NULL) || clFinish(queue))

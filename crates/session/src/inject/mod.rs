@@ -68,8 +68,9 @@ impl Injection {
 /// of is on the machine or on the search path.
 pub fn is_absent(library: &Found) -> bool {
     let requires = &library.interpose.requires;
-    let is_there =
-        |name: &String| if name.starts_with('/') { Path::new(name).exists() } else { ldcache::find(name).is_some() };
+    let is_there = |name: &String| {
+        if name.starts_with('/') { Path::new(name).exists() } else { ldcache::find(name).is_some() }
+    };
     !requires.is_empty() && !requires.iter().any(is_there)
 }
 
