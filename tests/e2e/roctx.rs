@@ -323,11 +323,16 @@ fn the_module_for_python_is_traced() {
     let wanted = ["rocm-bindings-systems==10.0.0.0.1.2", "rocm-bindings-core==10.0.0.0.1.2"];
     let done = run(Command::new("python3").args(pip).arg(scratch.path()).args(wanted));
     assert_eq!(done.status, 0, "{}", done.err);
+    // It wants the name that a compiler's linker does, as ROCm's own packages have it.
+    let rocm = scratch.path().join("rocm");
+    std::fs::create_dir_all(rocm.join("lib")).expect("a folder");
+    std::os::unix::fs::symlink(library.join(ROCTRACER), rocm.join("lib/libroctx64.so")).expect("a link");
     let script = format!(
-        "import sys; sys.path.insert(0, {:?})\nimport os; os.environ['ROCM_PATH'] = {:?}\nfrom rocm.bindings import roctx\n\
+        "import sys, os; sys.path.insert(0, {:?}); os.environ['ROCM_PATH'] = {:?}\n\
+         from rocm.bindings import roctx\n\
          print(roctx.roctxRangePushA(b'of the module'), roctx.roctxRangePop())",
         scratch.path().display().to_string(),
-        library.parent().expect("a folder").display().to_string(),
+        rocm.display().to_string(),
     );
     let ran = Ran::new(&[], &["python3", "-c", &script]);
     assert_eq!(ran.ranges(), ["pushed of the module 1"], "{}", ran.done.out);

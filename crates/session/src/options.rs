@@ -206,5 +206,8 @@ mod tests {
         assert!(options.serves("--sources, --build-logs: what a build says"));
         assert!(!options.serves("--sources: the text of programs"));
         assert!(!Options::default().serves("--build-logs"));
+        let window = Options { window: true, ..Options::default() };
+        assert!(window.serves("--range: it begins") && window.serves("--on-calls: it ends"));
+        assert!(!Options::default().serves("--range: it begins"));
     }
 }

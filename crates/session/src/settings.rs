@@ -168,6 +168,22 @@ mod tests {
         flags(&options, &index)[0]
     }
 
+    /// The flags of a call by which a program pauses a window.
+    fn pausing(window: Option<Asked>) -> u8 {
+        let head = r#"{"api":"toy","interpose":{},"model_bytes":0,"frame_bytes":0}"#;
+        let row = "0\t-\ttoyPause\tstate\t--on-calls: ends the window\n";
+        let index = Index::parse(format!("{head}\n{row}")).expect("an index");
+        flags(&RunOptions { window, ..RunOptions::default() }, &index)[0]
+    }
+
+    #[test]
+    fn what_pauses_a_window_is_heard_where_there_is_one_also_outside_of_it() {
+        let windowed = pausing(Some(Asked::Calls));
+        assert_eq!(windowed & flag::HOOK, flag::HOOK);
+        assert_eq!(windowed & flag::RECORD, flag::RECORD & flag::INSIDE, "it is in no object's life");
+        assert_eq!(pausing(None) & flag::HOOK, 0, "nothing is paid");
+    }
+
     #[test]
     fn copies_are_hashed_only_when_asked_for() {
         let active = |flags: u8, bits: u8| flags & bits & flag::INSIDE != 0;
