@@ -2,7 +2,8 @@
 # Installs what building, testing and measuring hetrace needs on Debian 12.
 #
 #   scripts/install-deps.sh          to build and to run the tests; Python packages with which
-#                                    tests read what hetrace exports go into target/python
+#                                    tests read what hetrace exports go into target/python, and
+#                                    ROCTX's library, of a later Debian, into target/roctx
 #   scripts/install-deps.sh --full   also the real programs, peers and tools that the
 #                                    benchmarks and the wider tests use
 #
