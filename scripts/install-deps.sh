@@ -2,7 +2,8 @@
 # Installs what building, testing and measuring hetrace needs on Debian 12.
 #
 #   scripts/install-deps.sh          to build and to run the tests; Python packages with which
-#                                    tests read what hetrace exports go into target/python
+#                                    tests read what hetrace exports go into target/python, and
+#                                    ROCTX's library, of a later Debian, into target/roctx
 #   scripts/install-deps.sh --full   also the real programs, peers and tools that the
 #                                    benchmarks and the wider tests use
 #
@@ -53,6 +54,37 @@ modules() {
     fi
 }
 
+# ROCTX's library, which is in Debian since its release 13 and needs the C library alone: unpacked into target/roctx.
+# Tests that lack it say so.
+roctx() {
+    folder=$(dirname "$0")/../target/roctx
+    if [ -n "$(find "$folder" -name libroctx64.so.4 2>/dev/null)" ] || ! command -v apt-get >/dev/null 2>&1; then
+        return
+    fi
+    echo "install-deps: unpacking libroctx64-4 into target/roctx"
+    scratch=$(mktemp -d)
+    # Where this machine's packages come from, its next release has a folder beside its own.
+    from=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | grep -v security | head -n 1)
+    mkdir -p "$scratch/lists/partial" "$scratch/archives/partial" "$scratch/out"
+    echo "deb $from trixie main" >"$scratch/sources.list"
+    cat >"$scratch/conf" <<EOF
+Dir::Etc::SourceList "$scratch/sources.list";
+Dir::Etc::SourceParts "/dev/null";
+Dir::State::Lists "$scratch/lists";
+Dir::State::Status "/dev/null";
+Dir::Cache "$scratch";
+APT::Sandbox::User "root";
+EOF
+    if ! { (cd "$scratch/out" && { apt-get -q download libroctx64-4 2>/dev/null ||
+        { APT_CONFIG=$scratch/conf apt-get -q update && APT_CONFIG=$scratch/conf apt-get -q download libroctx64-4; }; }) &&
+        dpkg-deb -x "$scratch"/out/*.deb "$folder"; } >"$scratch/log" 2>&1; then
+        rm -rf "$folder"
+        tail -n 3 "$scratch/log" >&2
+        echo "install-deps: it could not be had; tests that want it will say so" >&2
+    fi
+    rm -rf "$scratch"
+}
+
 missing=
 for package in $wanted; do
     installed "$package" || missing="$missing $package"
@@ -61,6 +93,7 @@ missing=${missing# }
 
 if [ -z "$missing" ]; then
     modules
+    roctx
     echo "install-deps: everything is here"
     exit 0
 fi
@@ -80,3 +113,4 @@ apt-get update -q
 # shellcheck disable=SC2086
 apt-get install -q -y --no-install-recommends $missing
 modules
+roctx

@@ -263,29 +263,64 @@ fn libraries(apis: &[&str]) -> Vec<PathBuf> {
 #[test]
 fn all_our_libraries_can_be_opened_late() {
     let all = libraries(&[]);
-    assert!(all.len() >= 7, "{all:?}");
+    assert!(all.len() >= 8, "{all:?}");
     let done = run(Command::new(program("late_libraries")).args(&all));
     assert_eq!((done.status, &*done.out), (0, ""));
+}
+
+/// The instructions that a command executes, without what it starts. `None` where there is no valgrind.
+fn instructions(command: &[&str], variables: &[(&str, String)]) -> Option<u64> {
+    if Command::new("valgrind").arg("--version").output().is_err() {
+        eprintln!("not tested: there is no valgrind (scripts/install-deps.sh --full)");
+        return None;
+    }
+    let mut line = Command::new("valgrind");
+    line.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]).args(command);
+    let done = run(line.envs(variables.iter().map(|(name, value)| (name, value))));
+    let collected = done.err.lines().find_map(|line| line.split("Collected : ").nth(1));
+    Some(collected.and_then(|number| number.trim().parse().ok()).unwrap_or_else(|| panic!("{}", done.err)))
 }
 
 /// Each library of ours that is preloaded costs a process its own start, however many others there are.
 #[test]
 fn libraries_do_not_make_each_other_slower_to_start() {
-    if Command::new("valgrind").arg("--version").output().is_err() {
-        eprintln!("not tested: there is no valgrind (scripts/install-deps.sh --full)");
-        return;
-    }
-    let instructions = |preloaded: &[PathBuf]| -> u64 {
+    let with = |preloaded: &[PathBuf]| {
         let list: Vec<String> = preloaded.iter().map(|path| path.display().to_string()).collect();
-        let mut line = Command::new("valgrind");
-        line.args(["--tool=callgrind", "--callgrind-out-file=/dev/null", "true"]);
-        let done = run(line.env("LD_PRELOAD", list.join(":")));
-        let collected = done.err.lines().find_map(|line| line.split("Collected : ").nth(1));
-        collected.and_then(|number| number.trim().parse().ok()).unwrap_or_else(|| panic!("{}", done.err))
+        instructions(&["true"], &[("LD_PRELOAD", list.join(":"))])
     };
-    let bare = instructions(&[]);
-    let all = libraries(&["cuda", "cudart", "nccl", "opencl"]);
-    let each: u64 = all.iter().map(|library| instructions(std::slice::from_ref(library)) - bare).sum();
-    let together = instructions(&all) - bare;
+    let Some(bare) = with(&[]) else { return };
+    let with = |preloaded: &[PathBuf]| with(preloaded).expect("valgrind") - bare;
+    let all = libraries(&["cuda", "cudart", "nccl", "opencl", "roctx"]);
+    let each: u64 = all.iter().map(|library| with(std::slice::from_ref(library))).sum();
+    let together = with(&all);
     assert!(together < each * 3 / 2, "{together} together, {each} each alone, {bare} without");
+}
+
+/// The launcher reads a line for each function of each API, and decides by the few kinds of them.
+#[test]
+fn the_launcher_pays_little_for_each_function() {
+    let scratch = TempDir::new().expect("a scratch folder");
+    let started = |name: &str, apis: &[&str]| {
+        let folder = scratch.path().join(name);
+        std::fs::create_dir(&folder).expect("a folder");
+        for library in libraries(apis) {
+            let link = folder.join(library.file_name().expect("a name"));
+            std::os::unix::fs::symlink(&library, link).expect("a link");
+        }
+        let (hetrace, out) = (hetrace().display().to_string(), folder.join("trace").display().to_string());
+        let line = [&hetrace, "run", "-q", "-o", &out, "--", "true"];
+        instructions(&line, &[("HETRACE_LIBRARIES", folder.display().to_string())])
+    };
+    let functions = |api: &str| {
+        let model = run(Command::new(hetrace()).args(["model", api]));
+        assert_eq!(model.status, 0, "{}", model.err);
+        model.out.lines().count() as u64
+    };
+    let (Some(few), Some(many)) =
+        (started("few", &["hetmarks"]), started("many", &["hetmarks", "cuda", "cudart"]))
+    else {
+        return;
+    };
+    let each = (many - few) / (functions("cuda") + functions("cudart"));
+    assert!(each < 950, "{each} instructions for each function: {many} with CUDA's, {few} without");
 }

@@ -11,6 +11,7 @@ pub mod counts;
 pub mod expect;
 pub mod fake;
 pub mod fake_nccl;
+pub mod fake_roctx;
 pub mod invented;
 pub mod platform;
 pub mod seen;

@@ -68,8 +68,8 @@ impl Package {
 const SUMMARY: &str = "Tracer for OpenCL and CUDA programs";
 
 /// What it is, for packages.
-const DESCRIPTION: &str = "hetrace records every call of a program into OpenCL, CUDA, NCCL, NVTX and ITT with \
-                           its arguments, and every command on the devices with its true times, on one time line.";
+const DESCRIPTION: &str = "hetrace records every call of a program into OpenCL, CUDA, NCCL, NVTX, ITT and ROCTX \
+                           with its arguments, and every command on the devices with its true times, on one time line.";
 
 /// Where the project's users write to, for forms that want an address.
 const MAINTAINER: &str = "The hetrace developers <hetrace@hetrace.invalid>";

@@ -6,9 +6,13 @@
 //!
 //! ```text
 //! {"api":"toy","title":"Toy","interpose":{…},"model_bytes":5120,"frame_bytes":1734}
-//! 585  c  toyLaunch  launch,enqueue  device::launch      bytes, command, name, roles, hook; `-` is none
+//! c  launch,enqueue  device::launch      a kind of functions: command, roles, hook; `-` is none
+//! -  query           -
+//!
+//! 585  0  toyLaunch                      a function: bytes, number of its kind, name
 //! ```
-//! with tabs between words. The frame is the model up to its first function; each function is a line of its own.
+//! with tabs between words. There are few kinds, so what is decided by roles is decided once for many functions. The
+//! frame is the model up to its first function; each function is a line of its own.
 
 use std::ops::Range;
 
@@ -39,25 +43,32 @@ pub struct Head {
     pub frame_bytes: usize,
 }
 
+/// What functions have in common that are chosen alike.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Kind<'t> {
+    /// They enqueue a command.
+    pub commands: bool,
+    /// The reason for which a hand-written function stands for the real one.
+    pub hook: Option<&'t str>,
+    roles: &'t str,
+}
+
+impl Kind<'_> {
+    /// Returns whether the functions have this role.
+    pub fn has_role(&self, role: &str) -> bool {
+        self.roles.as_bytes().split(|byte| *byte == b',').any(|known| known == role.as_bytes())
+    }
+}
+
 /// A function's line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row<'t> {
     /// Its name.
     pub name: &'t str,
-    /// It enqueues a command.
-    pub commands: bool,
-    /// The hand-written function that stands for the real one.
-    pub hook: Option<&'t str>,
+    /// The number of its kind, in the order of [`Index::kinds`].
+    pub kind: usize,
     /// Where its JSON is in the model's.
     pub json: Range<usize>,
-    roles: &'t str,
-}
-
-impl Row<'_> {
-    /// Returns whether the function has this role.
-    pub fn has_role(&self, role: &str) -> bool {
-        self.roles.as_bytes().split(|byte| *byte == b',').any(|known| known == role.as_bytes())
-    }
 }
 
 /// The index of a model.
@@ -66,6 +77,8 @@ pub struct Index {
     /// What is said of the whole API.
     pub head: Head,
     text: String,
+    /// Where each kind's line is in the text.
+    kinds: Vec<Range<usize>>,
     rows: Vec<Place>,
 }
 
@@ -73,9 +86,7 @@ pub struct Index {
 #[derive(Debug, Clone, PartialEq)]
 struct Place {
     name: Range<usize>,
-    roles: Range<usize>,
-    hook: Option<Range<usize>>,
-    commands: bool,
+    kind: usize,
     json: Range<usize>,
 }
 
@@ -89,47 +100,58 @@ const BETWEEN: usize = ",\n".len();
 /// What ends a model's JSON behind the functions that are left out.
 const END: &[u8] = b"]}";
 
+/// About as long as the line of a function.
+const SHORT: usize = 24;
+/// More digits are no number of bytes, and could be too much for a `usize`.
+const MOST_DIGITS: usize = 18;
+
 impl Index {
     /// Reads an index.
     ///
     /// # Errors
     /// When it is none.
     pub fn parse(text: String) -> Result<Self, IndexError> {
-        let mut at = text.find('\n').map_or(text.len(), |end| end + 1);
-        let head: Head = serde_json::from_str(&text[..at]).map_err(|e| IndexError(e.to_string()))?;
-        let (mut rows, mut json) = (Vec::new(), head.frame_bytes);
-        for line in text[at..].lines() {
-            let (bytes, row) =
-                row(line).ok_or_else(|| IndexError(format!("`{line}` is no function's line")))?;
-            let place = |word: &str| {
-                let begin = at + (word.as_ptr() as usize - line.as_ptr() as usize);
-                begin..begin + word.len()
-            };
+        let (first, mut at) = line(&text, 0);
+        let head: Head = serde_json::from_str(first).map_err(|e| IndexError(e.to_string()))?;
+        let wrong = |what: &str, line: &str| IndexError(format!("`{line}` is no {what}'s line"));
+        let mut kinds = Vec::new();
+        while let (words, next) = line(&text, at)
+            && !words.is_empty()
+        {
+            kind(words).ok_or_else(|| wrong("kind", words))?;
+            kinds.push(at..at + words.len());
+            at = next;
+        }
+        at += 1;
+        let (mut rows, mut json) = (Vec::with_capacity(text.len() / SHORT), head.frame_bytes);
+        while at < text.len() {
+            let row = row(text.as_bytes(), at).filter(|(_, kind, _)| *kind < kinds.len());
+            let (bytes, kind, name) = row.ok_or_else(|| wrong("function", line(&text, at).0))?;
             let end = json.saturating_add(bytes);
-            rows.push(Place {
-                name: place(row.name),
-                roles: place(row.roles),
-                hook: row.hook.map(place),
-                commands: row.commands,
-                json: json..end,
-            });
-            at += line.len() + 1;
+            at = name.end + 1;
+            rows.push(Place { name, kind, json: json..end });
             json = end.saturating_add(BETWEEN);
         }
-        Ok(Index { head, text, rows })
+        Ok(Index { head, text, kinds, rows })
+    }
+
+    /// Returns the kinds of functions.
+    pub fn kinds(&self) -> impl Iterator<Item = Kind<'_>> {
+        self.kinds.iter().filter_map(|place| kind(self.text.get(place.clone())?))
     }
 
     /// Returns all functions in the model's order.
     pub fn rows(&self) -> impl Iterator<Item = Row<'_>> {
-        (0..self.rows.len()).filter_map(|function| self.row(function))
+        self.rows.iter().filter_map(|place| self.at(place))
     }
 
     /// Returns one function; none beyond the last.
     pub fn row(&self, function: usize) -> Option<Row<'_>> {
-        let Place { name, roles, hook, commands, json } = self.rows.get(function)?;
-        let word = |place: &Range<usize>| self.text.get(place.clone());
-        let hook = hook.as_ref().and_then(word);
-        Some(Row { name: word(name)?, commands: *commands, hook, json: json.clone(), roles: word(roles)? })
+        self.at(self.rows.get(function)?)
+    }
+
+    fn at(&self, Place { name, kind, json }: &Place) -> Option<Row<'_>> {
+        Some(Row { name: self.text.get(name.clone())?, kind: *kind, json: json.clone() })
     }
 
     /// Returns its text.
@@ -161,28 +183,50 @@ pub fn function(json: &[u8], row: &Row<'_>) -> Result<Function, IndexError> {
     if function.name == row.name { Ok(function) } else { Err(other()) }
 }
 
-/// Returns the bytes that a line says, and the rest of it.
-fn row(line: &str) -> Option<(usize, Row<'_>)> {
-    let mut rest = line;
-    // Byte by byte: the words are short, and a search for a `char` is prepared anew for each.
-    let mut word = || {
-        let (word, behind) = rest.split_at_checked(rest.bytes().position(|byte| byte == b'\t')?)?;
-        rest = behind.get(1..)?;
-        Some(word)
-    };
-    let bytes = word()?.parse().ok()?;
-    let commands = word()? == "c";
-    let (name, roles) = (word()?, word()?);
-    let hook = (!rest.bytes().any(|byte| byte == b'\t')).then_some(rest)?;
+/// Returns the line that begins at a place, and where the next one does.
+fn line(text: &str, at: usize) -> (&str, usize) {
+    let rest = text.get(at..).unwrap_or_default();
+    // Byte by byte: lines are short, and a search for a `char` is prepared anew for each.
+    let length = rest.bytes().position(|byte| byte == b'\n').unwrap_or(rest.len());
+    (rest.get(..length).unwrap_or_default(), at + length + 1)
+}
+
+/// Reads a kind's line.
+fn kind(line: &str) -> Option<Kind<'_>> {
+    let mut words = line.split('\t');
+    let (commands, roles, hook) = (words.next()?, words.next()?, words.next()?);
     let hook = Some(hook).filter(|hook| *hook != "-");
-    Some((bytes, Row { name, commands, hook, json: 0..0, roles }))
+    (words.next().is_none() && matches!(commands, "c" | "-")).then_some(Kind {
+        commands: commands == "c",
+        hook,
+        roles,
+    })
+}
+
+/// Returns what the function's line says that begins at a place: its bytes, its kind, and where its name is, which is
+/// the rest of the line.
+fn row(text: &[u8], at: usize) -> Option<(usize, usize, Range<usize>)> {
+    let mut at = at;
+    let mut number = || {
+        let (begin, mut sum) = (at, 0_usize);
+        while let Some(digit) = text.get(at).map(|byte| byte.wrapping_sub(b'0')).filter(|digit| *digit < 10) {
+            sum = sum.wrapping_mul(10).wrapping_add(digit.into());
+            at += 1;
+        }
+        let is_number = (1..=MOST_DIGITS).contains(&(at - begin)) && text.get(at) == Some(&b'\t');
+        at += 1;
+        is_number.then_some(sum)
+    };
+    let (bytes, kind) = (number()?, number()?);
+    let name = text.get(at..)?.iter().position(|byte| *byte == b'\n')?;
+    (name > 0).then_some((bytes, kind, at..at + name))
 }
 
 /// Makes the index of a model from its JSON, in which each function is a line of its own and the
 /// last thing are the functions.
 ///
 /// # Errors
-/// When the JSON is laid out otherwise, or a name or hook has a tab.
+/// When the JSON is laid out otherwise, or a name or hook has a tab or a line's end.
 pub fn print(model: &Model, json: &str) -> Result<String, IndexError> {
     let key = "\"functions\":[\n";
     let frame_bytes = json.rfind(key).map(|at| at + key.len());
@@ -196,22 +240,37 @@ pub fn print(model: &Model, json: &str) -> Result<String, IndexError> {
         frame_bytes,
     };
     let mut text = serde_json::to_string(&head).map_err(|e| IndexError(e.to_string()))? + "\n";
+    let (mut kinds, mut rows) = (Vec::new(), String::new());
     for (f, line) in model.functions.iter().zip(json[frame_bytes..].lines()) {
         let bytes = line.strip_suffix(',').unwrap_or(line).len();
-        let command = if f.command.is_some() { 'c' } else { '-' };
-        let mut roles: Vec<&str> = f.roles.iter().map(String::as_str).collect();
-        roles.extend(is_kept(model, f).then_some(KEPT));
-        let roles = if roles.is_empty() { "-".to_owned() } else { roles.join(",") };
-        let hook = f.hook.as_deref().unwrap_or("-");
-        text.push_str(&format!("{bytes}\t{command}\t{}\t{roles}\t{hook}\n", f.name));
+        let kind = kind_of(model, f);
+        let number = kinds.iter().position(|known| *known == kind).unwrap_or(kinds.len());
+        if number == kinds.len() {
+            kinds.push(kind);
+        }
+        rows.push_str(&format!("{bytes}\t{number}\t{}\n", f.name));
     }
+    kinds.iter().for_each(|kind| text.extend([kind.as_str(), "\n"]));
+    text.extend(["\n", rows.as_str()]);
     let index = Index::parse(text)?;
+    if let Some(row) = index.rows().find(|row| row.name.contains('\t')) {
+        return Err(IndexError(format!("`{}` has a tab in it", row.name)));
+    }
     let frame = index.frame(json.as_bytes())?;
     let functions = index.rows().map(|row| function(json.as_bytes(), &row)).collect::<Result<_, _>>()?;
     if (Model { functions, ..frame }) != *model {
         return Err(IndexError("the JSON is laid out otherwise than one function a line".to_owned()));
     }
     Ok(index.text)
+}
+
+/// Returns the line of a function's kind.
+fn kind_of(model: &Model, f: &Function) -> String {
+    let command = if f.command.is_some() { 'c' } else { '-' };
+    let mut roles: Vec<&str> = f.roles.iter().map(String::as_str).collect();
+    roles.extend(is_kept(model, f).then_some(KEPT));
+    let roles = if roles.is_empty() { "-".to_owned() } else { roles.join(",") };
+    format!("{command}\t{roles}\t{}", f.hook.as_deref().unwrap_or("-"))
 }
 
 /// Returns whether reports need each call: of what ends all objects, of what makes a device or a context the one that
@@ -243,12 +302,15 @@ mod tests {
     #[test]
     fn functions_are_found_one_by_one() {
         let index = Index::parse(print(&model(), JSON).unwrap()).unwrap();
-        assert_eq!(index.head.interpose.requires.as_deref(), Some("libtoy.so"));
+        assert_eq!(index.head.interpose.requires, ["libtoy.so"]);
         let rows: Vec<Row> = index.rows().collect();
         assert_eq!(rows.iter().map(|r| r.name).collect::<Vec<_>>(), ["toyInit", "toyRun"]);
-        assert_eq!(rows.iter().map(|r| r.hook).collect::<Vec<_>>(), [None, Some("device::run")]);
-        assert_eq!(rows.iter().map(|r| r.commands).collect::<Vec<_>>(), [false, true]);
-        assert!(rows[1].has_role("enqueue") && !rows[1].has_role("enq") && !rows[0].has_role("launch"));
+        let kinds: Vec<Kind> = index.kinds().collect();
+        let of = |row: &Row<'_>| kinds[row.kind];
+        assert_eq!(rows.iter().map(|r| of(r).hook).collect::<Vec<_>>(), [None, Some("device::run")]);
+        assert_eq!(rows.iter().map(|r| of(r).commands).collect::<Vec<_>>(), [false, true]);
+        let [init, run] = [&rows[0], &rows[1]].map(of);
+        assert!(run.has_role("enqueue") && !run.has_role("enq") && !init.has_role("launch"));
         let read: Vec<Function> = rows.iter().map(|row| function(JSON.as_bytes(), row).unwrap()).collect();
         assert_eq!(read, model().functions);
         assert!(index.frame(JSON.as_bytes()).unwrap().functions.is_empty());
@@ -263,8 +325,20 @@ mod tests {
         assert_ne!(json, JSON);
         let model: Model = serde_json::from_str(&json).unwrap();
         let index = Index::parse(print(&model, &json).unwrap()).unwrap();
-        let kept: Vec<bool> = index.rows().map(|row| row.has_role(KEPT)).collect();
+        let kinds: Vec<Kind> = index.kinds().collect();
+        let kept: Vec<bool> = index.rows().map(|row| kinds[row.kind].has_role(KEPT)).collect();
         assert_eq!(kept, [true, false]);
+    }
+
+    #[test]
+    fn functions_of_a_kind_share_its_line() {
+        let again = r#"{"name":"toyAgain","roles":[],"returns":"int","success":"always","params":[]},"#;
+        let json = JSON.replace("\n{\"name\":\"toyRun\"", &format!("\n{again}\n{{\"name\":\"toyRun\""));
+        let model: Model = serde_json::from_str(&json).unwrap();
+        let index = Index::parse(print(&model, &json).unwrap()).unwrap();
+        assert_eq!(index.kinds().count(), 2);
+        let rows: Vec<(&str, usize)> = index.rows().map(|row| (row.name, row.kind)).collect();
+        assert_eq!(rows, [("toyInit", 0), ("toyAgain", 0), ("toyRun", 1)]);
     }
 
     #[test]
@@ -281,7 +355,23 @@ mod tests {
     #[test]
     fn what_is_no_index_is_refused() {
         let good = print(&model(), JSON).unwrap();
-        for wrong in ["", "{}\n", "[]\n", &format!("{good}what is this\n"), &good.replace("\tc\t", "\t")] {
+        let without = |words: &str, others: &str| {
+            assert!(good.contains(words), "{words:?} in {good}");
+            good.replace(words, others)
+        };
+        for wrong in [
+            "",
+            "{}\n",
+            "[]\n",
+            &format!("{good}what is this\n"),
+            &format!("{good}12\t0\n"),
+            &format!("{good}12\t9\ttoyOfNoKind\n"),
+            &format!("{good}1x\t0\ttoyOfNoLength\n"),
+            &format!("{good}99999999999999999999\t0\ttoyLong\n"),
+            &without("\nc\tlaunch", "\nlaunch"),
+            &without("\nc\tlaunch", "\nd\tlaunch"),
+            &without("\n\n", "\n"),
+        ] {
             assert!(Index::parse(wrong.to_owned()).is_err(), "{wrong}");
         }
         assert!(print(&model(), "{}").is_err());

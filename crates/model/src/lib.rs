@@ -24,6 +24,7 @@ pub mod index;
 pub mod layout;
 mod members;
 mod memory;
+mod one_or_more;
 mod resolve;
 mod resolved;
 mod role;

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::expr::Expr;
 use crate::extracted::{EnumGroup, Kind, Registry, Type};
 use crate::memory::{Current, Flags, Holders, Memory, Transfer};
+use crate::one_or_more;
 
 /// One API, ready to use.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -115,11 +116,11 @@ pub struct Interpose {
     /// A function's address looked up by name is exchanged only if the library
     /// it lies in also exports this one.
     pub signature: Option<String>,
-    /// A library without which no program can use the API: where it is neither
-    /// on the machine nor on the program's search path, the API's library is not
-    /// loaded.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub requires: Option<String>,
+    /// Libraries, or files by their absolute paths, of which a program needs one
+    /// to use the API: where none is on the machine or the program's search path,
+    /// the API's library is not loaded. Empty if it always is.
+    #[serde(with = "one_or_more", skip_serializing_if = "Vec::is_empty")]
+    pub requires: Vec<String>,
     /// Names of the loader's dispatch table in order, for a layer.
     pub dispatch: Vec<String>,
 }

@@ -31,7 +31,10 @@ pub const ROLES: &[(&str, &str)] = &[
     ("mark", "marks a moment with a message of the program"),
     ("marker", "enqueues a marker"),
     ("migrate", "moves memory between devices"),
-    ("name", "names what it creates, else the object, thread or category before the parameter `name`"),
+    (
+        "name",
+        "names what it creates, else the object, thread or category before the parameter `name`, or behind it; without one the thread that calls",
+    ),
     ("native", "enqueues a function of the host"),
     ("poll", "asks for a state that changes by itself"),
     ("query", "asks for a property"),

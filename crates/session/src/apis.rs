@@ -14,7 +14,10 @@ use hetrace_ctf::account::Checksum;
 use hetrace_model::index::Index;
 use hetrace_model::{Interpose, Model};
 use hetrace_ring::abi::ABI_VERSION;
-use object::{Object, ObjectSection};
+use object::Endianness;
+use object::elf::FileHeader64;
+use object::read::StringTable;
+use object::read::elf::{FileHeader, SectionHeader};
 
 /// File names of API libraries begin like this.
 const PREFIX: &str = "libhetrace_";
@@ -135,18 +138,33 @@ pub fn open(path: &Path) -> Result<Found, LibraryError> {
     let read = |error| LibraryError::Read { path: path.to_owned(), error };
     // Reads the headers and the one section, not the megabytes of code.
     let cache = object::ReadCache::new(File::open(path).map_err(read)?);
-    let file = object::File::parse(&cache).map_err(|e| form(format!("not a library: {e}")))?;
-    let abi = file.section_by_name(ABI_SECTION).and_then(|s| s.data().ok()?.try_into().ok());
+    // Nor the symbols, which `object::File` would begin with.
+    let wrong = |e| form(format!("not a library: {e}"));
+    let header = FileHeader64::<Endianness>::parse(&cache).map_err(wrong)?;
+    let endian = header.endian().map_err(wrong)?;
+    let sections = header.sections(endian, &cache).map_err(wrong)?;
+    let mut found = [ABI_SECTION, INDEX_SECTION, MODEL_SECTION].map(|name| (name.as_bytes(), None));
+    // All names at once: each by itself would be read from the file.
+    let names = header.section_strings_index(endian, &cache).and_then(|at| sections.section(at));
+    let names = names.and_then(|section| section.data(endian, &cache)).map_err(wrong)?;
+    let names = StringTable::new(names, 0, names.len() as u64);
+    for section in sections.iter() {
+        let name = section.name(endian, names).unwrap_or_default();
+        let place = found.iter_mut().find(|(wanted, _)| *wanted == name);
+        place.into_iter().for_each(|(_, place)| *place = Some(section));
+    }
+    let [abi, index, model] = found.map(|(_, section)| section);
+    let abi = abi.and_then(|s| s.data(endian, &cache).ok()?.try_into().ok());
     let found = abi.map_or(0, u32::from_le_bytes);
     if found != ABI_VERSION {
         return Err(LibraryError::Version { path: path.to_owned(), found });
     }
-    let section =
-        |name| file.section_by_name(name).ok_or_else(|| form(format!("has no {name}; {OTHER_BUILD}")));
-    let text = section(INDEX_SECTION)?.data().map_err(|e| form(e.to_string()))?;
+    let there =
+        |section: Option<_>, name| section.ok_or_else(|| form(format!("has no {name}; {OTHER_BUILD}")));
+    let text = there(index, INDEX_SECTION)?.data(endian, &cache).map_err(|e| form(e.to_string()))?;
     let index = String::from_utf8(text.to_vec()).map_err(|e| form(format!("its index: {e}")))?;
-    let index = Index::parse(index).map_err(|e| form(format!("its index: {e}")))?;
-    let (model_at, bytes) = section(MODEL_SECTION)?.file_range().unwrap_or_default();
+    let index = Index::parse(index).map_err(|e| form(format!("its index: {e}; {OTHER_BUILD}")))?;
+    let (model_at, bytes) = there(model, MODEL_SECTION)?.file_range(endian).unwrap_or_default();
     if bytes != index.head.model_bytes as u64 {
         return Err(form(format!("its index is not that of its model; {OTHER_BUILD}")));
     }

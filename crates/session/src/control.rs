@@ -173,7 +173,7 @@ impl Control {
         page.arenas_failed.store(0, Ordering::Relaxed);
         self.forget_notes();
         for (api, (_, flags)) in settings.apis.iter().enumerate() {
-            for (function, flag) in self.flags(api).zip(flags) {
+            for (function, flag) in self.flags(api).iter().zip(flags) {
                 let counted = if whom.is_everybody() || *flag == 0 { 0 } else { abi::flag::COUNTED };
                 function.store(flag | counted, Ordering::Relaxed);
             }
@@ -211,11 +211,13 @@ impl Control {
     }
 
     /// The flags of an API.
-    fn flags(&self, api: usize) -> impl Iterator<Item = &AtomicU8> {
-        // SAFETY: inside the flags' pages, which stay mapped; programs only read them.
-        (0..MAX_FUNCTIONS).map(move |function| unsafe {
-            &*self.mapping.base().add(abi::flags_offset(api) + function).cast::<AtomicU8>()
-        })
+    fn flags(&self, api: usize) -> &[AtomicU8] {
+        // SAFETY: the whole of one of the flags' pages, which stay mapped for as long as `self` lives; programs only
+        // read them.
+        unsafe {
+            let first = self.mapping.base().add(abi::flags_offset(api)).cast::<AtomicU8>();
+            std::slice::from_raw_parts(first, MAX_FUNCTIONS)
+        }
     }
 
     /// Returns the first page.

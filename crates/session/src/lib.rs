@@ -58,7 +58,7 @@ pub use child::{end_by, ended, guard};
 pub use flight::{Answer, Asked as FlightAsked, Finished as FlightFinished, Rotate, Snapshot};
 pub use hetrace_format::manifest;
 pub use hetrace_os::probe as os_probe;
-pub use inject::{Injection, Way, dormant, loader};
+pub use inject::{Injection, Way, dormant, is_absent, loader};
 pub use ldcache::find as find_library;
 pub use options::{BUFFER_CHOICES, Capture, DeviceTimes, Launches, Options};
 pub use os::{Asked as OsAsked, Options as OsOptions, is_syscall};

@@ -132,7 +132,7 @@ impl Options {
     /// Returns whether one is on that a hook serves, by the name of the option that its model gives as
     /// the reason (`--sources: …`).
     pub fn serves(self, hook: &str) -> bool {
-        let Self { sources, build_logs, kernel_args, properties, buffers, hash_copies, .. } = self;
+        let Self { sources, build_logs, kernel_args, properties, buffers, hash_copies, window, .. } = self;
         [
             (sources, "--sources"),
             (build_logs, "--build-logs"),
@@ -140,6 +140,9 @@ impl Options {
             (properties, "--properties"),
             (buffers, "--capture-buffers"),
             (hash_copies, "--hash-copies"),
+            // Which of the two chose the window, the hook itself asks.
+            (window, "--range"),
+            (window, "--on-calls"),
         ]
         .into_iter()
         .any(|(on, name)| on && hook.contains(name))
@@ -203,5 +206,8 @@ mod tests {
         assert!(options.serves("--sources, --build-logs: what a build says"));
         assert!(!options.serves("--sources: the text of programs"));
         assert!(!Options::default().serves("--build-logs"));
+        let window = Options { window: true, ..Options::default() };
+        assert!(window.serves("--range: it begins") && window.serves("--on-calls: it ends"));
+        assert!(!Options::default().serves("--range: it begins"));
     }
 }

@@ -1,7 +1,7 @@
 //! Which functions are recorded.
 
 use hetrace_model::glob_matches;
-use hetrace_model::index::{Index, Row};
+use hetrace_model::index::{Index, Kind, Row};
 use hetrace_ring::abi::flag;
 
 /// How much is recorded.
@@ -36,7 +36,21 @@ const MINIMAL: &[&str] =
 impl Selection {
     /// Returns the flag byte of each function of an API.
     pub fn flags(&self, index: &Index) -> Vec<u8> {
-        index.rows().map(|f| self.function(&f)).collect()
+        self.each(index, |kind, named| self.of_kind(kind, named))
+    }
+
+    /// Returns a byte for each function of an API, which depends on its kind and on whether globs choose it: there are
+    /// few kinds.
+    pub(crate) fn each(&self, index: &Index, of_kind: impl Fn(&Kind<'_>, bool) -> u8) -> Vec<u8> {
+        let of_kinds = |named| index.kinds().map(|kind| of_kind(&kind, named)).collect::<Vec<u8>>();
+        let chosen = of_kinds(true);
+        let flags = |kinds: &[u8], kind: usize| kinds.get(kind).copied().unwrap_or(0);
+        if self.include.is_empty() && self.exclude.is_empty() {
+            return index.rows().map(|row| flags(&chosen, row.kind)).collect();
+        }
+        let others = of_kinds(false);
+        let of_row = |row: Row<'_>| flags(if self.names(row.name) { &chosen } else { &others }, row.kind);
+        index.rows().map(of_row).collect()
     }
 
     /// Returns whether calls of functions are recorded that no model has: globs mean them
@@ -45,12 +59,14 @@ impl Selection {
         self.mode != Mode::Minimal && self.names("unknown")
     }
 
+    /// Returns whether globs choose a function of this name.
     fn names(&self, name: &str) -> bool {
         let included = self.include.is_empty() || self.include.iter().any(|g| glob_matches(g, name));
         included && !self.exclude.iter().any(|g| glob_matches(g, name))
     }
 
-    fn function(&self, f: &Row<'_>) -> u8 {
+    /// Returns the flag byte of functions of a kind that globs choose, or do not.
+    pub(crate) fn of_kind(&self, f: &Kind<'_>, named: bool) -> u8 {
         let mut flags = 0;
         let in_mode = match self.mode {
             Mode::Minimal => MINIMAL.iter().any(|r| f.has_role(r)),
@@ -58,7 +74,7 @@ impl Selection {
             Mode::Default => !f.has_role("glue") || !self.include.is_empty(),
             Mode::Full => true,
         };
-        if in_mode && self.names(f.name) {
+        if in_mode && named {
             flags |= flag::RECORD;
         }
         // Times of devices depend on these, recorded or not.
@@ -82,10 +98,9 @@ mod tests {
         let include = include.iter().map(|&glob| glob.to_owned()).collect();
         let selection = Selection { mode, include, ..Selection::default() };
         let head = r#"{"api":"toy","interpose":{},"model_bytes":0,"frame_bytes":0}"#;
-        let index =
-            Index::parse(format!("{head}\n0\t-\tpushCall\t{}\t-\n", roles.join(","))).expect("an index");
-        let function = index.rows().next().expect("a function");
-        selection.function(&function) & flag::RECORD != 0
+        let index = Index::parse(format!("{head}\n-\t{}\t-\n\n", roles.join(","))).expect("an index");
+        let kind = index.kinds().next().expect("a kind");
+        selection.of_kind(&kind, selection.names("pushCall")) & flag::RECORD != 0
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! From what the user wants to what programs read in the control file.
 
-use hetrace_model::index::{self, Index, Row};
+use hetrace_model::index::{self, Index, Kind};
 use hetrace_model::{HASHED, Timing};
 use hetrace_ring::abi::{self, flag};
 
@@ -28,35 +28,38 @@ fn page(options: &RunOptions) -> Options {
     }
 }
 
-/// Returns the flags of an API's functions: as selected, and hooks that serve an option
-/// are active with it. Hooks that serve nothing else are active only then.
+/// Returns the flags of an API's functions.
 pub(crate) fn flags(options: &RunOptions, index: &Index) -> Vec<u8> {
-    let mut flags = options.selection.flags(index);
-    let page = page(options);
-    let limited = overhead_ppm(options) > 0;
-    for (f, flags) in index.rows().zip(&mut flags) {
-        if limited && *flags & flag::RECORD != 0 {
-            *flags |= metered(&f, page);
-        }
-        let Some(hook) = f.hook else { continue };
-        if page.serves(hook) {
-            *flags |= flag::HOOK;
-        } else if hook.starts_with("--") && (!f.commands || beside(hook, index.head.timing)) {
-            // Without any flag a wrapper is passed by, and its command would not be timed.
-            let timed = f.commands && *flags & flag::RECORD == 0;
-            *flags &= if timed { !0 } else { !flag::HOOK };
-        }
-    }
-    for (f, flags) in index.rows().zip(&mut flags) {
-        *flags &= flag::INSIDE | outside(&f, options.window.as_ref());
-        if f.commands && f.has_role("launch") && options.window.as_ref().is_some_and(Asked::counts_launches) {
-            *flags |= flag::COUNTED;
-        }
-    }
+    let (selection, page) = (&options.selection, page(options));
+    let of_kind = |kind: &Kind<'_>, named| of_kind(options, page, index.head.timing, kind, named);
+    let mut flags = selection.each(index, of_kind);
     // Functions that the model lacks have no byte of their own: the last stands for all.
     flags.resize(abi::MAX_FUNCTIONS, 0);
-    let unknown = if options.selection.unknown() { flag::RECORD & flag::INSIDE } else { 0 };
+    let unknown = if selection.unknown() { flag::RECORD & flag::INSIDE } else { 0 };
     flags[abi::MAX_FUNCTIONS - 1] = unknown;
+    flags
+}
+
+/// Returns the flags of functions of a kind that globs choose, or do not: as selected, and hooks that serve an option
+/// are active with it. Hooks that serve nothing else are active only then.
+fn of_kind(options: &RunOptions, page: Options, timing: Timing, f: &Kind<'_>, named: bool) -> u8 {
+    let mut flags = options.selection.of_kind(f, named);
+    if overhead_ppm(options) > 0 && flags & flag::RECORD != 0 {
+        flags |= metered(f, page);
+    }
+    if let Some(hook) = f.hook {
+        if page.serves(hook) {
+            flags |= flag::HOOK;
+        } else if hook.starts_with("--") && (!f.commands || beside(hook, timing)) {
+            // Without any flag a wrapper is passed by, and its command would not be timed.
+            let timed = f.commands && flags & flag::RECORD == 0;
+            flags &= if timed { !0 } else { !flag::HOOK };
+        }
+    }
+    flags &= flag::INSIDE | outside(f, options.window.as_ref());
+    if f.commands && f.has_role("launch") && options.window.as_ref().is_some_and(Asked::counts_launches) {
+        flags |= flag::COUNTED;
+    }
     flags
 }
 
@@ -87,7 +90,7 @@ const KNOWN: &[&str] = &[
 ];
 
 /// Returns which bits of a function's flags may count outside of a capture window.
-fn outside(f: &Row<'_>, window: Option<&Asked>) -> u8 {
+fn outside(f: &Kind<'_>, window: Option<&Asked>) -> u8 {
     if window.is_none() {
         return 0;
     }
@@ -134,7 +137,7 @@ const KEPT: &[&str] = &[
 ];
 
 /// Returns what a budget means for a recorded function.
-fn metered(f: &Row<'_>, page: Options) -> u8 {
+fn metered(f: &Kind<'_>, page: Options) -> u8 {
     let kept = KEPT.iter().any(|role| f.has_role(role)) || f.hook.is_some_and(|hook| page.serves(hook));
     flag::METERED | if kept { 0 } else { flag::SUMMABLE }
 }
@@ -160,12 +163,29 @@ mod tests {
     /// The flags of a command that is hashed, in an API whose commands are timed by events of the API.
     fn hashed(hash_copies: bool, exclude: &[&str]) -> u8 {
         let head = r#"{"api":"toy","interpose":{},"model_bytes":0,"frame_bytes":0}"#;
-        let index = Index::parse(format!("{head}\n0\tc\ttoyWrite\tenqueue\t{HASHED}\n")).expect("an index");
+        let index =
+            Index::parse(format!("{head}\nc\tenqueue\t{HASHED}\n\n0\t0\ttoyWrite\n")).expect("an index");
         let exclude = exclude.iter().map(|&glob| glob.to_owned()).collect();
         let selection = Selection { devices: true, exclude, ..Selection::default() };
         let capture = Capture { hash_copies, ..Capture::default() };
         let options = RunOptions { selection, capture, ..RunOptions::default() };
         flags(&options, &index)[0]
+    }
+
+    /// The flags of a call by which a program pauses a window.
+    fn pausing(window: Option<Asked>) -> u8 {
+        let head = r#"{"api":"toy","interpose":{},"model_bytes":0,"frame_bytes":0}"#;
+        let rows = "-\tstate\t--on-calls: ends the window\n\n0\t0\ttoyPause\n";
+        let index = Index::parse(format!("{head}\n{rows}")).expect("an index");
+        flags(&RunOptions { window, ..RunOptions::default() }, &index)[0]
+    }
+
+    #[test]
+    fn what_pauses_a_window_is_heard_where_there_is_one_also_outside_of_it() {
+        let windowed = pausing(Some(Asked::Calls));
+        assert_eq!(windowed & flag::HOOK, flag::HOOK);
+        assert_eq!(windowed & flag::RECORD, flag::RECORD & flag::INSIDE, "it is in no object's life");
+        assert_eq!(pausing(None) & flag::HOOK, 0, "nothing is paid");
     }
 
     #[test]

@@ -119,6 +119,8 @@ enum Kind {
     NamesNew,
     /// Names what the parameter at this position identifies.
     Names(usize),
+    /// Names the thread that calls.
+    NamesCaller,
 }
 
 /// The API that gave out a handle or an id.
@@ -360,6 +362,10 @@ impl<'t> Ranges<'t> {
                 }
                 None
             }
+            Kind::NamesCaller => {
+                self.named.insert((pid, Named::Thread, None, at.who().tid as u64), range.message);
+                None
+            }
             Kind::Nothing | Kind::Pop | Kind::End | Kind::Mark | Kind::Add(_) | Kind::Set => None,
         }
     }
@@ -478,8 +484,13 @@ fn kind_of(f: &Function) -> Kind {
     if f.has_role("create") {
         return Kind::NamesNew;
     }
-    let at = f.params.iter().position(|p| p.name == "name").and_then(|at| at.checked_sub(1));
-    at.map_or(Kind::Nothing, Kind::Names)
+    match f.params.iter().position(|p| p.name == "name") {
+        None => Kind::Nothing,
+        Some(0) if f.params.len() > 1 => Kind::Names(1),
+        Some(0) if f.names == Some(Named::Thread) => Kind::NamesCaller,
+        Some(0) => Kind::Nothing,
+        Some(at) => Kind::Names(at - 1),
+    }
 }
 
 /// A number's bits.

@@ -50,7 +50,8 @@ pub struct Window {
     )]
     pub toggle_on: Option<i32>,
     /// Record from where the program calls hetrace_capture_start() to where it calls hetrace_capture_stop(), of
-    /// hetrace.h; any process of it, any number of times
+    /// hetrace.h; or ITT's __itt_resume() to __itt_pause(), or ROCTX's roctxProfilerResume(0) to roctxProfilerPause(0);
+    /// any process of it, any number of times
     #[arg(
         long,
         conflicts_with_all = ["delay", "duration", "launches", "range", "toggle_on"],

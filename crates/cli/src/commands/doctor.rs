@@ -118,9 +118,14 @@ fn libraries() -> Vec<Finding> {
 }
 
 fn library(library: &apis::Found) -> Finding {
-    let required = library.interpose.requires.as_deref();
-    if let Some(name) = required.filter(|name| hetrace_session::find_library(name).is_none()) {
-        let says = format!("{name} is not installed: no program can use this API, so it is not traced");
+    if hetrace_session::is_absent(library) {
+        let says = match &library.interpose.requires[..] {
+            [name] => format!("{name} is not installed: no program can use this API, so it is not traced"),
+            names => {
+                let names = names.join(", ");
+                format!("none of {names} is here: no program can use this API, so it is not traced")
+            }
+        };
         return Finding::fine(&library.api, says);
     }
     if let Some(variable) = &library.interpose.injection_variable {

@@ -64,10 +64,19 @@ impl Injection {
     }
 }
 
-/// Returns whether no program can use the API: the library that all of them need is
-/// neither on the machine nor on the search path.
+/// Returns whether no program can use the API: none of the libraries and files of which they need one
+/// is on the machine or on the search path.
 pub fn is_absent(library: &Found) -> bool {
-    library.interpose.requires.as_ref().is_some_and(|name| ldcache::find(name).is_none())
+    are_absent(&library.interpose.requires)
+}
+
+/// Returns whether there are names, and none of them is there.
+fn are_absent(names: &[String]) -> bool {
+    let is_there = |name: &String| match name.starts_with('/') {
+        true => Path::new(name).exists(),
+        false => ldcache::find(name).is_some(),
+    };
+    !names.is_empty() && !names.iter().any(is_there)
 }
 
 /// Decides for all libraries and a program. One that puts something of its own
@@ -170,4 +179,19 @@ pub fn obstacle(program: &Path) -> Option<String> {
         Some(path) => format!("its interpreter {}: {obstacle}", path.display()),
         None => obstacle.to_string(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::are_absent;
+
+    #[test]
+    fn one_of_what_an_api_requires_is_enough() {
+        let absent =
+            |names: &[&str]| are_absent(&names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>());
+        assert!(!absent(&[]), "it requires nothing");
+        assert!(absent(&["libnowhere.so.1"]) && absent(&["/nowhere/device", "libnowhere.so.1"]));
+        assert!(!absent(&["libnowhere.so.1", "libc.so.6"]));
+        assert!(!absent(&["libnowhere.so.1", "/dev/null"]));
+    }
 }
