@@ -7,10 +7,10 @@
 
 use std::ffi::CStr;
 use std::os::fd::RawFd;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use hetrace_ring::abi::{
-    ABI_VERSION, ARENA_MAGIC, ARENA_PREFIX, ArenaHeader, DIRECTORY_PAGES, FIRST_RING, MAX_RINGS, PAGE,
+    ABI_VERSION, ARENA_MAGIC, ARENA_PREFIX, ArenaHeader, Control, DIRECTORY_PAGES, FIRST_RING, MAX_RINGS, PAGE,
     RING_MAGIC, RingHeader, ThreadRecord, directory_entry, ring_bytes, special,
 };
 use hetrace_ring::writer::Making;
@@ -89,7 +89,6 @@ pub(crate) fn start(session: &Session, process: &Process) {
     let made = match make(session, process) {
         Ok(()) => phase::READY,
         Err(what) => {
-            session.control().arenas_failed.fetch_add(1, Ordering::Relaxed);
             let mut text = Text::<160>::new();
             text.push(b"process ");
             text.number(u64::from(own::pid()));
@@ -157,7 +156,7 @@ impl Maker<'_> {
         process.limit.store(self.size, Ordering::Relaxed);
         // The header, the directory's first page, and the first ring.
         let first = 2 * PAGE as u64 + ring_bytes(SEED);
-        if !budget(self.session).take(first) {
+        if !budget(self.session, process).take(first) {
             return Err("the memory file system has too little room");
         }
         let header = populate(base, 0, 2 * PAGE as u64);
@@ -174,8 +173,8 @@ impl Maker<'_> {
         }
         // Pairs with the Acquire load in `Arena::open`.
         arena(base).magic.store(ARENA_MAGIC, Ordering::Release);
-        self.session.control().arenas_made.fetch_add(1, Ordering::Relaxed);
-        self.session.control().rings_made.fetch_add(1, Ordering::Release);
+        self.session.told().arenas_made.increase();
+        self.session.told().made.fetch_add(1, Ordering::Release);
         Ok(())
     }
 
@@ -210,7 +209,7 @@ impl Maker<'_> {
     fn back(&self, process: &Process) -> Result<(), &'static str> {
         let length = BACKED.min(self.size);
         // SAFETY: an open descriptor.
-        let done = budget(self.session).take(length)
+        let done = budget(self.session, process).take(length)
             // SAFETY: an open descriptor.
             && unsafe { libc::fallocate(self.fd, 0, 0, length as libc::off_t) } == 0;
         process.limit.store(length, Ordering::Relaxed);
@@ -257,7 +256,7 @@ fn size(session: &Session) -> Option<u64> {
     // Of addresses most are the program's.
     let size = ARENA.min(limit(libc::RLIMIT_FSIZE)).min(limit(libc::RLIMIT_AS) / OF_ADDRESSES);
     // `mlockall` gets memory for all of it: there must be some left for others then.
-    let budget = session.control().budget.load(Ordering::Relaxed).max(0) as u64;
+    let budget = session.control().budget.load(Ordering::Relaxed);
     let size = size.min((budget / OF_BUDGET).max(LEAST));
     let size = size & !(PAGE as u64 - 1);
     (size >= LEAST).then_some(size)
@@ -302,33 +301,47 @@ fn arena(base: *mut u8) -> &'static ArenaHeader {
     unsafe { &*base.cast::<ArenaHeader>() }
 }
 
-/// What the launcher lets all programs take.
-struct Budget<'c>(&'c AtomicI64);
+/// What the launcher lets this process take until it says so anew. What others take the launcher finds out: a count in
+/// memory that all programs write could leave one without rings because of another.
+struct Budget<'c> {
+    control: &'c Control,
+    process: &'c Process,
+}
 
-fn budget(session: &Session) -> Budget<'_> {
-    Budget(&session.control().budget)
+fn budget<'c>(session: &Session, process: &'c Process) -> Budget<'c> {
+    Budget { control: session.control(), process }
 }
 
 impl Budget<'_> {
+    /// What may still be taken.
+    fn left(&self) -> u64 {
+        // Pairs with the Release store of the launcher: the budget is of that look, or of a later one.
+        let look = self.control.budget_looks.load(Ordering::Acquire);
+        if self.process.budget_look.swap(look, Ordering::Relaxed) != look {
+            self.process.taken.store(0, Ordering::Relaxed);
+        }
+        let taken = self.process.taken.load(Ordering::Relaxed);
+        self.control.budget.load(Ordering::Relaxed).saturating_sub(taken)
+    }
+
     fn take(&self, bytes: u64) -> bool {
-        let bytes = bytes as i64;
-        let enough = self.0.fetch_sub(bytes, Ordering::Relaxed) >= bytes;
-        if !enough {
-            self.0.fetch_add(bytes, Ordering::Relaxed);
+        let enough = self.left() >= bytes;
+        if enough {
+            self.process.taken.fetch_add(bytes, Ordering::Relaxed);
         }
         enough
     }
 
     fn give(&self, bytes: u64) {
-        self.0.fetch_add(bytes as i64, Ordering::Relaxed);
+        let less = |taken: u64| Some(taken.saturating_sub(bytes));
+        _ = self.process.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
     }
 }
 
 /// What rings may still take: of the memory for all programs, and of this arena.
 pub(crate) fn left(session: &Session, process: &Process) -> u64 {
-    let budget = session.control().budget.load(Ordering::Relaxed).max(0) as u64;
     let used = base(process).map_or(u64::MAX, |base| arena(base).used.load(Ordering::Relaxed));
-    budget.min(process.limit.load(Ordering::Relaxed).saturating_sub(used))
+    budget(session, process).left().min(process.limit.load(Ordering::Relaxed).saturating_sub(used))
 }
 
 #[derive(PartialEq, Eq)]
@@ -367,7 +380,7 @@ pub(crate) fn carve(session: &Session, process: &Process, data: u64, making: &Ma
         making.data.set(data);
     }
     if making.paid.get() == 0 {
-        if !budget(session).take(ring_bytes(data)) {
+        if !budget(session, process).take(ring_bytes(data)) {
             return None;
         }
         making.paid.set(ring_bytes(data));
@@ -375,9 +388,9 @@ pub(crate) fn carve(session: &Session, process: &Process, data: u64, making: &Ma
     let ring = carve_unpaid(process, data, making);
     match ring {
         Some(_) => {
-            session.control().rings_made.fetch_add(1, Ordering::Release);
+            session.told().made.fetch_add(1, Ordering::Release);
         }
-        None => budget(session).give(ring_bytes(data)),
+        None => budget(session, process).give(ring_bytes(data)),
     }
     making.settle();
     ring
@@ -400,7 +413,7 @@ pub(crate) fn unmake(session: &Session, process: &Process, making: &Making) {
         release(base, offset, ring_bytes(making.data.get()));
     }
     making.settle();
-    budget(session).give(paid);
+    budget(session, process).give(paid);
 }
 
 fn carve_unpaid(process: &Process, data: u64, making: &Making) -> Option<*mut u8> {

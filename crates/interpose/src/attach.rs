@@ -56,7 +56,7 @@ pub(crate) fn attach() -> Option<&'static Writer> {
     let writer = match left {
         Some(writer) => writer,
         None => {
-            let writer = take(session, process, own::this_thread(), own::tid())?;
+            let writer = take(process, own::this_thread(), own::tid())?;
             // From here on it is found by whoever comes after a handler that does not return.
             if !tls::replace(existing, Some(writer)) {
                 // A signal handler was quicker.
@@ -99,7 +99,7 @@ fn of_task(session: &Session, task: u32) -> Option<&'static Writer> {
         _ => ready(session)?,
     };
     let left = own::writer_of(owner).filter(|w| w.was_left_beginning());
-    let writer = left.or_else(|| take(session, process, owner, task))?;
+    let writer = left.or_else(|| take(process, owner, task))?;
     if !begin(session, process, writer) {
         own::give_writer(writer);
         return None;
@@ -113,9 +113,9 @@ fn ready(session: &Session) -> Option<&'static Process> {
 }
 
 /// A writer without a ring.
-fn take(session: &Session, process: &Process, owner: u64, tid: u32) -> Option<&'static Writer> {
+fn take(process: &Process, owner: u64, tid: u32) -> Option<&'static Writer> {
     let Some(writer) = own::take_writer(owner) else {
-        no_room(session, process);
+        no_room(process);
         return None;
     };
     writer.begin();
@@ -132,7 +132,7 @@ fn begin(session: &Session, process: &Process, writer: &Writer) -> bool {
     writer.settle();
     if writer.next().is_none() {
         let Some(ring) = first_ring(session, process, &writer.making) else {
-            no_room(session, process);
+            no_room(process);
             return false;
         };
         // SAFETY: `first_ring` returns a ring of the arena, which stays mapped as long as the process
@@ -148,14 +148,16 @@ fn begin(session: &Session, process: &Process, writer: &Writer) -> bool {
     }
     // SAFETY: the ring of `set_next`, above or of an earlier time: no other writer uses it. Arena and
     // control file stay mapped as long as the process is this one.
-    unsafe { writer.attach(ring, session.control_pointer()) };
+    unsafe { writer.attach(ring, session.control_pointer(), session.told_pointer()) };
     budget::begin(writer);
     true
 }
 
 /// Nobody tries again for a while.
-fn no_room(session: &Session, process: &Process) {
-    session.control().rings_failed.fetch_add(1, Ordering::Relaxed);
+fn no_room(process: &Process) {
+    if let Some(header) = arena::header(process) {
+        header.rings_failed.fetch_add(1, Ordering::Relaxed);
+    }
     process.not_before.store(clock::ticks().wrapping_add(PAUSE), Ordering::Relaxed);
 }
 
@@ -194,8 +196,9 @@ fn give_up(writer: &'static Writer) {
 #[cold]
 #[inline(never)]
 pub(crate) fn lose_call() {
-    if let Some(session) = session() {
-        session.control().calls_without_ring.fetch_add(1, Ordering::Relaxed);
+    match own::process().and_then(arena::header) {
+        Some(header) => _ = header.calls_without_ring.fetch_add(1, Ordering::Relaxed),
+        None => session().iter().for_each(|session| _ = session.told().calls_without_arena.increase()),
     }
 }
 

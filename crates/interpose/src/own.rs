@@ -51,6 +51,10 @@ pub(crate) struct Process {
     pub(crate) larger: AtomicU64,
     /// No ring is made before this counter value: there was no room a moment ago.
     pub(crate) not_before: AtomicU64,
+    /// The budget that `taken` is of, by its number.
+    pub(crate) budget_look: AtomicU32,
+    /// Bytes taken of that.
+    pub(crate) taken: AtomicU64,
     /// Rings made so far: the directory has memory for so many.
     pub(crate) rings: AtomicU32,
     /// Where the search for a ring begins: one that was free lately.

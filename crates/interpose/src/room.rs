@@ -44,7 +44,7 @@ fn wait(bytes: usize) -> bool {
         if !drainer_lives(control) {
             return false;
         }
-        wake(&control.wake);
+        wake(&session.told().wake);
         nap(NAP_NS);
         if has_room(bytes) {
             return true;

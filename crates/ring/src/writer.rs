@@ -18,7 +18,7 @@
 
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering, compiler_fence};
 
-use crate::abi::{Control, OpenFold, PAGE, RingHeader};
+use crate::abi::{Control, OpenFold, PAGE, RingHeader, Told};
 use crate::clock;
 use crate::record;
 
@@ -108,6 +108,7 @@ pub struct Writer {
     pub making: Making,
     /// Stack pointer of whoever is getting its first ring, 0 if nobody is.
     beginning: Word,
+    told: Pointer<Told>,
 }
 
 /// What was taken for a ring that is being made. It stays where a handler that does not return has interrupted
@@ -164,12 +165,13 @@ impl Writer {
     /// Makes an empty writer one of the ring at `base`.
     ///
     /// # Safety
-    /// A ring of the size that its header has begins at `base`; it and `control` stay mapped
+    /// A ring of the size that its header has begins at `base`; it, `control`, and `told` if it is not null stay mapped
     /// for as long as the writer is used, and no other writer uses this ring.
-    pub unsafe fn attach(&self, base: *mut u8, control: *const Control) {
+    pub unsafe fn attach(&self, base: *mut u8, control: *const Control, told: *const Told) {
         // SAFETY: a ring begins with a page that holds the header, says this function's contract.
         let header = unsafe { &*base.cast::<RingHeader>() };
         self.control.set(control.cast_mut());
+        self.told.set(told.cast_mut());
         // SAFETY: the data begins one page into the ring, which is larger than that.
         self.data.set(unsafe { base.add(PAGE) });
         self.mask.set(header.data_bytes - 1);

@@ -265,7 +265,7 @@ fn attack(standing: &Standing, data: &[u8]) {
     let start =
         ReferencePoint { tsc: clock::ticks(), monotonic_ns: 1 << 40, realtime_ns: 0, uncertainty_ns: 0 };
     let host = HostClock::new(start, start);
-    let begin = || Windows::new(&folder, &Asked::Commands, control.window(), start.tsc, Capture::default());
+    let begin = || Windows::new(&folder, &Asked::Commands, control.switch(), start.tsc, Capture::default());
     let mut windows = begin();
     while !choices.0.is_empty() {
         match choices.byte() & 0x0f {
@@ -277,25 +277,25 @@ fn attack(standing: &Standing, data: &[u8]) {
             }
             9 => control.end(),
             10 => {
-                let open = control.window().is_open();
-                control.window().set_open(!open, clock::ticks(), by(reason::COMMAND));
+                let open = control.switch().is_open();
+                control.switch().set_open(!open, clock::ticks(), by(reason::COMMAND));
             }
             11 => drop(control.notes()),
             12 => {
                 // The service is killed, and another goes on.
                 let Some(left) = LeftWindow::open(session.path()) else { continue };
-                windows = Windows::recover(&folder, left.page(), &host, Capture::default());
+                windows = Windows::recover(&folder, left.pages().switch(), &host, Capture::default());
                 control.renumber();
             }
             13 => {
-                windows.finish(control.window(), &host, &mut Manifest::default());
+                windows.finish(control.pages(), &host, &mut Manifest::default());
                 windows = begin();
             }
             14 => control.limit_budget(choices.number() as u64, choices.number() as u64),
-            _ => drop(windows.look(control.window(), &host)),
+            _ => drop(windows.look(control.switch(), &host)),
         }
     }
-    windows.finish(control.window(), &host, &mut Manifest::default());
+    windows.finish(control.pages(), &host, &mut Manifest::default());
     whole_packets(trace.path());
 }
 

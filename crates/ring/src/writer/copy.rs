@@ -37,6 +37,7 @@ impl Writer {
             leaving: Pointer::new(),
             making: Making::new(),
             beginning: Word::new(),
+            told: Pointer::new(),
         }
     }
 
@@ -105,6 +106,7 @@ impl Writer {
             leaving: _,
             making: _,
             beginning: _,
+            told,
         } = from;
         self.end.set(end.get());
         self.limit.set(limit.get());
@@ -118,6 +120,7 @@ impl Writer {
         self.inside.set(inside.get());
         self.inside_stack.set(inside_stack.get());
         self.control.set(control.get());
+        self.told.set(told.get());
         for (word, there) in self.fold_key.iter().zip(fold_key) {
             word.set(there.get());
         }

@@ -151,9 +151,9 @@ impl Writer {
             self.detach();
             return Room::Detached;
         }
-        // SAFETY: `make_room` found that it is not null, and the contract of `attach` says that a
-        // control file stays mapped; in children too, since nothing keeps it from them.
-        unsafe { &*self.control.get() }.calls_without_ring.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: null, or what the contract of `attach` says stays mapped; in children too, since nothing keeps it
+        // from them.
+        unsafe { self.told.get().as_ref() }.iter().for_each(|told| _ = told.calls_without_arena.increase());
         Room::No
     }
 
@@ -188,7 +188,8 @@ impl Writer {
             // Also when this record is the one that fills the first quarter: the next
             // look comes a quarter later.
             if free < size - size / 4 + need {
-                wake(&control.wake);
+                // SAFETY: null, or what the contract of `attach` says stays mapped.
+                unsafe { self.told.get().as_ref() }.iter().for_each(|told| wake(&told.wake));
             }
             // While it moves, handlers find room here: it leaves before the ring is full.
             let reserve =
