@@ -8,6 +8,7 @@ use hetrace_ring::abi::{Control, option};
 use hetrace_ring::clock;
 use hetrace_ring::writer::{Making, Writer};
 
+use crate::arena::Space;
 use crate::errno::ErrnoGuard;
 use crate::extra::Extra;
 use crate::grow::{give_making_back, give_next_back, grow};
@@ -137,18 +138,18 @@ fn begin(session: &Session, process: &Process, writer: &Writer) -> bool {
         };
         // SAFETY: `first_ring` returns a ring of the arena, which stays mapped as long as the process
         // is this one, in state CLAIMED: no other thread has it.
-        unsafe { writer.set_next(ring) };
+        unsafe { writer.set_next(ring.base, ring.data) };
     }
     let Some(next) = writer.next() else { return false };
-    let ring: *mut u8 = std::ptr::from_ref(next).cast_mut().cast();
+    let (base, data) = (std::ptr::from_ref(next).cast_mut().cast(), writer.next_data_bytes());
     if writer.is_next_untouched() {
-        arena::begin(ring, writer.tid(), 0);
+        arena::begin(Space { base, data }, writer.tid(), 0);
     } else {
         next.state.begin();
     }
     // SAFETY: the ring of `set_next`, above or of an earlier time: no other writer uses it. Arena and
     // control file stay mapped as long as the process is this one.
-    unsafe { writer.attach(ring, session.control_pointer(), session.told_pointer()) };
+    unsafe { writer.attach(base, data, session.control_pointer(), session.told_pointer()) };
     budget::begin(writer);
     true
 }
@@ -162,7 +163,7 @@ fn no_room(process: &Process) {
 }
 
 /// A ring for a thread that has none.
-fn first_ring(session: &Session, process: &Process, making: &Making) -> Option<*mut u8> {
+fn first_ring(session: &Session, process: &Process, making: &Making) -> Option<Space> {
     let control = session.control();
     let mut data = first_bytes(control);
     let least = data.min(SMALL);

@@ -8,9 +8,9 @@ use std::os::fd::{AsRawFd, FromRawFd};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 
 use hetrace_ring::abi::{
-    ARENA_NOTES_OFFSET, BLOB_PREFIX, CONTROL_BYTES, CONTROL_FILE, CONTROL_MAGIC, COUNTS_OFFSET, Control, Counts,
-    NOTE_PAGES, PAGE, REFUSED_PREFIX, SESSION_VARIABLE, TOLD_BYTES, TOLD_FILE, TOLD_NOTES_OFFSET, Told,
-    WINDOW_OFFSET, Window, flags_offset, option, window,
+    ARENA_NOTES_OFFSET, BLOB_PREFIX, CONTROL_BYTES, CONTROL_FILE, CONTROL_MAGIC, COUNTS_OFFSET, Control,
+    Counts, NOTE_PAGES, PAGE, REFUSED_PREFIX, SESSION_VARIABLE, TOLD_BYTES, TOLD_FILE, TOLD_NOTES_OFFSET,
+    Told, WINDOW_OFFSET, Window, flags_offset, option, window,
 };
 use hetrace_ring::note::note as leave;
 use hetrace_ring::{Mapping, map_file};

@@ -222,7 +222,8 @@ impl Checked {
         let mut word = self.0.load(Ordering::Relaxed);
         loop {
             let next = Self::open(word).unwrap_or(0).wrapping_add(1);
-            match self.0.compare_exchange_weak(word, Self::close(next), Ordering::Release, Ordering::Relaxed) {
+            match self.0.compare_exchange_weak(word, Self::close(next), Ordering::Release, Ordering::Relaxed)
+            {
                 Ok(_) => return next,
                 Err(there) => word = there,
             }

@@ -55,8 +55,7 @@ pub struct Found {
 /// Reads notes that programs may still be writing.
 pub fn read(notes: &Notes, place: &[AtomicU8]) -> Found {
     let used = notes.used.load(Ordering::Acquire) as usize;
-    let bytes: Vec<u8> =
-        place.iter().take(used).map(|byte| byte.load(Ordering::Relaxed)).collect();
+    let bytes: Vec<u8> = place.iter().take(used).map(|byte| byte.load(Ordering::Relaxed)).collect();
     // Who finds no room has asked for more, for a moment.
     let mut found = Found { damaged: used > place.len() + ASKED, ..Found::default() };
     let mut rest = bytes.as_slice();
@@ -105,7 +104,8 @@ mod tests {
         let notes = Notes { used: AtomicU32::new(0), lost: AtomicU32::new(0) };
         let place = [const { AtomicU8::new(0) }; 64];
         // SAFETY: the bytes of `place`, which are atomics and so may be written behind a shared reference.
-        let leave = |text: &[u8]| unsafe { note(&notes, place.as_ptr().cast_mut().cast(), place.len(), text) };
+        let leave =
+            |text: &[u8]| unsafe { note(&notes, place.as_ptr().cast_mut().cast(), place.len(), text) };
         leave(b"the first");
         leave(b"another");
         leave(&[b'x'; 60]);

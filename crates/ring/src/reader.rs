@@ -9,8 +9,8 @@ use std::fs::File;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use crate::abi::{
-    ABI_VERSION, ADDED_UP, ARENA_MAGIC, ARENA_NOTES_OFFSET, ArenaHeader, FIRST_RING, MAX_RINGS, OpenFold, PAGE, RING_MAGIC,
-    RingHeader, directory_parts, drained, ring_bytes,
+    ABI_VERSION, ADDED_UP, ARENA_MAGIC, ARENA_NOTES_OFFSET, ArenaHeader, FIRST_RING, MAX_RINGS, OpenFold,
+    PAGE, RING_MAGIC, RingHeader, directory_parts, drained, ring_bytes,
 };
 use crate::map::{MapError, Mapping, map_file, map_part};
 use crate::record;

@@ -100,6 +100,8 @@ pub struct Writer {
     /// The ring that it is about to go on in, or null. It stays where a handler that does not return
     /// has interrupted that ([`room`]).
     next: Pointer<u8>,
+    /// Its data bytes.
+    next_data: Word,
     /// Where the next ring stood when it was got.
     next_head: Word,
     /// The ring that it has left, until that one is marked as left.
@@ -165,16 +167,17 @@ impl Writer {
     /// Makes an empty writer one of the ring at `base`.
     ///
     /// # Safety
-    /// A ring of the size that its header has begins at `base`; it, `control`, and `told` if it is not null stay mapped
+    /// A ring of `data` data bytes, a power of two, begins at `base`; it, `control`, and `told` if it is not null stay mapped
     /// for as long as the writer is used, and no other writer uses this ring.
-    pub unsafe fn attach(&self, base: *mut u8, control: *const Control, told: *const Told) {
+    pub unsafe fn attach(&self, base: *mut u8, data: u64, control: *const Control, told: *const Told) {
         // SAFETY: a ring begins with a page that holds the header, says this function's contract.
         let header = unsafe { &*base.cast::<RingHeader>() };
         self.control.set(control.cast_mut());
         self.told.set(told.cast_mut());
         // SAFETY: the data begins one page into the ring, which is larger than that.
         self.data.set(unsafe { base.add(PAGE) });
-        self.mask.set(header.data_bytes - 1);
+        // Not what the header says: a program may have written noise there, and this says where we write.
+        self.mask.set(data - 1);
         self.end.set(header.head.own());
         self.busy.set(0);
         self.nested.reset(0);
@@ -219,6 +222,11 @@ impl Writer {
         // SAFETY: only `attach` and `move_to` store a pointer here, and their contracts say that a
         // ring begins there which stays mapped for as long as the writer is used.
         unsafe { self.header.get().as_ref() }
+    }
+
+    /// Data bytes of the ring, if there is one.
+    pub fn data_bytes(&self) -> u64 {
+        self.mask.get().wrapping_add(1)
     }
 
     /// The id of the thread, 0 before it was set.

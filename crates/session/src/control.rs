@@ -470,7 +470,8 @@ pub struct LeftWindow {
 impl LeftWindow {
     /// Opens it, if the session's control file is of this version.
     pub fn open(session: &Path) -> Option<Self> {
-        let mapping = map_file(&open_to_write(&session.join(CONTROL_FILE)).ok()?, CONTROL_BYTES, true).ok()?;
+        let mapping =
+            map_file(&open_to_write(&session.join(CONTROL_FILE)).ok()?, CONTROL_BYTES, true).ok()?;
         let told = map_file(&open_told(&session.join(TOLD_FILE)).ok()?, TOLD_BYTES, true).ok()?;
         let left = LeftWindow { mapping, told };
         let page = left.control();

@@ -220,7 +220,7 @@ impl Scratch {
         let writer = Box::new(Writer::new());
         // SAFETY: both live as long as the writer, and no other uses the ring. Nobody is to be woken when a quarter of
         // the ring is full.
-        unsafe { writer.attach(ring.base(), &raw const *control, std::ptr::null()) };
+        unsafe { writer.attach(ring.base(), RING as u64, &raw const *control, std::ptr::null()) };
         Some(Self { writer, ring, _control: control })
     }
 

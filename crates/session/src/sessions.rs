@@ -23,8 +23,8 @@ use hetrace_ring::abi::{
 use hetrace_ring::writer::wake;
 use hetrace_ring::{MapError, Mapping, map_file, survive};
 
-use crate::flight::Answer;
 use crate::control;
+use crate::flight::Answer;
 use crate::folder;
 use crate::manifest::Manifest;
 use crate::recover::ticket::Ticket;
@@ -197,7 +197,15 @@ impl Session {
         let trace = ticket.as_ref().map(|ticket| ticket.trace.clone());
         let command = trace.as_deref().and_then(command_of).unwrap_or_default();
         let start_realtime_ns = ticket.map(|ticket| ticket.started().realtime_ns);
-        Ok(Some(Session { folder: folder.to_owned(), control, told, service, trace, start_realtime_ns, command }))
+        Ok(Some(Session {
+            folder: folder.to_owned(),
+            control,
+            told,
+            service,
+            trace,
+            start_realtime_ns,
+            command,
+        }))
     }
 
     fn page(&self) -> &abi::Control {

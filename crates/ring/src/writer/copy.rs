@@ -33,6 +33,7 @@ impl Writer {
             grow: Pointer::new(),
             grow_not_before: Word::new(),
             next: Pointer::new(),
+            next_data: Word::new(),
             next_head: Word::new(),
             leaving: Pointer::new(),
             making: Making::new(),
@@ -102,6 +103,7 @@ impl Writer {
             grow_not_before,
             // Rings of the process's own, which a forked child does not have.
             next: _,
+            next_data: _,
             next_head: _,
             leaving: _,
             making: _,

@@ -7,8 +7,8 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
-use hetrace_ring::{MapError, note};
 use hetrace_ring::reader::{Arena, Ring, RingError};
+use hetrace_ring::{MapError, note};
 use rustix::fs::FlockOperation;
 
 use super::plausible;

@@ -36,7 +36,7 @@ fn a_live_session_is_found_and_asked() {
     let session = all.into_iter().find(|s| s.folder() == folder.path()).expect("listed");
     assert_eq!((session.launcher(), session.state()), (std::process::id(), State::Recording));
     let number = session.ask_snapshot();
-    assert_eq!(control.page().snapshot_asked.load(Ordering::Relaxed), number);
+    assert_eq!(control.snapshot_asked(), number);
     assert!(!session.answered(number));
     control.page().snapshot_done.store(number, Ordering::Release);
     assert!(session.answered(number) && session.is_alive());
@@ -116,8 +116,10 @@ fn another_version_and_one_that_is_not_ready_are_not_used() {
 fn a_session_that_is_cut_short_while_it_is_open_harms_nobody() {
     let (folder, _control) = made();
     let session = look(&folder).0.pop().unwrap();
-    let file = OpenOptions::new().write(true).open(folder.path().join(CONTROL_FILE)).unwrap();
-    file.set_len(0).unwrap();
+    for name in [CONTROL_FILE, TOLD_FILE] {
+        let file = OpenOptions::new().write(true).open(folder.path().join(name)).unwrap();
+        file.set_len(0).unwrap();
+    }
     session.ask_snapshot();
     assert_eq!(session.launcher(), 0);
 }
