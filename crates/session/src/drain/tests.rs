@@ -141,7 +141,7 @@ unsafe fn grow(writer: &Writer) -> bool {
     let base = program.ring(size * 4);
     Program::open(base, thread, number + 1);
     // SAFETY: leaked, claimed, and there are no signal handlers here.
-    unsafe { writer.move_to(base, size as u64 * 4) };
+    unsafe { writer.move_to(base, data_of(base)) };
     true
 }
 
