@@ -18,6 +18,8 @@ use tempfile::TempDir;
 mod beside;
 #[path = "service/faults.rs"]
 mod faults;
+#[path = "service/noise.rs"]
+mod noise;
 #[path = "service/parts.rs"]
 mod parts;
 #[path = "service/users.rs"]

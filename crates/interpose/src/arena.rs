@@ -256,8 +256,8 @@ fn size(session: &Session) -> Option<u64> {
     // Of addresses most are the program's.
     let size = ARENA.min(limit(libc::RLIMIT_FSIZE)).min(limit(libc::RLIMIT_AS) / OF_ADDRESSES);
     // `mlockall` gets memory for all of it: there must be some left for others then.
-    let budget = session.control().budget.load(Ordering::Relaxed);
-    let size = size.min((budget / OF_BUDGET).max(LEAST));
+    let room = session.control().room.load(Ordering::Relaxed);
+    let size = size.min((room / OF_BUDGET).max(LEAST));
     let size = size & !(PAGE as u64 - 1);
     (size >= LEAST).then_some(size)
 }

@@ -216,6 +216,8 @@ fn join(folder: &[u8], api: &str) -> Option<()> {
     session.told = map_file(&shared, TOLD_BYTES, true).ok()?.leak().cast();
     session.control = control.leak().cast();
     let control = session.control();
+    // No more descriptors at a time than are needed: there may be few.
+    let shared = Some(shared).filter(|_| session.window().trigger != window::trigger::LAUNCHER);
     let caps = Caps {
         seq: (control.seq_cap as usize).min(Caps::MOST.seq),
         bytes: (control.bytes_cap as usize).min(Caps::MOST.bytes),
@@ -246,9 +248,9 @@ fn join(folder: &[u8], api: &str) -> Option<()> {
     }
     SESSION.store(session, Ordering::Release);
     // Where programs open and close the window, the mask is theirs.
-    let mask = match session.window().trigger {
-        window::trigger::LAUNCHER => (file.as_raw_fd(), WINDOW_OFFSET),
-        _ => (shared.as_raw_fd(), COUNTS_OFFSET),
+    let mask = match &shared {
+        None => (file.as_raw_fd(), WINDOW_OFFSET),
+        Some(shared) => (shared.as_raw_fd(), COUNTS_OFFSET),
     };
     // The flags come last: from now on wrappers record.
     if !flags::join((file.as_raw_fd(), offset), mask) {

@@ -60,6 +60,7 @@ fn joined() -> &'static Joined {
         let control = unsafe { &*base };
         control.options.store(option::FOLD, RELAXED);
         control.budget.store(1 << 30, RELAXED);
+        control.room.store(1 << 30, RELAXED);
         control.drainer_alive.store(1, RELAXED);
         control.magic.store(CONTROL_MAGIC, Ordering::Release);
         // SAFETY: nobody reads the environment meanwhile: all tests wait for this.

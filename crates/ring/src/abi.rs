@@ -151,18 +151,22 @@ pub struct Control {
     /// Milliseconds after which a collector hands out what it has: a program
     /// that is killed loses at most that much.
     pub collect_every_ms: AtomicU32,
-    /// Raised with each new `budget`.
-    pub budget_looks: AtomicU32,
-    /// Bytes that rings of each process and API may take in addition, until there is a new one. Each keeps account of
-    /// what it takes by itself.
-    pub budget: AtomicU64,
     /// Commands on devices whose times are not known yet, at most, in each process and API;
     /// 0: as many as the library thinks right.
     pub most_in_flight: AtomicU32,
+    /// Bytes that rings of each process and API may take in addition, until there is a new one. Each keeps account of
+    /// what it takes by itself.
+    pub budget: AtomicU64,
+    /// Bytes that are left for rings of all of them, by the same look.
+    pub room: AtomicU64,
     /// How much of a thread's time recording may take, in parts per million; 0: as much as it takes.
     pub overhead_ppm: AtomicU32,
     /// Ticks that recording a call takes; 0 until it was measured.
     pub call_ticks: AtomicU32,
+    /// Raised with each new `budget`.
+    pub budget_looks: AtomicU32,
+    /// Not used.
+    pub reserved: u32,
     /// A robust mutex of the C library, which the launcher holds as long as it lives. The
     /// first word is its lock, in which the kernel marks that the holder died.
     pub keeper: [AtomicU32; 16],
@@ -478,6 +482,8 @@ pub struct OpenFold {
 }
 
 const _: () = assert!(size_of::<Control>() <= PAGE);
+// A mutex of the C library lies there.
+const _: () = assert!(std::mem::offset_of!(Control, keeper).is_multiple_of(8));
 const _: () = assert!(size_of::<Told>() <= PAGE);
 const _: () = assert!(size_of::<Window>() <= PAGE);
 const _: () = assert!(size_of::<Counts>() <= PAGE);

@@ -123,7 +123,7 @@ const READ_ONLY: u32 = 0o400;
 const WRITABLE: u32 = 0o600;
 
 /// Opens a control file that another launcher or service of this user has made, for writing.
-fn open_to_write(path: &Path) -> io::Result<File> {
+pub(crate) fn open_to_write(path: &Path) -> io::Result<File> {
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
     let open = |write| OpenOptions::new().read(true).write(write).custom_flags(flags).open(path);
     let there = open(false)?;
@@ -369,6 +369,7 @@ impl Control {
         self.looked.set(Some(looked));
         let left = looked.most.min(self.most.get()).saturating_sub(used);
         let page = self.page();
+        page.room.store(left, Ordering::Relaxed);
         page.budget.store(budget::share(left, arenas), Ordering::Relaxed);
         // Pairs with the Acquire load of a program: the budget above is that of this number.
         page.budget_looks.fetch_add(1, Ordering::Release);
@@ -508,5 +509,89 @@ impl Drop for Control {
         self.page().drainer_alive.store(0, Ordering::Relaxed);
         self.switch().mask.store(0, Ordering::Relaxed);
         (0..self.apis).flat_map(|api| self.flags(api)).for_each(|flag| flag.store(0, Ordering::Relaxed));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::Options;
+
+    fn made(window: Option<Asked>) -> (tempfile::TempDir, Control) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let settings = Settings {
+            options: Options::default(),
+            ring_bytes: 1 << 16,
+            caps: (128, 64, 16),
+            most_in_flight: 0,
+            overhead_ppm: 0,
+            window,
+            apis: vec![("some".to_owned(), vec![0; 8])],
+        };
+        let control = Control::make(folder.path(), &settings).expect("a session");
+        (folder, control)
+    }
+
+    #[test]
+    fn counts_are_taken_before_noise_and_go_on_behind_it() {
+        let (_folder, control) = made(None);
+        let calls = &control.told().calls_without_arena;
+        (0..5).for_each(|_| _ = calls.increase());
+        control.hear();
+        assert!(control.overwritten().is_empty());
+        // SAFETY: a page that is mapped writable, of atomics.
+        unsafe { control.told.base().write_bytes(0xa5, PAGE) };
+        calls.increase();
+        calls.increase();
+        control.hear();
+        calls.increase();
+        control.hear();
+        assert_eq!((control.calls_without_arena(), control.arenas_made()), (8, 0));
+        let said = control.overwritten().join(" ");
+        assert!(said.contains("could not record"), "{said}");
+    }
+
+    #[test]
+    fn noise_asks_for_no_snapshot() {
+        let (_folder, control) = made(None);
+        control.page().snapshot_done.store(7, Ordering::Relaxed);
+        // SAFETY: a page that is mapped writable, of atomics.
+        unsafe { control.told.base().write_bytes(0x5a, PAGE) };
+        assert_eq!(control.snapshot_asked(), 7);
+        assert_eq!((control.told().snapshot_asked.increase(), control.snapshot_asked()), (8, 8));
+    }
+
+    #[test]
+    fn an_overwritten_window_of_programs_is_said_and_no_other() {
+        for (window, said) in [(Some(Asked::Launches(1..2)), 1), (Some(Asked::Commands), 0), (None, 0)] {
+            let (_folder, control) = made(window);
+            let mask = control.switch().mask.load(Ordering::Relaxed);
+            // SAFETY: a page that is mapped writable, of atomics.
+            unsafe { control.told.base().add(abi::COUNTS_OFFSET).write_bytes(0xff, PAGE) };
+            assert_eq!(control.overwritten().len(), said);
+            assert_eq!(control.switch().mask.load(Ordering::Relaxed) == mask, said == 0);
+        }
+    }
+
+    #[test]
+    fn the_control_file_is_read_only_and_its_next_owner_writes_it() {
+        let (folder, control) = made(None);
+        let mode =
+            |name: &str| folder.path().join(name).metadata().expect("a file").permissions().mode() & 0o777;
+        assert_eq!((mode(CONTROL_FILE), mode(TOLD_FILE)), (0o400, 0o600));
+        control.page().options.store(option::STANDBY, Ordering::Relaxed);
+        let next = Control::adopt(folder.path(), &["some".to_owned()]).expect("taken over");
+        next.page().call_ticks.store(5, Ordering::Relaxed);
+        assert_eq!(control.page().call_ticks.load(Ordering::Relaxed), 5);
+        assert_eq!(mode(CONTROL_FILE), 0o400);
+    }
+
+    #[test]
+    fn only_words_of_libraries_are_taken_for_such() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for name in ["refused-opencl-15", "refused-\u{1b}[2J-15", "refused-cuda", "refused-nvtx-x", "other"] {
+            std::fs::create_dir(folder.path().join(name)).expect("made");
+        }
+        assert_eq!(refused(folder.path()), [("opencl".to_owned(), 15)]);
     }
 }

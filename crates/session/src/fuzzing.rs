@@ -17,7 +17,7 @@ use hetrace_ring::abi::{
 };
 use hetrace_ring::{Mapping, clock, map_file, record};
 
-use crate::control::{Control, LeftWindow, Settings};
+use crate::control::{Control, LeftWindow, Settings, open_to_write, open_told};
 use crate::drain::Drainer;
 use crate::manifest::Manifest;
 use crate::output::TraceFolder;
@@ -220,8 +220,11 @@ impl Standing {
         let settings = settings(&RunOptions::default(), vec![("api0".to_owned(), vec![0; MAX_FUNCTIONS])]);
         Control::make_standby(session.path(), &settings).expect("a control file");
         let control = Control::adopt(session.path(), &["api0".to_owned()]).expect("taken over");
-        let files = [(CONTROL_FILE, CONTROL_BYTES), (TOLD_FILE, TOLD_BYTES)].map(|(name, bytes)| {
-            let file = File::options().read(true).write(true).open(session.path().join(name));
+        let files = [
+            (open_to_write(&session.path().join(CONTROL_FILE)), CONTROL_BYTES),
+            (open_told(&session.path().join(TOLD_FILE)), TOLD_BYTES),
+        ];
+        let files = files.map(|(file, bytes)| {
             let (file, mut fresh) = (file.expect("a file"), vec![0; bytes]);
             file.read_exact_at(&mut fresh, 0).expect("its content");
             (file, fresh)
