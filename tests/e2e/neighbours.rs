@@ -77,10 +77,11 @@ fn many_starts_and_ends_at_once_lose_no_session() {
 #[test]
 fn noise_in_one_session_is_of_no_consequence_in_another() {
     let scratch = tempfile::tempdir().expect("scratch");
+    let environment = Platform::Pocl.environment(scratch.path());
     let begin = |trace: &str, options: &[&str], script: &[&str]| {
         let mut command = Command::new(hetrace());
         command.args(["run", "-o", trace]).args(options).arg("--").arg(program("windows")).args(script);
-        command.current_dir(scratch.path()).envs(Platform::Pocl.environment(scratch.path()));
+        command.current_dir(scratch.path()).envs(environment.clone());
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("hetrace")
     };
     let broken = begin("broken", &[], &["launch:20", "touch:a1", "wait:b1", "noise:40", "touch:a2", "fail"]);
