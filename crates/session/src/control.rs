@@ -589,9 +589,9 @@ mod tests {
     #[test]
     fn only_words_of_libraries_are_taken_for_such() {
         let folder = tempfile::tempdir().expect("a folder");
-        for name in ["refused-opencl-15", "refused-\u{1b}[2J-15", "refused-cuda", "refused-nvtx-x", "other"] {
+        for name in ["refused-some-15", "refused-\u{1b}[2J-15", "refused-some", "refused-some-x", "other"] {
             std::fs::create_dir(folder.path().join(name)).expect("made");
         }
-        assert_eq!(refused(folder.path()), [("opencl".to_owned(), 15)]);
+        assert_eq!(refused(folder.path()), [("some".to_owned(), 15)]);
     }
 }
