@@ -2,8 +2,8 @@
 
 use std::process::{Command, Stdio};
 
-use hetrace_tests::bed::run;
-use hetrace_tests::{Done, hetrace};
+use hetrace_tests::bed::{program, run};
+use hetrace_tests::{Done, Platform, Seen, hetrace};
 
 #[test]
 fn runs_at_once_in_one_folder_get_a_trace_each() {
@@ -70,4 +70,92 @@ fn many_starts_and_ends_at_once_lose_no_session() {
     let done =
         run(Command::new("sh").args(["-c", &script]).current_dir(scratch.path()).env("HETRACE", hetrace()));
     assert_eq!(done.out, "", "{}", done.err);
+}
+
+/// Of one user, each in a session of its own: the one overwrites all memory of ours that it can write, the other is
+/// recorded whole.
+#[test]
+fn noise_in_one_session_is_of_no_consequence_in_another() {
+    let scratch = tempfile::tempdir().expect("scratch");
+    let environment = Platform::Pocl.environment(scratch.path());
+    let begin = |trace: &str, options: &[&str], script: &[&str]| {
+        let mut command = Command::new(hetrace());
+        command.args(["run", "-o", trace]).args(options).arg("--").arg(program("windows")).args(script);
+        command.current_dir(scratch.path()).envs(environment.clone());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("hetrace")
+    };
+    let broken = begin("broken", &[], &["launch:20", "touch:a1", "wait:b1", "noise:40", "touch:a2", "fail"]);
+    // One whose window its programs open has that where they write.
+    let counting = ["wait:b1", "launch:20", "noise:8", "launch:20", "fail"];
+    let counting = begin("counting", &["--launches", "5..10"], &counting);
+    let sound = begin("sound", &[], &["wait:a1", "touch:b1", "launch:500", "wait:a2", "launch:7"]);
+    let [broken, counting, sound] = [broken, counting, sound].map(|child| {
+        let done = child.wait_with_output().expect("an end");
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (done.status.code(), text(&done.stdout), text(&done.stderr))
+    });
+    for (name, (code, out, err)) in [("broken", &broken), ("counting", &counting)] {
+        assert_eq!(*code, Some(3), "{name}: the program's own status: {err}");
+        let sprayed = out.lines().find(|line| line.starts_with("SPRAYED")).expect("what it did");
+        for none in [" told=0", " arenas=0", " fixed=0"] {
+            assert!(!sprayed.contains(none), "{name}: {sprayed}");
+        }
+        assert!(err.contains("overwritten"), "{name}: {err}");
+        let trace = scratch.path().join(name);
+        for command in ["tally", "print"] {
+            let done = run(Command::new(hetrace()).arg(command).arg(&trace));
+            assert_eq!(done.status, 0, "{name}: {command}: {}", done.err);
+        }
+    }
+    assert!(counting.2.contains("count launches"), "{}", counting.2);
+    let (code, _, err) = &sound;
+    assert!(*code == Some(0) && !err.contains("overwritten"), "{err}");
+    let seen = Seen::read(&scratch.path().join("sound"));
+    assert!(seen.damage.is_empty() && seen.disorder == 0 && seen.discarded == 0, "{seen:?}");
+    assert_eq!(seen.total().get("clEnqueueNDRangeKernel"), Some(&507));
+    for command in ["check", "tally"] {
+        let done = run(Command::new(hetrace()).arg(command).arg(scratch.path().join("sound")));
+        assert!(done.status == 0 && !done.out.contains("INCOMPLETE"), "{command}: {done:?}");
+    }
+}
+
+/// A program that brings in a library of another build runs, and the report says why nothing is recorded of it.
+#[test]
+fn a_library_of_another_version_stays_out_and_leaves_word() {
+    let scratch = tempfile::tempdir().expect("scratch");
+    let library = hetrace().with_file_name("libhetrace_opencl.so");
+    let path = |name: &str| scratch.path().join(name);
+    let read = run(Command::new("objcopy")
+        .arg("-O")
+        .arg("binary")
+        .arg("--only-section=.hetrace.abi")
+        .arg(&library)
+        .arg(path("own")));
+    assert_eq!(read.status, 0, "{}", read.err);
+    let own = std::fs::read(path("own")).expect("a version");
+    let own = u32::from_le_bytes(own.try_into().expect("four bytes"));
+    for version in [own - 1, own + 1] {
+        std::fs::write(path("version"), version.to_le_bytes()).expect("a file");
+        let other = path(&format!("libhetrace_opencl-{version}.so"));
+        let section = format!(".hetrace.abi={}", path("version").display());
+        let made =
+            run(Command::new("objcopy").args(["--update-section", &section]).arg(&library).arg(&other));
+        assert_eq!(made.status, 0, "{}", made.err);
+        let line = format!(
+            "OPENCL_LAYERS={} LD_PRELOAD= {} launch:5; exit 7",
+            other.display(),
+            program("windows").display()
+        );
+        let trace = format!("trace-{version}");
+        let done = run(Command::new(hetrace())
+            .args(["run", "-o", &trace, "--", "sh", "-c", &line])
+            .current_dir(scratch.path())
+            .envs(Platform::Pocl.environment(scratch.path())));
+        assert!(done.status == 7 && done.out.contains(" 5\n"), "the program runs: {done:?}");
+        let said = format!(
+            "the opencl library of another build of hetrace (shared memory version {version}, not {own})"
+        );
+        assert!(done.err.contains(&said), "{}", done.err);
+        assert_eq!(Seen::read(&path(&trace)).calls.len(), 0, "untraced");
+    }
 }

@@ -18,6 +18,8 @@ use tempfile::TempDir;
 mod beside;
 #[path = "service/faults.rs"]
 mod faults;
+#[path = "service/noise.rs"]
+mod noise;
 #[path = "service/parts.rs"]
 mod parts;
 #[path = "service/users.rs"]
@@ -522,7 +524,9 @@ fn users_are_kept_apart() {
     for standby in fs::read_dir(&own).expect("a folder").flatten() {
         assert_eq!(mode(&standby.path()), (SOMEBODY, 0o700));
         for file in fs::read_dir(standby.path()).expect("a folder").flatten() {
-            assert_eq!(mode(&file.path()), (SOMEBODY, 0o600), "{file:?}");
+            // What programs are told they only read.
+            let expected = if file.file_name() == "control" { 0o400 } else { 0o600 };
+            assert_eq!(mode(&file.path()), (SOMEBODY, expected), "{file:?}");
         }
     }
     // Root has no service, and asks each user what the user's own does.

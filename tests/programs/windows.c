@@ -17,6 +17,8 @@
  *   wrong:N        N launches that fail
  *   enqueue:N      N launches behind an event that never comes
  *   spin:FILE      launches until there is such a file
+ *   noise:N        overwrites, N times and with launches in between, all that the tracer has mapped here shared and
+ *                  writable; SPRAYED says how much. What is mapped for reading can't be made writable
  *   kill           the end by SIGKILL
  *   crash          the end by SIGSEGV
  *   fail           the end with status 3
@@ -26,9 +28,11 @@
 #include "cl_util.h"
 #include "nvtx_client.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -176,6 +180,63 @@ static void enqueue(struct worker *w, long n)
     OK(clFlush(w->queue));
 }
 
+/* How much of a mapping is overwritten: an arena is a sparse file of 256 MiB. */
+enum { SPRAYED = 4 << 20, MAPPINGS = 256 };
+
+static void spray(unsigned char *at, size_t length, long round)
+{
+    static unsigned long state = 88172645463325252ul;
+    for (size_t i = 0; i + 8 <= length; i += 8) {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        unsigned long noise[] = {state, 0, ~0ul, state % 8};
+        memcpy(at + i, &noise[round % 4], 8);
+    }
+}
+
+static void make_noise(struct worker *w, long n)
+{
+    struct { unsigned char *from, *to; char kind[5], name[32]; } all[MAPPINGS];
+    unsigned long bytes = 0, told = 0, arenas = 0, fixed = 0;
+    for (long round = 0; round < n; round++) {
+        FILE *maps = fopen("/proc/self/maps", "r");
+        char line[4352], path[4096];
+        int count = 0;
+        CHECK(maps);
+        while (fgets(line, sizeof line, maps) && count < MAPPINGS) {
+            void *from, *to;
+            char kind[5];
+            if (sscanf(line, "%p-%p %4s %*s %*s %*s %4095s", &from, &to, kind, path) != 4 || !strstr(path, "/hetrace-"))
+                continue;
+            all[count].from = from;
+            all[count].to = to;
+            strcpy(all[count].kind, kind);
+            snprintf(all[count].name, sizeof all->name, "%.31s", strrchr(path, '/') + 1);
+            count++;
+        }
+        fclose(maps);
+        for (int i = 0; i < count; i++) {
+            size_t length = all[i].to - all[i].from;
+            if (all[i].kind[1] != 'w') {
+                if (strcmp(all[i].name, "control") == 0) {
+                    CHECK(mprotect(all[i].from, length, PROT_READ | PROT_WRITE) == -1 && errno == EACCES);
+                    fixed++;
+                }
+                continue;
+            }
+            length = length < SPRAYED ? length : SPRAYED;
+            spray(all[i].from, length, round);
+            bytes += length;
+            told += strcmp(all[i].name, "told") == 0;
+            arenas += strncmp(all[i].name, "arena-", 6) == 0;
+        }
+        launch(w, 20);
+    }
+    printf("SPRAYED %lu told=%lu arenas=%lu fixed=%lu\n", bytes, told, arenas, fixed);
+    fflush(stdout);
+}
+
 static void do_all(struct worker *w, char **script);
 
 static void *on_thread(void *at)
@@ -273,6 +334,8 @@ static void do_all(struct worker *w, char **script)
                 launch(w, 8);
                 usleep(1000);
             }
+        else if (!strncmp(word, "noise:", 6))
+            make_noise(w, atol(of));
         else if (!strcmp(word, "kill"))
             kill(getpid(), SIGKILL);
         else if (!strcmp(word, "crash")) {

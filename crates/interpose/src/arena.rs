@@ -7,11 +7,11 @@
 
 use std::ffi::CStr;
 use std::os::fd::RawFd;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use hetrace_ring::abi::{
-    ABI_VERSION, ARENA_MAGIC, ARENA_PREFIX, ArenaHeader, DIRECTORY_PAGES, FIRST_RING, MAX_RINGS, PAGE,
-    RING_MAGIC, RingHeader, ThreadRecord, directory_entry, ring_bytes, special,
+    ABI_VERSION, ARENA_MAGIC, ARENA_PREFIX, ArenaHeader, Control, DIRECTORY_PAGES, FIRST_RING, MAX_RINGS,
+    PAGE, RING_MAGIC, RingHeader, ThreadRecord, directory_entry, ring_bytes, special,
 };
 use hetrace_ring::writer::Making;
 use hetrace_ring::{clock, record};
@@ -89,7 +89,6 @@ pub(crate) fn start(session: &Session, process: &Process) {
     let made = match make(session, process) {
         Ok(()) => phase::READY,
         Err(what) => {
-            session.control().arenas_failed.fetch_add(1, Ordering::Relaxed);
             let mut text = Text::<160>::new();
             text.push(b"process ");
             text.number(u64::from(own::pid()));
@@ -157,7 +156,7 @@ impl Maker<'_> {
         process.limit.store(self.size, Ordering::Relaxed);
         // The header, the directory's first page, and the first ring.
         let first = 2 * PAGE as u64 + ring_bytes(SEED);
-        if !budget(self.session).take(first) {
+        if !budget(self.session, process).take(first) {
             return Err("the memory file system has too little room");
         }
         let header = populate(base, 0, 2 * PAGE as u64);
@@ -169,13 +168,13 @@ impl Maker<'_> {
         self.describe(base, locked);
         if let Some(ring) = carve_unpaid(process, SEED, &Making::new()) {
             // SAFETY: a ring just made, which is this thread's alone.
-            unsafe { &*ring.cast::<RingHeader>() }.state.free();
+            unsafe { &*ring.base.cast::<RingHeader>() }.state.free();
             arena(base).reusable.fetch_add(1, Ordering::Relaxed);
         }
         // Pairs with the Acquire load in `Arena::open`.
         arena(base).magic.store(ARENA_MAGIC, Ordering::Release);
-        self.session.control().arenas_made.fetch_add(1, Ordering::Relaxed);
-        self.session.control().rings_made.fetch_add(1, Ordering::Release);
+        self.session.told().arenas_made.increase();
+        self.session.told().made.fetch_add(1, Ordering::Release);
         Ok(())
     }
 
@@ -210,7 +209,7 @@ impl Maker<'_> {
     fn back(&self, process: &Process) -> Result<(), &'static str> {
         let length = BACKED.min(self.size);
         // SAFETY: an open descriptor.
-        let done = budget(self.session).take(length)
+        let done = budget(self.session, process).take(length)
             // SAFETY: an open descriptor.
             && unsafe { libc::fallocate(self.fd, 0, 0, length as libc::off_t) } == 0;
         process.limit.store(length, Ordering::Relaxed);
@@ -257,8 +256,8 @@ fn size(session: &Session) -> Option<u64> {
     // Of addresses most are the program's.
     let size = ARENA.min(limit(libc::RLIMIT_FSIZE)).min(limit(libc::RLIMIT_AS) / OF_ADDRESSES);
     // `mlockall` gets memory for all of it: there must be some left for others then.
-    let budget = session.control().budget.load(Ordering::Relaxed).max(0) as u64;
-    let size = size.min((budget / OF_BUDGET).max(LEAST));
+    let room = session.control().room.load(Ordering::Relaxed);
+    let size = size.min((room / OF_BUDGET).max(LEAST));
     let size = size & !(PAGE as u64 - 1);
     (size >= LEAST).then_some(size)
 }
@@ -302,33 +301,47 @@ fn arena(base: *mut u8) -> &'static ArenaHeader {
     unsafe { &*base.cast::<ArenaHeader>() }
 }
 
-/// What the launcher lets all programs take.
-struct Budget<'c>(&'c AtomicI64);
+/// What the launcher lets this process take until it says so anew. What others take the launcher finds out: a count in
+/// memory that all programs write could leave one without rings because of another.
+struct Budget<'c> {
+    control: &'c Control,
+    process: &'c Process,
+}
 
-fn budget(session: &Session) -> Budget<'_> {
-    Budget(&session.control().budget)
+fn budget<'c>(session: &Session, process: &'c Process) -> Budget<'c> {
+    Budget { control: session.control(), process }
 }
 
 impl Budget<'_> {
+    /// What may still be taken.
+    fn left(&self) -> u64 {
+        // Pairs with the Release store of the launcher: the budget is of that look, or of a later one.
+        let look = self.control.budget_looks.load(Ordering::Acquire);
+        if self.process.budget_look.swap(look, Ordering::Relaxed) != look {
+            self.process.taken.store(0, Ordering::Relaxed);
+        }
+        let taken = self.process.taken.load(Ordering::Relaxed);
+        self.control.budget.load(Ordering::Relaxed).saturating_sub(taken)
+    }
+
     fn take(&self, bytes: u64) -> bool {
-        let bytes = bytes as i64;
-        let enough = self.0.fetch_sub(bytes, Ordering::Relaxed) >= bytes;
-        if !enough {
-            self.0.fetch_add(bytes, Ordering::Relaxed);
+        let enough = self.left() >= bytes;
+        if enough {
+            self.process.taken.fetch_add(bytes, Ordering::Relaxed);
         }
         enough
     }
 
     fn give(&self, bytes: u64) {
-        self.0.fetch_add(bytes as i64, Ordering::Relaxed);
+        let less = |taken: u64| Some(taken.saturating_sub(bytes));
+        _ = self.process.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
     }
 }
 
 /// What rings may still take: of the memory for all programs, and of this arena.
 pub(crate) fn left(session: &Session, process: &Process) -> u64 {
-    let budget = session.control().budget.load(Ordering::Relaxed).max(0) as u64;
     let used = base(process).map_or(u64::MAX, |base| arena(base).used.load(Ordering::Relaxed));
-    budget.min(process.limit.load(Ordering::Relaxed).saturating_sub(used))
+    budget(session, process).left().min(process.limit.load(Ordering::Relaxed).saturating_sub(used))
 }
 
 #[derive(PartialEq, Eq)]
@@ -361,13 +374,13 @@ fn release(base: *mut u8, offset: u64, length: u64) {
 
 /// A new ring of so many data bytes, in state CLAIMED; if there is memory for it. `making` is what a handler that did not
 /// return has left half done, or nothing.
-pub(crate) fn carve(session: &Session, process: &Process, data: u64, making: &Making) -> Option<*mut u8> {
+pub(crate) fn carve(session: &Session, process: &Process, data: u64, making: &Making) -> Option<Space> {
     if making.data.get() != data {
         unmake(session, process, making);
         making.data.set(data);
     }
     if making.paid.get() == 0 {
-        if !budget(session).take(ring_bytes(data)) {
+        if !budget(session, process).take(ring_bytes(data)) {
             return None;
         }
         making.paid.set(ring_bytes(data));
@@ -375,9 +388,9 @@ pub(crate) fn carve(session: &Session, process: &Process, data: u64, making: &Ma
     let ring = carve_unpaid(process, data, making);
     match ring {
         Some(_) => {
-            session.control().rings_made.fetch_add(1, Ordering::Release);
+            session.told().made.fetch_add(1, Ordering::Release);
         }
-        None => budget(session).give(ring_bytes(data)),
+        None => budget(session, process).give(ring_bytes(data)),
     }
     making.settle();
     ring
@@ -388,7 +401,7 @@ pub(crate) fn unmake(session: &Session, process: &Process, making: &Making) {
     let (offset, paid, number) = (making.offset.get(), making.paid.get(), making.number.get());
     let arena_base = base(process).filter(|_| offset != 0);
     let made = arena_base.and_then(|base| ring(base, (number as usize).checked_sub(1)?));
-    if let (Some(base), Some(ring)) = (arena_base, made) {
+    if let (Some(base), Some(ring)) = (arena_base, made.map(|ring| ring.base)) {
         // It was made and never handed out: it is there for others.
         making.settle();
         // SAFETY: a ring of this arena, whose header stays.
@@ -400,10 +413,10 @@ pub(crate) fn unmake(session: &Session, process: &Process, making: &Making) {
         release(base, offset, ring_bytes(making.data.get()));
     }
     making.settle();
-    budget(session).give(paid);
+    budget(session, process).give(paid);
 }
 
-fn carve_unpaid(process: &Process, data: u64, making: &Making) -> Option<*mut u8> {
+fn carve_unpaid(process: &Process, data: u64, making: &Making) -> Option<Space> {
     let base = base(process)?;
     let (header, limit) = (arena(base), process.limit.load(Ordering::Relaxed));
     let length = ring_bytes(data);
@@ -413,7 +426,9 @@ fn carve_unpaid(process: &Process, data: u64, making: &Making) -> Option<*mut u8
     {
         return None;
     }
-    let room = |used: u64| used.checked_add(length).filter(|end| *end <= limit);
+    // The program may have written noise there.
+    let is_place = |used: u64| used >= FIRST_RING && used.is_multiple_of(PAGE as u64);
+    let room = |used: u64| used.checked_add(length).filter(|end| *end <= limit && is_place(used));
     if making.offset.get() == 0 {
         making.offset.set(header.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, room).ok()?);
     }
@@ -447,13 +462,15 @@ fn carve_unpaid(process: &Process, data: u64, making: &Making) -> Option<*mut u8
     let entry = unsafe { &*base.add(entry_at as usize).cast::<AtomicU64>() };
     // Pairs with the Acquire load in `Arena::ring`: the header is written.
     entry.store(directory_entry(offset, data), Ordering::Release);
+    // Pairs with that in `ring`.
+    own::ring_place(number as usize)?.store(directory_entry(offset, data), Ordering::Release);
     process.rings.fetch_max(number + 1, Ordering::Release);
-    Some(ring)
+    Some(Space { base: ring, data })
 }
 
 /// A ring of at least so many data bytes that nobody uses, now in state CLAIMED: one that the
 /// drainer has emptied, or one of an ended thread with room behind what waits there.
-pub(crate) fn claim(process: &Process, least: u64) -> Option<*mut u8> {
+pub(crate) fn claim(process: &Process, least: u64) -> Option<Space> {
     let base = base(process)?;
     let header = arena(base);
     if header.reusable.load(Ordering::Relaxed) <= 0 {
@@ -464,8 +481,8 @@ pub(crate) fn claim(process: &Process, least: u64) -> Option<*mut u8> {
     (0..count).map(|i| (from + i) % count).find_map(|number| {
         let ring = ring(base, number)?;
         // SAFETY: a ring of this arena, whose header stays.
-        let there = unsafe { &*ring.cast::<RingHeader>() };
-        let size = there.data_bytes;
+        let there = unsafe { &*ring.base.cast::<RingHeader>() };
+        let size = ring.data;
         if size < least || !there.state.claim(&there.head, &there.tail, size) {
             return None;
         }
@@ -475,19 +492,29 @@ pub(crate) fn claim(process: &Process, least: u64) -> Option<*mut u8> {
     })
 }
 
+/// A ring's memory, as its maker knows it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Space {
+    /// Its first byte.
+    pub(crate) base: *mut u8,
+    /// Its data bytes.
+    pub(crate) data: u64,
+}
+
 /// A ring by its number, if it is complete.
-fn ring(base: *mut u8, number: usize) -> Option<*mut u8> {
+fn ring(base: *mut u8, number: usize) -> Option<Space> {
     const _: () = assert!(MAX_RINGS * 8 == DIRECTORY_PAGES * PAGE);
-    // SAFETY: in the directory, on a page that got memory with this ring or one before it.
-    let entry = unsafe { &*base.add(PAGE + number * 8).cast::<AtomicU64>() }.load(Ordering::Acquire);
-    let (offset, _) = hetrace_ring::abi::directory_parts(entry);
-    // SAFETY: an entry of this process's own making is a ring's place in the mapping.
-    (entry != 0).then(|| unsafe { base.add(offset as usize) })
+    let entry = own::ring_place(number)?.load(Ordering::Acquire);
+    let (offset, data) = hetrace_ring::abi::directory_parts(entry);
+    // SAFETY: the place of a ring that this process made, in the mapping; it stands in private memory, which is cleared in
+    // a child.
+    (entry != 0).then(|| Space { base: unsafe { base.add(offset as usize) }, data })
 }
 
 /// Begins a thread's records in a ring that it claimed: who it is, and in which ring its
 /// records before these stand (see [`ThreadRecord::follows`]).
-pub(crate) fn begin(ring: *mut u8, tid: u32, follows: u32) {
+pub(crate) fn begin(space: Space, tid: u32, follows: u32) {
+    let Space { base: ring, data } = space;
     // SAFETY: a ring that this thread claimed.
     let header = unsafe { &*ring.cast::<RingHeader>() };
     let now = clock::ticks();
@@ -502,7 +529,7 @@ pub(crate) fn begin(ring: *mut u8, tid: u32, follows: u32) {
     let at = header.head.own();
     // SAFETY: half of the ring is free, and from `at` on a record's length is in one piece.
     unsafe {
-        let place = ring.add(PAGE + (at & (header.data_bytes - 1)) as usize);
+        let place = ring.add(PAGE + (at & (data - 1)) as usize);
         place.cast::<u64>().write_unaligned(record::pack(special::THREAD, length, now).to_le());
         place.add(record::HEAD).cast::<ThreadRecord>().write_unaligned(body);
     }

@@ -8,6 +8,7 @@ use hetrace_ring::abi::{Control, option};
 use hetrace_ring::clock;
 use hetrace_ring::writer::{Making, Writer};
 
+use crate::arena::Space;
 use crate::errno::ErrnoGuard;
 use crate::extra::Extra;
 use crate::grow::{give_making_back, give_next_back, grow};
@@ -56,7 +57,7 @@ pub(crate) fn attach() -> Option<&'static Writer> {
     let writer = match left {
         Some(writer) => writer,
         None => {
-            let writer = take(session, process, own::this_thread(), own::tid())?;
+            let writer = take(process, own::this_thread(), own::tid())?;
             // From here on it is found by whoever comes after a handler that does not return.
             if !tls::replace(existing, Some(writer)) {
                 // A signal handler was quicker.
@@ -99,7 +100,7 @@ fn of_task(session: &Session, task: u32) -> Option<&'static Writer> {
         _ => ready(session)?,
     };
     let left = own::writer_of(owner).filter(|w| w.was_left_beginning());
-    let writer = left.or_else(|| take(session, process, owner, task))?;
+    let writer = left.or_else(|| take(process, owner, task))?;
     if !begin(session, process, writer) {
         own::give_writer(writer);
         return None;
@@ -113,9 +114,9 @@ fn ready(session: &Session) -> Option<&'static Process> {
 }
 
 /// A writer without a ring.
-fn take(session: &Session, process: &Process, owner: u64, tid: u32) -> Option<&'static Writer> {
+fn take(process: &Process, owner: u64, tid: u32) -> Option<&'static Writer> {
     let Some(writer) = own::take_writer(owner) else {
-        no_room(session, process);
+        no_room(process);
         return None;
     };
     writer.begin();
@@ -132,35 +133,37 @@ fn begin(session: &Session, process: &Process, writer: &Writer) -> bool {
     writer.settle();
     if writer.next().is_none() {
         let Some(ring) = first_ring(session, process, &writer.making) else {
-            no_room(session, process);
+            no_room(process);
             return false;
         };
         // SAFETY: `first_ring` returns a ring of the arena, which stays mapped as long as the process
         // is this one, in state CLAIMED: no other thread has it.
-        unsafe { writer.set_next(ring) };
+        unsafe { writer.set_next(ring.base, ring.data) };
     }
     let Some(next) = writer.next() else { return false };
-    let ring: *mut u8 = std::ptr::from_ref(next).cast_mut().cast();
+    let (base, data) = (std::ptr::from_ref(next).cast_mut().cast(), writer.next_data_bytes());
     if writer.is_next_untouched() {
-        arena::begin(ring, writer.tid(), 0);
+        arena::begin(Space { base, data }, writer.tid(), 0);
     } else {
         next.state.begin();
     }
     // SAFETY: the ring of `set_next`, above or of an earlier time: no other writer uses it. Arena and
     // control file stay mapped as long as the process is this one.
-    unsafe { writer.attach(ring, session.control_pointer()) };
+    unsafe { writer.attach(base, data, session.control_pointer(), session.told_pointer()) };
     budget::begin(writer);
     true
 }
 
 /// Nobody tries again for a while.
-fn no_room(session: &Session, process: &Process) {
-    session.control().rings_failed.fetch_add(1, Ordering::Relaxed);
+fn no_room(process: &Process) {
+    if let Some(header) = arena::header(process) {
+        header.rings_failed.fetch_add(1, Ordering::Relaxed);
+    }
     process.not_before.store(clock::ticks().wrapping_add(PAUSE), Ordering::Relaxed);
 }
 
 /// A ring for a thread that has none.
-fn first_ring(session: &Session, process: &Process, making: &Making) -> Option<*mut u8> {
+fn first_ring(session: &Session, process: &Process, making: &Making) -> Option<Space> {
     let control = session.control();
     let mut data = first_bytes(control);
     let least = data.min(SMALL);
@@ -194,8 +197,9 @@ fn give_up(writer: &'static Writer) {
 #[cold]
 #[inline(never)]
 pub(crate) fn lose_call() {
-    if let Some(session) = session() {
-        session.control().calls_without_ring.fetch_add(1, Ordering::Relaxed);
+    match own::process().and_then(arena::header) {
+        Some(header) => _ = header.calls_without_ring.fetch_add(1, Ordering::Relaxed),
+        None => session().iter().for_each(|session| _ = session.told().calls_without_arena.increase()),
     }
 }
 

@@ -2,26 +2,29 @@
 //!
 //! The bytes are a page of this library, all zero: dormant. Joining a session
 //! maps a page of the session's control file over it, so the launcher switches
-//! functions in all processes at once. In front of it lies the page of the session's
-//! capture window ([`Window`]), whose mask says which bits of all these bytes count now: zero
+//! functions in all processes at once. In front of it lies the page with the session's
+//! [`Switch`], whose mask says which bits of all these bytes count now: zero
 //! before a session is joined, and then what the launcher, or a program that came to where the
 //! window begins or ends, has stored there. A wrapper needs two loads, beside each other.
+//! Both pages are read-only here.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use hetrace_ring::abi::{MAX_FUNCTIONS, PAGE, WINDOW_OFFSET, Window};
+use hetrace_ring::abi::{Counts, MAX_FUNCTIONS, PAGE, Switch, Window};
 
-/// The page of the window, and a page of flags.
+/// The page of the switch, and a page of flags.
 #[repr(C, align(4096))]
 #[derive(Debug)]
 pub struct Flags {
-    /// First byte of the window's page: its mask.
+    /// First byte of the switch: its mask.
     mask: AtomicU8,
     rest: [AtomicU8; PAGE - 1],
     flags: [AtomicU8; MAX_FUNCTIONS],
 }
 
-const _: () = assert!(std::mem::offset_of!(Window, mask) == 0);
+const _: () = assert!(std::mem::offset_of!(Switch, mask) == 0);
+const _: () = assert!(std::mem::offset_of!(Window, switch) == 0);
+const _: () = assert!(std::mem::offset_of!(Counts, switch) == 0);
 const _: () = assert!(size_of::<Flags>() == 2 * PAGE);
 
 /// The flags of this API. Not `const`-folded: the pages are replaced at run time.
@@ -50,9 +53,9 @@ pub(crate) fn mask() -> u8 {
     FLAGS.mask.load(Ordering::Relaxed)
 }
 
-/// Maps the session's flags and its window over this library's. Returns whether it worked.
-pub(crate) fn join(control: libc::c_int, offset: usize) -> bool {
-    let map = |at: *const u8, offset: usize| {
+/// Maps the session's flags and its switch over this library's: a file and an offset of each. Returns whether it worked.
+pub(crate) fn join(flags: (libc::c_int, usize), switch: (libc::c_int, usize)) -> bool {
+    let map = |at: *const u8, (file, offset): (libc::c_int, usize)| {
         // SAFETY: replaces exactly one page of `FLAGS`, which is aligned to a page, as both of its pages are, and
         // consists of atomics only, by another page of bytes.
         let mapped = unsafe {
@@ -61,7 +64,7 @@ pub(crate) fn join(control: libc::c_int, offset: usize) -> bool {
                 PAGE,
                 libc::PROT_READ,
                 libc::MAP_SHARED | libc::MAP_FIXED,
-                control,
+                file,
                 offset as libc::off_t,
             )
         };
@@ -69,5 +72,5 @@ pub(crate) fn join(control: libc::c_int, offset: usize) -> bool {
     };
     let first: *const u8 = (&raw const FLAGS).cast();
     // The mask comes last: until then it is zero.
-    map(first.wrapping_add(PAGE), offset) && map(first, WINDOW_OFFSET)
+    map(first.wrapping_add(PAGE), flags) && map(first, switch)
 }

@@ -12,6 +12,7 @@ use std::sync::atomic::Ordering;
 use hetrace_ring::clock;
 use hetrace_ring::writer::Writer;
 
+use crate::arena::Space;
 use crate::own::{self, Process};
 use crate::process::{Session, session};
 use crate::{arena, budget};
@@ -41,40 +42,40 @@ pub(crate) unsafe fn grow(writer: &Writer) -> bool {
         return false;
     }
     let Some(old) = writer.header() else { return false };
-    let (size, number) = (old.data_bytes, old.number);
+    let (size, number) = (writer.data_bytes(), old.number);
     let ring = u64::from(session.control().ring_bytes);
     let larger = size.saturating_mul(STEP);
     let wanted = if size < ring { larger.min(ring) } else { larger };
     // One that a handler that did not return has left to this thread.
-    if writer.next().is_none_or(|next| next.data_bytes <= size) {
+    if writer.next().is_none() || writer.next_data_bytes() <= size {
         give_next_back(writer, process);
         let found = (wanted <= ring.saturating_mul(LARGEST).min(LARGEST_BYTES.max(ring)))
             .then(|| arena::claim(process, wanted).or_else(|| more(session, process, writer, wanted, ring)))
             .flatten();
-        let Some(base) = found else {
+        let Some(ring) = found else {
             writer.grow_later(now.wrapping_add(PAUSE));
             return false;
         };
         // SAFETY: `claim` and `carve` return rings of the arena, which stays mapped as long as the process
         // is this one, in state CLAIMED: no other thread has it.
-        unsafe { writer.set_next(base) };
+        unsafe { writer.set_next(ring.base, ring.data) };
     }
     let Some(next) = writer.next() else { return false };
     let spent = budget::of_commands(old);
-    let base = std::ptr::from_ref(next).cast_mut().cast();
+    let (base, data) = (std::ptr::from_ref(next).cast_mut().cast(), writer.next_data_bytes());
     if writer.is_next_untouched() {
-        arena::begin(base, writer.tid(), number.wrapping_add(1));
+        arena::begin(Space { base, data }, writer.tid(), number.wrapping_add(1));
     } else {
         next.state.begin();
     }
     // SAFETY: the ring of `set_next`, above or of an earlier time.
-    unsafe { writer.move_to(base) };
+    unsafe { writer.move_to(base, data) };
     budget::moved(writer, spent);
     true
 }
 
 /// A new ring, within what the process may have of large ones.
-fn more(session: &Session, process: &Process, writer: &Writer, wanted: u64, ring: u64) -> Option<*mut u8> {
+fn more(session: &Session, process: &Process, writer: &Writer, wanted: u64, ring: u64) -> Option<Space> {
     let making = &writer.making;
     // What was booked for one that was never made.
     process.larger.fetch_sub(making.booked.get(), Ordering::Relaxed);

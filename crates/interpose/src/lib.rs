@@ -77,6 +77,13 @@ pub use window::{entering, in_window};
 #[unsafe(link_section = ".hetrace.abi")]
 static ABI: u32 = hetrace_ring::abi::ABI_VERSION.to_le();
 
+/// The version that this library's file says.
+pub(crate) fn abi_version() -> u32 {
+    // SAFETY: a constant of this library. Read as it stands in the file, so that what the launcher finds there and what
+    // the library goes by are one.
+    u32::from_le(unsafe { (&raw const ABI).read_volatile() })
+}
+
 /// Makes a library of an API's crate: `loaded` runs when the library is loaded, and its file has the model that it
 /// was made from and that model's index, for whoever reads these.
 #[macro_export]

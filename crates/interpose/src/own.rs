@@ -6,20 +6,24 @@
 //! that shares its parent's memory (`vfork`, `CLONE_VM`) finds its parent's, as it should.
 //!
 //! ```text
-//!   page 0   │ page 1 …
-//!   Process  │ Writer │ Writer │ …          owner 0: nobody's
+//!   page 0   │ pages 1 … │ then
+//!   Process  │ rings     │ Writer │ Writer │ …          owner 0: nobody's
 //! ```
+//! Where rings are and how large stands here and not only in the arena: a program that overwrites its arena must not lead
+//! us out of it.
 
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
-use hetrace_ring::abi::PAGE;
+use hetrace_ring::abi::{MAX_RINGS, PAGE};
 use hetrace_ring::writer::Writer;
 
 /// Writers: as many threads can record at a time.
 const WRITERS: usize = 8192;
 /// Bytes of a writer's place: whole cache lines, so that threads do not share one.
 const PLACE: usize = size_of::<Writer>().next_multiple_of(64);
-const LENGTH: usize = PAGE + WRITERS * PLACE;
+/// Bytes in front of the writers: the process's page, and where its rings are.
+const FRONT: usize = PAGE + MAX_RINGS * size_of::<u64>();
+const LENGTH: usize = FRONT + WRITERS * PLACE;
 
 /// How far the process has come; the value of [`Process::phase`].
 pub(crate) mod phase {
@@ -51,6 +55,10 @@ pub(crate) struct Process {
     pub(crate) larger: AtomicU64,
     /// No ring is made before this counter value: there was no room a moment ago.
     pub(crate) not_before: AtomicU64,
+    /// The budget that `taken` is of, by its number.
+    pub(crate) budget_look: AtomicU32,
+    /// Bytes taken of that.
+    pub(crate) taken: AtomicU64,
     /// Rings made so far: the directory has memory for so many.
     pub(crate) rings: AtomicU32,
     /// Where the search for a ring begins: one that was free lately.
@@ -116,11 +124,21 @@ fn place(number: usize) -> Option<&'static Writer> {
     if range.is_null() || number >= WRITERS {
         return None;
     }
-    // SAFETY: the range has `WRITERS` places behind its first page, each aligned to 64 bytes, and
+    // SAFETY: the range has `WRITERS` places behind its front, each aligned to 64 bytes, and
     // stays mapped for ever. A writer is made of atomics, for which all bit patterns are valid that
     // it can have: zeros, and what it stores itself. (The kernel clears it in a child before that
     // one runs.)
-    Some(unsafe { &*range.add(PAGE + number * PLACE).cast::<Writer>() })
+    Some(unsafe { &*range.add(FRONT + number * PLACE).cast::<Writer>() })
+}
+
+/// The place of a ring of the arena, by its number, as a directory has it; 0 if there is none.
+pub(crate) fn ring_place(number: usize) -> Option<&'static AtomicU64> {
+    let range = RANGE.load(Ordering::Acquire);
+    if range.is_null() || number >= MAX_RINGS {
+        return None;
+    }
+    // SAFETY: the range has `MAX_RINGS` words behind its first page, and stays mapped for ever.
+    Some(unsafe { &*range.add(PAGE + number * size_of::<u64>()).cast::<AtomicU64>() })
 }
 
 /// A writer for this owner, all zeros but for that. Only its owner may use it.

@@ -8,15 +8,18 @@ use std::os::fd::{AsRawFd, FromRawFd};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 
 use hetrace_ring::abi::{
-    ABI_VERSION, BLOB_PREFIX, CONTROL_BYTES, CONTROL_FILE, CONTROL_MAGIC, Control, SESSION_VARIABLE,
-    WINDOW_OFFSET, Window, flags_offset, option,
+    ARENA_NOTES_OFFSET, BLOB_PREFIX, CONTROL_BYTES, CONTROL_FILE, CONTROL_MAGIC, COUNTS_OFFSET, Control,
+    Counts, NOTE_PAGES, PAGE, REFUSED_PREFIX, SESSION_VARIABLE, TOLD_BYTES, TOLD_FILE, TOLD_NOTES_OFFSET,
+    Told, WINDOW_OFFSET, Window, flags_offset, option, window,
 };
-use hetrace_ring::map_file;
+use hetrace_ring::note::note as leave;
+use hetrace_ring::{Mapping, map_file};
 
 use crate::cancel::NoCancel;
 use crate::errno::ErrnoGuard;
 use crate::put::Caps;
-use crate::{early, flags, forked, own};
+use crate::text::Text;
+use crate::{arena, early, flags, forked, own};
 
 /// Longest path of a session's folder.
 pub(crate) const PATH: usize = 200;
@@ -28,7 +31,10 @@ pub struct Session {
     folder_length: usize,
     /// Number of this API in the session.
     pub api: u32,
+    /// What the launcher says: mapped for reading only.
     control: *const Control,
+    /// What the session's programs write together.
+    told: *const Told,
 }
 
 static SESSION: AtomicPtr<Session> = AtomicPtr::new(std::ptr::null_mut());
@@ -52,27 +58,51 @@ pub fn session() -> Option<&'static Session> {
 }
 
 impl Session {
-    /// The control file.
+    /// What the launcher says.
     pub fn control(&self) -> &'static Control {
         // SAFETY: mapped for ever, and checked by `start`.
         unsafe { &*self.control }
     }
 
+    /// What programs write that belongs to no arena.
+    pub(crate) fn told(&self) -> &'static Told {
+        // SAFETY: mapped for ever; valid for all bit patterns, and made of atomics.
+        unsafe { &*self.told }
+    }
+
     /// The page of its capture window.
     pub(crate) fn window(&self) -> &'static Window {
         // SAFETY: the whole control file is mapped for ever, and this page lies inside of it; all of it is numbers, for
-        // which all bit patterns are valid, and what programs change are atomics.
+        // which all bit patterns are valid, and what changes are atomics.
         unsafe { &*self.control.byte_add(WINDOW_OFFSET).cast::<Window>() }
+    }
+
+    /// What programs count together.
+    pub(crate) fn counts(&self) -> &'static Counts {
+        // SAFETY: the whole file is mapped for ever, and this page lies inside of it; valid for all bit patterns, and
+        // made of atomics.
+        unsafe { &*self.told.byte_add(COUNTS_OFFSET).cast::<Counts>() }
     }
 
     pub(crate) fn control_pointer(&self) -> *const Control {
         self.control
     }
 
-    /// Leaves a line for the report.
+    pub(crate) fn told_pointer(&self) -> *const Told {
+        self.told
+    }
+
+    /// Leaves a line for the report: in the process's own memory, if it has some.
     pub(crate) fn note(&self, text: &[u8]) {
-        // SAFETY: the control file stays mapped.
-        unsafe { hetrace_ring::note::note(self.control, text) };
+        if let Some(header) = own::process().and_then(arena::header) {
+            let place = std::ptr::from_ref(header).cast::<u8>().cast_mut();
+            // SAFETY: the rest of the first page of the arena, which has memory, stays mapped, and is for notes.
+            unsafe { leave(&header.notes, place.add(ARENA_NOTES_OFFSET), PAGE - ARENA_NOTES_OFFSET, text) };
+            return;
+        }
+        let place = self.told.cast::<u8>().cast_mut();
+        // SAFETY: pages of the file that stay mapped, and are for notes.
+        unsafe { leave(&self.told().notes, place.add(TOLD_NOTES_OFFSET), NOTE_PAGES * PAGE, text) };
     }
 
     /// Whether an option of [`hetrace_ring::abi::option`] is on.
@@ -126,14 +156,12 @@ fn find(api: &str) {
     join(folder, api);
 }
 
-fn join(folder: &[u8], api: &str) -> Option<()> {
-    let mut session =
-        Session { folder: [0; PATH], folder_length: folder.len(), api: 0, control: std::ptr::null() };
-    session.folder.get_mut(..folder.len())?.copy_from_slice(folder);
+/// Opens a file of the session, if it is this user's.
+fn open(session: &Session, name: &str, how: libc::c_int) -> Option<File> {
     let mut buffer = [0; PATH + 64];
-    let path = session.path(&mut buffer, CONTROL_FILE.as_bytes())?;
+    let path = session.path(&mut buffer, name.as_bytes())?;
     // SAFETY: a NUL-terminated path.
-    let fd = unsafe { libc::open(path.as_ptr(), libc::O_RDWR | libc::O_CLOEXEC | libc::O_NOFOLLOW) };
+    let fd = unsafe { libc::open(path.as_ptr(), how | libc::O_CLOEXEC | libc::O_NOFOLLOW) };
     if fd < 0 {
         return None;
     }
@@ -143,15 +171,53 @@ fn join(folder: &[u8], api: &str) -> Option<()> {
     let mut stat: libc::stat = unsafe { std::mem::zeroed() };
     // SAFETY: an open descriptor and a valid place.
     let ours = unsafe { libc::fstat(fd, &mut stat) == 0 && stat.st_uid == libc::geteuid() };
-    if !ours {
+    ours.then_some(file)
+}
+
+/// Maps what the launcher says, if it is of this library's version. What is opened for reading can't be made writable
+/// afterwards: no stray write of the program's gets there.
+fn map_control(session: &Session, file: &File, api: &str) -> Option<Mapping> {
+    // Of any version there are at least so many bytes.
+    let head = map_file(file, PAGE, false).ok()?;
+    // SAFETY: a page that begins with a control page, of which magic and version are where they are in all versions.
+    let control = unsafe { &*head.base().cast::<Control>() };
+    if control.magic.load(Ordering::Acquire) != CONTROL_MAGIC {
         return None;
     }
-    let base = map_file(&file, CONTROL_BYTES, true).ok()?.leak();
-    session.control = base.cast();
+    let version = crate::abi_version();
+    if control.version != version {
+        refuse(session, api, version);
+        return None;
+    }
+    map_file(file, CONTROL_BYTES, false).ok()
+}
+
+/// Leaves word that this library is of another version than the launcher, and records nothing.
+fn refuse(session: &Session, api: &str, version: u32) {
+    let mut name = Text::<64>::new();
+    name.push(REFUSED_PREFIX.as_bytes());
+    name.push(api.as_bytes());
+    name.push(b"-");
+    name.number(u64::from(version));
+    let mut buffer = [0; PATH + 64];
+    if let Some(path) = session.path(&mut buffer, name.bytes()) {
+        // SAFETY: a NUL-terminated path. That it is there already is as good.
+        unsafe { libc::mkdir(path.as_ptr(), 0o700) };
+    }
+}
+
+fn join(folder: &[u8], api: &str) -> Option<()> {
+    let (control, told) = (std::ptr::null(), std::ptr::null());
+    let mut session = Session { folder: [0; PATH], folder_length: folder.len(), api: 0, control, told };
+    session.folder.get_mut(..folder.len())?.copy_from_slice(folder);
+    let file = open(&session, CONTROL_FILE, libc::O_RDONLY)?;
+    let control = map_control(&session, &file, api)?;
+    let shared = open(&session, TOLD_FILE, libc::O_RDWR)?;
+    session.told = map_file(&shared, TOLD_BYTES, true).ok()?.leak().cast();
+    session.control = control.leak().cast();
     let control = session.control();
-    if control.magic.load(Ordering::Acquire) != CONTROL_MAGIC || control.version != ABI_VERSION {
-        return None;
-    }
+    // No more descriptors at a time than are needed: there may be few.
+    let shared = Some(shared).filter(|_| session.window().trigger != window::trigger::LAUNCHER);
     let caps = Caps {
         seq: (control.seq_cap as usize).min(Caps::MOST.seq),
         bytes: (control.bytes_cap as usize).min(Caps::MOST.bytes),
@@ -181,8 +247,13 @@ fn join(folder: &[u8], api: &str) -> Option<()> {
         crate::arena::start(session, process);
     }
     SESSION.store(session, Ordering::Release);
+    // Where programs open and close the window, the mask is theirs.
+    let mask = match &shared {
+        None => (file.as_raw_fd(), WINDOW_OFFSET),
+        Some(shared) => (shared.as_raw_fd(), COUNTS_OFFSET),
+    };
     // The flags come last: from now on wrappers record.
-    if !flags::join(file.as_raw_fd(), offset) {
+    if !flags::join((file.as_raw_fd(), offset), mask) {
         SESSION.store(std::ptr::null_mut(), Ordering::Release);
     }
     Some(())

@@ -30,9 +30,10 @@ pub(crate) fn free_bytes() -> usize {
 
 /// Bytes of this thread's ring that are free, and all of it; `None` if it has no ring.
 fn free_of_all() -> Option<(u64, u64)> {
-    let header = tls::writer_at(tls::get())?.header()?;
+    let writer = tls::writer_at(tls::get())?;
+    let (header, size) = (writer.header()?, writer.data_bytes());
     let used = header.head.published().wrapping_sub(header.tail.released());
-    Some((header.data_bytes.saturating_sub(used), header.data_bytes))
+    Some((size.saturating_sub(used), size))
 }
 
 #[cold]
@@ -44,7 +45,7 @@ fn wait(bytes: usize) -> bool {
         if !drainer_lives(control) {
             return false;
         }
-        wake(&control.wake);
+        wake(&session.told().wake);
         nap(NAP_NS);
         if has_room(bytes) {
             return true;

@@ -30,7 +30,7 @@ pub(crate) fn is_recorded() -> bool {
 pub(crate) fn is_selected(window: &Window) -> bool {
     // Pairs with the Release store of the mask, which brought us here: what is read below is of that session, or of
     // a later one.
-    let _ = window.mask.load(Ordering::Acquire);
+    let _ = window.switch.mask.load(Ordering::Acquire);
     let generation = window.generation.load(Ordering::Acquire);
     let decided = DECIDED.load(Ordering::Relaxed);
     if decided >> 32 == u64::from(generation) {

@@ -8,7 +8,7 @@
 use std::sync::atomic::Ordering;
 
 use hetrace_ring::abi::flag;
-use hetrace_ring::abi::window::{Cause, Window, reason, trigger};
+use hetrace_ring::abi::window::{Cause, Counts, Window, reason, trigger};
 use hetrace_ring::clock;
 
 use crate::flags::{all_flags, flags, mask};
@@ -48,14 +48,15 @@ fn counted(function: usize) -> u8 {
     if call::is_own() {
         return 0;
     }
-    let number = window.launches.fetch_add(1, Ordering::Relaxed);
+    let Some(counts) = counts() else { return 0 };
+    let number = counts.launches.fetch_add(1, Ordering::Relaxed);
     if number == window.first {
-        window.open_once(clock::ticks(), cause(reason::LAUNCH, number));
+        counts.switch.open_once(clock::ticks(), cause(reason::LAUNCH, number));
     } else if number == window.last {
-        window.close_for_good(clock::ticks(), cause(reason::LAUNCH, number));
+        counts.switch.close_for_good(clock::ticks(), cause(reason::LAUNCH, number));
     }
-    let counts = if window.has(number) { flag::INSIDE } else { flag::OUTSIDE };
-    all_flags(function) & counts & !flag::COUNTED
+    let bits = if window.has(number) { flag::INSIDE } else { flag::OUTSIDE };
+    all_flags(function) & bits & !flag::COUNTED
 }
 
 /// Whether ranges open and close the window, so that an API has to say which begin and end.
@@ -72,18 +73,18 @@ pub fn is_range(name: &[u8]) -> bool {
 /// A range of such a name begins. Returns whether it belongs to the window: its end must be reported, too.
 #[cold]
 pub fn range_begins() -> bool {
-    let Some(window) = window() else { return false };
-    let number = window.ranges.fetch_add(1, Ordering::Relaxed);
+    let Some((window, counts)) = window().zip(counts()) else { return false };
+    let number = counts.ranges.fetch_add(1, Ordering::Relaxed);
     if number == window.last {
         // A range of the window whose end was not seen must not keep it open.
-        window.close_for_good(clock::ticks(), cause(reason::RANGE, number));
+        counts.switch.close_for_good(clock::ticks(), cause(reason::RANGE, number));
     }
     if !window.has(number) {
         return false;
     }
-    window.open_ranges.fetch_add(1, Ordering::Relaxed);
+    counts.open_ranges.fetch_add(1, Ordering::Relaxed);
     if number == window.first {
-        window.open_once(clock::ticks(), cause(reason::RANGE, number));
+        counts.switch.open_once(clock::ticks(), cause(reason::RANGE, number));
     }
     true
 }
@@ -91,11 +92,11 @@ pub fn range_begins() -> bool {
 /// A range of the window ends.
 #[cold]
 pub fn range_ends() {
-    let Some(window) = window() else { return };
-    let open = window.open_ranges.fetch_sub(1, Ordering::Relaxed);
-    let begun = window.ranges.load(Ordering::Relaxed);
+    let Some((window, counts)) = window().zip(counts()) else { return };
+    let open = counts.open_ranges.fetch_sub(1, Ordering::Relaxed);
+    let begun = counts.ranges.load(Ordering::Relaxed);
     if open == 1 && begun >= window.last {
-        window.close_for_good(clock::ticks(), cause(reason::RANGE, begun.saturating_sub(1)));
+        counts.switch.close_for_good(clock::ticks(), cause(reason::RANGE, begun.saturating_sub(1)));
     }
 }
 
@@ -103,8 +104,9 @@ pub fn range_ends() {
 /// happens.
 #[cold]
 pub fn asked(open: bool) {
-    if let Some(window) = window().filter(|w| w.trigger == trigger::CALLS) {
-        window.set_open_by_call(open, clock::ticks(), cause(reason::CALL, 0));
+    let by_calls = window().is_some_and(|window| window.trigger == trigger::CALLS);
+    if let Some(counts) = counts().filter(|_| by_calls) {
+        counts.switch.set_open_by_call(open, clock::ticks(), cause(reason::CALL, 0));
     }
 }
 
@@ -112,9 +114,9 @@ pub fn asked(open: bool) {
 #[cold]
 pub fn snapshot() {
     if let Some(session) = session() {
-        let control = session.control();
-        control.snapshot_asked.fetch_add(1, Ordering::Relaxed);
-        hetrace_ring::writer::wake(&control.wake);
+        let told = session.told();
+        told.snapshot_asked.increase();
+        hetrace_ring::writer::wake(&told.wake);
     }
 }
 
@@ -131,4 +133,8 @@ fn cause(reason: u32, number: u64) -> Cause {
 
 fn window() -> Option<&'static Window> {
     session().map(|session| session.window())
+}
+
+fn counts() -> Option<&'static Counts> {
+    session().map(|session| session.counts())
 }

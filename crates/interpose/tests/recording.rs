@@ -13,7 +13,7 @@ use hetrace_interpose::{
 };
 use hetrace_ring::abi::{
     ABI_VERSION, CONTROL_BYTES, CONTROL_FILE, CONTROL_MAGIC, Control, RingHeader, SESSION_VARIABLE,
-    ThreadRecord, flag, option, special,
+    TOLD_BYTES, TOLD_FILE, ThreadRecord, Told, flag, option, special,
 };
 use hetrace_ring::reader::{Arena, Ring};
 use hetrace_ring::{map_file, record};
@@ -29,7 +29,7 @@ const FOLD: u16 = 18;
 /// A session that this process has joined.
 struct Joined {
     folder: PathBuf,
-    control: &'static Control,
+    told: &'static Told,
 }
 
 fn joined() -> &'static Joined {
@@ -37,10 +37,15 @@ fn joined() -> &'static Joined {
     JOINED.get_or_init(|| {
         let folder = std::env::temp_dir().join(format!("hetrace-recording-{}", std::process::id()));
         fs::create_dir(&folder).expect("a folder");
-        let file = OpenOptions::new().read(true).write(true).create_new(true).open(folder.join(CONTROL_FILE));
-        let file = file.expect("a control file");
-        file.set_len(CONTROL_BYTES as u64).expect("room");
-        let base = map_file(&file, CONTROL_BYTES, true).expect("mapped").leak().cast::<Control>();
+        let made = |name: &str, bytes: usize| {
+            let file = OpenOptions::new().read(true).write(true).create_new(true).open(folder.join(name));
+            let file = file.expect("a file");
+            file.set_len(bytes as u64).expect("room");
+            map_file(&file, bytes, true).expect("mapped").leak()
+        };
+        let base = made(CONTROL_FILE, CONTROL_BYTES).cast::<Control>();
+        // SAFETY: a mapping of zeros that stays, and is made of atomics.
+        let told = unsafe { &*made(TOLD_FILE, TOLD_BYTES).cast::<Told>() };
         // SAFETY: a mapping of zeros that stays; nobody else has the file yet.
         unsafe {
             (&raw mut (*base).version).write(ABI_VERSION);
@@ -55,6 +60,7 @@ fn joined() -> &'static Joined {
         let control = unsafe { &*base };
         control.options.store(option::FOLD, RELAXED);
         control.budget.store(1 << 30, RELAXED);
+        control.room.store(1 << 30, RELAXED);
         control.drainer_alive.store(1, RELAXED);
         control.magic.store(CONTROL_MAGIC, Ordering::Release);
         // SAFETY: nobody reads the environment meanwhile: all tests wait for this.
@@ -66,7 +72,7 @@ fn joined() -> &'static Joined {
         }
         // SAFETY: a function that may run at the end of a process.
         assert_eq!(unsafe { libc::atexit(remove) }, 0);
-        Joined { folder, control }
+        Joined { folder, told }
     })
 }
 
@@ -485,7 +491,9 @@ fn a_signal_handler_may_make_a_threads_first_call() {
     });
     assert_eq!(CALLED.load(RELAXED), 41);
     assert_eq!(ids(&records), [ENTRY, EXIT, ENTRY, EXIT]);
-    assert_eq!(joined().control.calls_without_ring.load(RELAXED), 0);
+    assert_eq!(joined().told.calls_without_arena.get(), Some(0));
+    let without = |(_, arena): (File, Arena)| arena.header().calls_without_ring.load(RELAXED);
+    assert_eq!(arenas(std::process::id()).into_iter().map(without).sum::<u64>(), 0);
 }
 
 #[test]

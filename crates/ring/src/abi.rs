@@ -4,7 +4,7 @@
 //! library and a launcher of different versions do not talk, and the launcher
 //! says so.
 
-use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU8, AtomicU32, AtomicU64};
+use std::sync::atomic::{AtomicI32, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use crate::cursor::{Head, Tail};
 use crate::tenure::State;
@@ -13,10 +13,10 @@ pub mod records;
 pub mod window;
 
 pub use records::*;
-pub use window::{Flip, Window};
+pub use window::{Counts, Flip, Switch, Window};
 
 /// Raised with every change of these files.
-pub const ABI_VERSION: u32 = 13;
+pub const ABI_VERSION: u32 = 14;
 /// First bytes of a control file.
 pub const CONTROL_MAGIC: u64 = u64::from_le_bytes(*b"HTRCTRL1");
 /// First bytes of an arena file.
@@ -29,21 +29,34 @@ pub const PAGE: usize = 4096;
 pub const MAX_APIS: usize = 16;
 /// Functions of one API: one flag byte each, one page of flags.
 pub const MAX_FUNCTIONS: usize = PAGE;
-/// Pages for notes.
+/// Pages for notes in what programs write together.
 pub const NOTE_PAGES: usize = 4;
 /// Size of a control file.
 pub const CONTROL_BYTES: usize = flags_offset(MAX_APIS);
-/// Name of the control file in the session's folder.
+/// Name of the control file in the session's folder: what the launcher tells programs, which they map read-only.
 pub const CONTROL_FILE: &str = "control";
+/// Name of the file that all programs of the session write: what belongs to no arena.
+pub const TOLD_FILE: &str = "told";
+/// Size of that file.
+pub const TOLD_BYTES: usize = TOLD_NOTES_OFFSET + NOTE_PAGES * PAGE;
 /// Prefix of arena files.
 pub const ARENA_PREFIX: &str = "arena-";
 /// Prefix of blob files.
 pub const BLOB_PREFIX: &str = "blob-";
+/// Prefix of the empty folders by which a library says that it found a control file of another version:
+/// `refused-API-VERSION`, the library's own. That stays so in all versions, as do the first 12 bytes of [`Control`].
+pub const REFUSED_PREFIX: &str = "refused-";
 /// The environment variable with the session's folder.
 pub const SESSION_VARIABLE: &str = "HETRACE_SESSION";
 
-/// Byte offset of the page with the [`Window`].
-pub const WINDOW_OFFSET: usize = (1 + NOTE_PAGES) * PAGE;
+/// Byte offset of the page with the [`Window`], in the control file.
+pub const WINDOW_OFFSET: usize = PAGE;
+/// Byte offset of the page with [`Counts`], in [`TOLD_FILE`].
+pub const COUNTS_OFFSET: usize = PAGE;
+/// Byte offset of the notes there.
+pub const TOLD_NOTES_OFFSET: usize = 2 * PAGE;
+/// Byte offset of the notes in an arena: the rest of its first page.
+pub const ARENA_NOTES_OFFSET: usize = 1024;
 
 /// Byte offset of the flags of API number `api`.
 pub const fn flags_offset(api: usize) -> usize {
@@ -84,7 +97,7 @@ pub mod option {
 
 /// Bits of a function's flag byte.
 ///
-/// A program combines the byte with [`super::Window::mask`] by `and`: bits of [`INSIDE`] count while the capture
+/// A program combines the byte with [`super::Switch::mask`] by `and`: bits of [`INSIDE`] count while the capture
 /// window is open, those of [`OUTSIDE`] while it is not, and none at all under a mask of 0. So what has a meaning in
 /// both has a bit for each.
 pub mod flag {
@@ -96,7 +109,7 @@ pub mod flag {
     pub const METERED: u8 = 1 << 2;
     /// Where the budget is spent, calls are added up in [`super::RingHeader::sums`] instead of being recorded.
     pub const SUMMABLE: u8 = 1 << 3;
-    /// Calls are counted in [`super::Window::launches`], which opens and closes the window; or, where
+    /// Calls are counted in [`super::Counts::launches`], which opens and closes the window; or, where
     /// [`super::Window::selects`] is set, each process looks whether it is recorded at all.
     pub const COUNTED: u8 = 1 << 6 | 1 << 7;
     /// The bits that count while the capture window is open, and in a session without windows.
@@ -105,7 +118,8 @@ pub mod flag {
     pub const OUTSIDE: u8 = !INSIDE;
 }
 
-/// Start of the control file. The launcher writes it, traced programs read it.
+/// Start of the control file. The launcher alone writes it: programs open it for reading, so that nothing that they do
+/// to their memory changes what the launcher tells others. What they tell stands in [`Told`] and [`ArenaHeader`].
 #[repr(C)]
 #[derive(Debug)]
 pub struct Control {
@@ -127,18 +141,6 @@ pub struct Control {
     pub seq_cap: u32,
     /// Number of names in `apis`.
     pub api_count: u32,
-    /// Programs add 1 for each arena and each ring they make, so that the drainer looks.
-    pub rings_made: AtomicU32,
-    /// Futex word: the drainer sleeps on it, programs wake it when a ring fills.
-    pub wake: AtomicU32,
-    /// Threads' attempts to get a ring that failed for want of memory.
-    pub rings_failed: AtomicU32,
-    /// Calls that were not recorded because their thread has no ring.
-    pub calls_without_ring: AtomicU64,
-    /// Bytes used of the notes' pages; see [`crate::note::note`].
-    pub notes_used: AtomicU32,
-    /// Notes that found no room.
-    pub notes_lost: AtomicU32,
     /// 1 until the drainer ends: a blocking program must not wait for the dead.
     pub drainer_alive: AtomicU32,
     /// With [`option::SAMPLED`]: which launches of each kernel are timed, every
@@ -149,20 +151,22 @@ pub struct Control {
     /// Milliseconds after which a collector hands out what it has: a program
     /// that is killed loses at most that much.
     pub collect_every_ms: AtomicU32,
-    /// Arenas that programs made: the drainer compares it with those it could open.
-    pub arenas_made: AtomicU32,
-    /// Bytes that rings of all programs may take in addition. Programs subtract what they
-    /// take; the launcher sets it anew from what the memory file system has left.
-    pub budget: AtomicI64,
-    /// Processes that could not make an arena: none of their calls is recorded.
-    pub arenas_failed: AtomicU32,
     /// Commands on devices whose times are not known yet, at most, in each process and API;
     /// 0: as many as the library thinks right.
     pub most_in_flight: AtomicU32,
+    /// Bytes that rings of each process and API may take in addition, until there is a new one. Each keeps account of
+    /// what it takes by itself.
+    pub budget: AtomicU64,
+    /// Bytes that are left for rings of all of them, by the same look.
+    pub room: AtomicU64,
     /// How much of a thread's time recording may take, in parts per million; 0: as much as it takes.
     pub overhead_ppm: AtomicU32,
     /// Ticks that recording a call takes; 0 until it was measured.
     pub call_ticks: AtomicU32,
+    /// Raised with each new `budget`.
+    pub budget_looks: AtomicU32,
+    /// Not used.
+    pub reserved: u32,
     /// A robust mutex of the C library, which the launcher holds as long as it lives. The
     /// first word is its lock, in which the kernel marks that the holder died.
     pub keeper: [AtomicU32; 16],
@@ -170,10 +174,78 @@ pub struct Control {
     pub buffer_cap: AtomicU64,
     /// Which launches [`option::BUFFERS`] is about; unused ones have no kernel.
     pub buffer_choices: [BufferChoice; BUFFER_CHOICES],
-    /// Snapshots asked for so far: whoever may write the file adds 1, and wakes the drainer by `wake`. It wraps.
-    pub snapshot_asked: AtomicU32,
-    /// Which of them the launcher has answered: the value of `snapshot_asked` when it began to write for the last time.
+    /// Which of the snapshots in [`Told::snapshot_asked`] the launcher has answered: the number when it began to write
+    /// for the last time.
     pub snapshot_done: AtomicU32,
+}
+
+/// Start of [`TOLD_FILE`], which all programs of a session map writable, and other commands of the user, too: what
+/// belongs to no arena. One of them can write anything here. So nothing in it decides what is recorded of another: `wake`
+/// and `made` let the drainer look sooner, and counts are believed as far as their checks go.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Told {
+    /// Futex word: the drainer sleeps on it, programs wake it when a ring fills.
+    pub wake: AtomicU32,
+    /// Programs add 1 for each arena and each ring they make, so that the drainer looks.
+    pub made: AtomicU32,
+    /// Arenas that programs made: the drainer compares it with those it could open.
+    pub arenas_made: Checked,
+    /// Calls that were not recorded in processes that have no arena.
+    pub calls_without_arena: Checked,
+    /// Snapshots asked for so far: whoever wants one adds 1, and wakes the drainer by `wake`. It wraps.
+    pub snapshot_asked: Checked,
+    /// Notes of processes without an arena, at [`TOLD_NOTES_OFFSET`].
+    pub notes: Notes,
+}
+
+/// How much there is in pages for notes; see [`crate::note`].
+#[repr(C)]
+#[derive(Debug)]
+pub struct Notes {
+    /// Bytes used.
+    pub used: AtomicU32,
+    /// Notes that found no room.
+    pub lost: AtomicU32,
+}
+
+/// A count in memory that others may overwrite: the upper half is made of the lower one, so that noise is no count. Zeros
+/// are the count 0.
+#[repr(transparent)]
+#[derive(Debug)]
+pub struct Checked(AtomicU64);
+
+impl Checked {
+    /// Returns the count; none if it was overwritten.
+    pub fn get(&self) -> Option<u32> {
+        Self::open(self.0.load(Ordering::Acquire))
+    }
+
+    /// Adds 1, and returns what it is now. One that was overwritten begins anew: whoever reads it sees it go back.
+    pub fn increase(&self) -> u32 {
+        let mut word = self.0.load(Ordering::Relaxed);
+        loop {
+            let next = Self::open(word).unwrap_or(0).wrapping_add(1);
+            match self.0.compare_exchange_weak(word, Self::close(next), Ordering::Release, Ordering::Relaxed)
+            {
+                Ok(_) => return next,
+                Err(there) => word = there,
+            }
+        }
+    }
+
+    /// Makes it this count.
+    pub fn set(&self, count: u32) {
+        self.0.store(Self::close(count), Ordering::Release);
+    }
+
+    fn close(count: u32) -> u64 {
+        u64::from(count.wrapping_mul(0x9e37_79b1)) << 32 | u64::from(count)
+    }
+
+    fn open(word: u64) -> Option<u32> {
+        (Self::close(word as u32) == word).then_some(word as u32)
+    }
 }
 
 /// How many choices of launches a session has.
@@ -250,6 +322,16 @@ pub struct ArenaHeader {
     pub collector_apart_ticks: AtomicU64,
     /// How many commands are in the counts that were recorded last ([`CountRecord`]); [`RingHeader::counted`] has all.
     pub counted_reported: AtomicU64,
+    /// Calls that were not recorded because their thread has no ring.
+    pub calls_without_ring: AtomicU64,
+    /// Those of them that earlier traces have counted, where the arena outlives a session.
+    pub calls_counted: AtomicU64,
+    /// Threads' attempts to get a ring that failed for want of memory.
+    pub rings_failed: AtomicU32,
+    /// Those of them that earlier traces have counted.
+    pub failed_counted: AtomicU32,
+    /// Notes of the process, at [`ARENA_NOTES_OFFSET`].
+    pub notes: Notes,
 }
 
 /// Pages of the directory of an arena.
@@ -400,8 +482,31 @@ pub struct OpenFold {
 }
 
 const _: () = assert!(size_of::<Control>() <= PAGE);
+// A mutex of the C library lies there.
+const _: () = assert!(std::mem::offset_of!(Control, keeper).is_multiple_of(8));
+const _: () = assert!(size_of::<Told>() <= PAGE);
 const _: () = assert!(size_of::<Window>() <= PAGE);
-const _: () = assert!(size_of::<ArenaHeader>() <= PAGE);
+const _: () = assert!(size_of::<Counts>() <= PAGE);
+const _: () = assert!(size_of::<ArenaHeader>() <= ARENA_NOTES_OFFSET);
 const _: () = assert!(size_of::<RingHeader>() <= PAGE);
 // A record that begins in the last byte of the data ends in the page behind it.
 const _: () = assert!(crate::record::MAX_RECORD < PAGE);
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_count_that_was_overwritten_is_none() {
+        let count = Checked(AtomicU64::new(0));
+        assert_eq!(count.get(), Some(0));
+        assert_eq!((count.increase(), count.increase(), count.get()), (1, 2, Some(2)));
+        for noise in [u64::MAX, 0xa5a5_a5a5_a5a5_a5a5, 1, 3 << 32, u64::from_le_bytes(*b"overflow")] {
+            count.0.store(noise, Ordering::Relaxed);
+            assert_eq!(count.get(), None, "{noise:x}");
+        }
+        assert_eq!((count.increase(), count.get()), (1, Some(1)), "it begins anew");
+        count.set(u32::MAX);
+        assert_eq!((count.increase(), count.get()), (0, Some(0)), "it wraps");
+    }
+}

@@ -6,11 +6,11 @@
 //! is the business of [`crate::survive`].
 
 use std::fs::File;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use crate::abi::{
-    ABI_VERSION, ADDED_UP, ARENA_MAGIC, ArenaHeader, FIRST_RING, MAX_RINGS, OpenFold, PAGE, RING_MAGIC,
-    RingHeader, directory_parts, drained, ring_bytes,
+    ABI_VERSION, ADDED_UP, ARENA_MAGIC, ARENA_NOTES_OFFSET, ArenaHeader, FIRST_RING, MAX_RINGS, OpenFold,
+    PAGE, RING_MAGIC, RingHeader, directory_parts, drained, ring_bytes,
 };
 use crate::map::{MapError, Mapping, map_file, map_part};
 use crate::record;
@@ -59,6 +59,15 @@ impl Arena {
         // SAFETY: the mapping begins with a page that holds a header, whose
         // members are valid for all bit patterns.
         unsafe { &*self.mapping.base().cast::<ArenaHeader>() }
+    }
+
+    /// Where its process leaves notes.
+    pub fn notes(&self) -> &[AtomicU8] {
+        // SAFETY: the rest of the first page of the mapping; the program writes bytes there, as the reader does.
+        unsafe {
+            let place = self.mapping.base().add(ARENA_NOTES_OFFSET).cast();
+            std::slice::from_raw_parts(place, PAGE - ARENA_NOTES_OFFSET)
+        }
     }
 
     /// Entries of the directory that were taken so far.

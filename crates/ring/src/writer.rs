@@ -18,7 +18,7 @@
 
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering, compiler_fence};
 
-use crate::abi::{Control, OpenFold, PAGE, RingHeader};
+use crate::abi::{Control, OpenFold, PAGE, RingHeader, Told};
 use crate::clock;
 use crate::record;
 
@@ -100,6 +100,8 @@ pub struct Writer {
     /// The ring that it is about to go on in, or null. It stays where a handler that does not return
     /// has interrupted that ([`room`]).
     next: Pointer<u8>,
+    /// Its data bytes.
+    next_data: Word,
     /// Where the next ring stood when it was got.
     next_head: Word,
     /// The ring that it has left, until that one is marked as left.
@@ -108,6 +110,7 @@ pub struct Writer {
     pub making: Making,
     /// Stack pointer of whoever is getting its first ring, 0 if nobody is.
     beginning: Word,
+    told: Pointer<Told>,
 }
 
 /// What was taken for a ring that is being made. It stays where a handler that does not return has interrupted
@@ -164,15 +167,17 @@ impl Writer {
     /// Makes an empty writer one of the ring at `base`.
     ///
     /// # Safety
-    /// A ring of the size that its header has begins at `base`; it and `control` stay mapped
+    /// A ring of `data` data bytes, a power of two, begins at `base`; it, `control`, and `told` if it is not null stay mapped
     /// for as long as the writer is used, and no other writer uses this ring.
-    pub unsafe fn attach(&self, base: *mut u8, control: *const Control) {
+    pub unsafe fn attach(&self, base: *mut u8, data: u64, control: *const Control, told: *const Told) {
         // SAFETY: a ring begins with a page that holds the header, says this function's contract.
         let header = unsafe { &*base.cast::<RingHeader>() };
         self.control.set(control.cast_mut());
+        self.told.set(told.cast_mut());
         // SAFETY: the data begins one page into the ring, which is larger than that.
         self.data.set(unsafe { base.add(PAGE) });
-        self.mask.set(header.data_bytes - 1);
+        // Not what the header says: a program may have written noise there, and this says where we write.
+        self.mask.set(data - 1);
         self.end.set(header.head.own());
         self.busy.set(0);
         self.nested.reset(0);
@@ -217,6 +222,11 @@ impl Writer {
         // SAFETY: only `attach` and `move_to` store a pointer here, and their contracts say that a
         // ring begins there which stays mapped for as long as the writer is used.
         unsafe { self.header.get().as_ref() }
+    }
+
+    /// Data bytes of the ring, if there is one.
+    pub fn data_bytes(&self) -> u64 {
+        self.mask.get().wrapping_add(1)
     }
 
     /// The id of the thread, 0 before it was set.

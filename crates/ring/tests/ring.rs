@@ -3,7 +3,9 @@
 use std::fs::OpenOptions;
 use std::sync::atomic::Ordering;
 
-use hetrace_ring::abi::{CONTROL_BYTES, Control, PAGE, RING_MAGIC, RingHeader, ring_bytes, special, state};
+use hetrace_ring::abi::{
+    CONTROL_BYTES, Control, PAGE, RING_MAGIC, RingHeader, TOLD_BYTES, Told, ring_bytes, special, state,
+};
 use hetrace_ring::reader::Ring;
 use hetrace_ring::writer::{FOLD_WORDS, Writer};
 use hetrace_ring::{map_file, record};
@@ -14,6 +16,7 @@ struct Setup {
     reader: Ring,
     writer: Writer,
     control: *const Control,
+    told: *const Told,
     base: *mut u8,
 }
 
@@ -44,10 +47,12 @@ fn setup_of(data: usize) -> Setup {
     header.data_bytes = data as u64;
     header.magic.store(RING_MAGIC, Ordering::Release);
     let control = map_file(open(CONTROL_BYTES), CONTROL_BYTES, true).expect("mapped").leak();
+    let told = map_file(open(TOLD_BYTES), TOLD_BYTES, true).expect("mapped").leak();
     let writer = Writer::new();
     // SAFETY: both mappings were leaked, and this is the only writer.
-    unsafe { writer.attach(base, control.cast::<Control>()) };
-    Setup { reader: Ring::open(file, 0, data as u64).expect("a ring"), writer, control: control.cast(), base }
+    unsafe { writer.attach(base, data as u64, control.cast::<Control>(), told.cast()) };
+    let reader = Ring::open(file, 0, data as u64).expect("a ring");
+    Setup { reader, writer, control: control.cast(), told: told.cast(), base }
 }
 
 /// Writes a record.
@@ -168,7 +173,7 @@ fn with_larger(s: &Setup) -> Setup {
         let base = writer.extra.swap(std::ptr::null_mut(), Ordering::Relaxed);
         if !base.is_null() {
             // SAFETY: the start of a mapping that is leaked; its own writer is not used.
-            unsafe { writer.move_to(base.cast()) };
+            unsafe { writer.move_to(base.cast(), 2 * DATA as u64) };
         }
         !base.is_null()
     }
@@ -218,8 +223,8 @@ fn a_run_of_polls_goes_along_to_the_larger_ring() {
 #[test]
 fn the_drainer_is_woken_when_a_quarter_is_full() {
     let s = setup();
-    // SAFETY: `setup` leaked the mapping of the control block.
-    let wake = &unsafe { &*s.control }.wake;
+    // SAFETY: `setup` leaked the mapping.
+    let wake = &unsafe { &*s.told }.wake;
     for _ in 0..DATA / 4 / 100 {
         s.write(16, &[7; 92]);
     }
@@ -325,4 +330,22 @@ fn what_waits_behind_a_record_that_is_never_finished_is_known() {
     interrupted_for_ever(&s, 3);
     assert_eq!(s.read().len(), 1);
     assert_eq!(s.reader.unpublished(), 3);
+}
+
+/// Where records go does not depend on what stands in shared memory: a program that has overwritten the ring's header
+/// writes into its ring as before, and nowhere else.
+#[test]
+fn noise_in_the_header_does_not_lead_the_writer_out_of_its_ring() {
+    let s = setup();
+    let larger = with_larger(&s);
+    // SAFETY: the header's page of a mapping that is leaked; all of it is numbers.
+    unsafe {
+        s.base.write_bytes(0xa5, PAGE);
+        larger.base.write_bytes(0x5a, PAGE);
+    }
+    for _ in 0..1000 {
+        s.write(16, &[7; 92]);
+    }
+    // It left for the larger ring, or not; outside of the two there is nothing that it could have reached unnoticed.
+    assert!([DATA as u64, 2 * DATA as u64].contains(&s.writer.data_bytes()));
 }

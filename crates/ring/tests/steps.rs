@@ -267,7 +267,7 @@ impl World {
         self.reader.header().state.free();
         self.writer = Writer::new();
         // SAFETY: both mappings were leaked, and this is the only writer.
-        unsafe { self.writer.attach(self.base, self.control) };
+        unsafe { self.writer.attach(self.base, data_of(self.base), self.control, std::ptr::null()) };
         if let Some(larger) = &mut self.larger {
             larger.renew();
             self.writer.extra.store(larger.base.cast(), RELAXED);
@@ -312,6 +312,12 @@ impl World {
     }
 }
 
+/// Data bytes of a ring that was made here.
+fn data_of(base: *mut u8) -> u64 {
+    // SAFETY: the start of a mapping that is leaked, with a header.
+    unsafe { (*base.cast::<RingHeader>()).data_bytes }
+}
+
 /// For [`Writer::set_grow`]: the larger ring is in `extra`.
 unsafe fn grow(writer: &Writer) -> bool {
     let base = writer.extra.load(RELAXED).cast::<u8>();
@@ -320,13 +326,13 @@ unsafe fn grow(writer: &Writer) -> bool {
             return false;
         }
         // SAFETY: the start of a mapping that is leaked; no other writer uses the ring.
-        unsafe { writer.set_next(base) };
+        unsafe { writer.set_next(base, data_of(base)) };
     }
     writer.extra.store(std::ptr::null_mut(), RELAXED);
     let Some(next) = writer.next() else { return false };
     next.state.begin();
     // SAFETY: the ring of `set_next`, above or before a handler jumped.
-    unsafe { writer.move_to(std::ptr::from_ref(next).cast_mut().cast()) };
+    unsafe { writer.move_to(std::ptr::from_ref(next).cast_mut().cast(), next.data_bytes) };
     true
 }
 
@@ -673,7 +679,7 @@ fn move_at(world: &mut World, larger: &mut World, at: u64, handlers: u64) -> u64
     let stepping = Stepping::new(&world.writer, How::default());
     ADDS.store(true, RELAXED);
     // SAFETY: a mapping that is leaked; the other writer is not used meanwhile.
-    let steps = stepping.run(at, || unsafe { world.writer.move_to(larger.base) });
+    let steps = stepping.run(at, || unsafe { world.writer.move_to(larger.base, data_of(larger.base)) });
     ADDS.store(false, RELAXED);
     let sums: Vec<[u64; 4]> = larger.reader.open_folds().map(|run| run.words).collect();
     assert_eq!(sums.iter().map(|words| words[0] & !ADDED_UP).sum::<u64>(), 3 + handlers, "{at} of {steps}");
@@ -720,7 +726,7 @@ fn places_for_sums_are_few_and_move_with_the_thread() {
     assert_eq!(added, SUMS);
     assert!(world.writer.add_up(id(0), 200, 210));
     // SAFETY: a mapping that is leaked; no other writer uses the ring.
-    unsafe { world.writer.move_to(larger.base) };
+    unsafe { world.writer.move_to(larger.base, data_of(larger.base)) };
     assert_eq!(world.reader.open_folds().count(), 0);
     let mut moved: Vec<(u16, [u64; 4])> = larger.reader.open_folds().map(|run| (run.id, run.words)).collect();
     moved.sort_unstable();

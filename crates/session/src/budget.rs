@@ -18,25 +18,37 @@ const OF_MEMORY: u64 = 8;
 /// Longest time between two looks.
 const PERIOD: Duration = Duration::from_secs(5);
 /// Bytes below which it is looked at each time: nothing must be lost that there is room for again.
-const LITTLE: i64 = 256 << 20;
+const LITTLE: u64 = 256 << 20;
 
-/// When it was looked at what is left, and what was found.
+/// Of what is left each process and API may take an equal part until the next look, but not less than one part in this
+/// many: they do not see what others take meanwhile.
+const SHARERS: u64 = 4;
+
+/// When it was looked at what rings may have, and what was found.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Looked {
     at: Instant,
-    left: i64,
+    /// What was left then.
+    left: u64,
+    /// What rings may have in all.
+    pub most: u64,
 }
 
 impl Looked {
-    /// A look that found so many bytes left for rings.
-    pub(crate) fn new(at: Instant, left: i64) -> Self {
-        Looked { at, left }
+    /// A look that found so many bytes left for rings, which have so many.
+    pub(crate) fn new(at: Instant, left: u64, used: u64) -> Self {
+        Looked { at, left, most: left.saturating_add(used) }
     }
 
     /// Returns whether it is time for another look, when so many bytes are left of what was found.
-    pub(crate) fn is_due(&self, now: Instant, left: i64) -> bool {
+    pub(crate) fn is_due(&self, now: Instant, left: u64) -> bool {
         left < LITTLE || left < self.left / 2 || now.saturating_duration_since(self.at) >= PERIOD
     }
+}
+
+/// What each of so many arenas may take of what is left.
+pub(crate) fn share(left: u64, arenas: usize) -> u64 {
+    left / (arenas as u64).clamp(1, SHARERS)
 }
 
 /// Bytes that rings may take besides the `used` ones that they have, in a session at `folder`.
@@ -114,14 +126,20 @@ mod tests {
     #[test]
     fn who_has_taken_half_of_it_has_it_looked_at_soon_and_others_rarely() {
         let (at, gibibyte) = (Instant::now(), 1 << 30);
-        let looked = Looked::new(at, 4 * gibibyte);
+        let looked = Looked::new(at, 4 * gibibyte, 0);
         let later = at + Duration::from_millis(250);
         assert!(!looked.is_due(later, 4 * gibibyte) && !looked.is_due(later, 2 * gibibyte));
         assert!(looked.is_due(later, 2 * gibibyte - 1));
         assert!(looked.is_due(at + PERIOD, 4 * gibibyte));
         // Where there is little, or less than nothing, room that comes is found soon.
-        let little = Looked::new(at, LITTLE - 1);
-        assert!(little.is_due(later, LITTLE - 1) && looked.is_due(later, -1));
+        let little = Looked::new(at, LITTLE - 1, gibibyte);
+        assert!(little.is_due(later, LITTLE - 1) && looked.is_due(later, 0));
+        assert_eq!(little.most, LITTLE - 1 + gibibyte);
+    }
+
+    #[test]
+    fn processes_that_do_not_see_each_other_do_not_take_it_all() {
+        assert_eq!([0, 1, 2, 4, 1000].map(|arenas| share(4096, arenas)), [4096, 4096, 2048, 1024, 1024]);
     }
 
     #[test]

@@ -1,24 +1,31 @@
-//! The control file, from the launcher's side.
+//! What the launcher and a session's programs tell each other, from the launcher's side.
+//!
+//! ```text
+//!   control   the launcher writes; programs can open it for reading only: options, mask, flags
+//!   told      programs write, all of them: wake-up word, checked counts. Nothing here decides what is recorded
+//! ```
 
 use std::cell::Cell;
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions, Permissions};
 use std::io;
 use std::mem::ManuallyDrop;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use hetrace_ring::abi::window::reason;
+use hetrace_ring::abi::window::{COUNTS_SEAL, reason, trigger};
 use hetrace_ring::abi::{
-    self, ABI_VERSION, CONTROL_BYTES, CONTROL_FILE, CONTROL_MAGIC, MAX_FUNCTIONS, PAGE, option,
+    self, ABI_VERSION, CONTROL_BYTES, CONTROL_FILE, CONTROL_MAGIC, Checked, MAX_FUNCTIONS, NOTE_PAGES, PAGE,
+    REFUSED_PREFIX, TOLD_BYTES, TOLD_FILE, TOLD_NOTES_OFFSET, option,
 };
+use hetrace_ring::note;
 use hetrace_ring::writer::wake;
-use hetrace_ring::{Mapping, clock, map_file};
+use hetrace_ring::{MapError, Mapping, clock, map_file};
 
 use crate::options::Options;
 use crate::whom::Whom;
-use crate::window::{Asked, by};
+use crate::window::{Asked, Pages, by};
 use crate::{budget, keeper};
 
 /// Collectors hand out what they have this often.
@@ -43,15 +50,94 @@ pub struct Settings {
     pub apis: Vec<(String, Vec<u8>)>,
 }
 
-/// A mapped control file.
+/// The memory of a session that is of no program alone.
 #[derive(Debug)]
 pub struct Control {
     /// Never unmapped: the kernel looks there for the lock when the launcher ends.
     mapping: ManuallyDrop<Mapping>,
+    /// Never unmapped: see [`Control::waker`].
+    told: ManuallyDrop<Mapping>,
     /// How many APIs have flags.
     apis: usize,
     /// When it was looked at how much memory there is for rings.
     looked: Cell<Option<budget::Looked>>,
+    /// Bytes that rings may have at most, whatever there is.
+    most: Cell<u64>,
+    arenas_made: Heard,
+    calls_without_arena: Heard,
+    /// A program has overwritten what programs tell.
+    overwritten: Cell<bool>,
+}
+
+/// What a count of programs came to, as far as it can be believed.
+#[derive(Debug, Default)]
+struct Heard {
+    last: Cell<u32>,
+    all: Cell<u64>,
+}
+
+impl Heard {
+    /// Counts from here on.
+    fn begin(&self, count: &Checked) {
+        self.last.set(count.get().unwrap_or(0));
+        self.all.set(0);
+    }
+
+    /// Takes what came since. Returns whether the count was as it should be; if not it is mended.
+    fn take(&self, count: &Checked) -> bool {
+        let (last, now) = (self.last.get(), count.get());
+        let went_on = now.is_some_and(|now| now >= last);
+        match now {
+            Some(now) => {
+                // A program that found noise has begun anew.
+                let more = if went_on { now - last } else { now };
+                self.all.set(self.all.get().saturating_add(more.into()));
+                self.last.set(now);
+            }
+            None => {
+                count.set(0);
+                self.last.set(0);
+            }
+        }
+        went_on
+    }
+}
+
+/// Makes a file of so many bytes in a session's folder, and maps it. The launcher writes, and programs may do what `mode`
+/// says.
+fn fresh(path: &Path, bytes: usize, mode: u32) -> io::Result<Mapping> {
+    let file = OpenOptions::new().read(true).write(true).create_new(true).mode(mode).open(path)?;
+    // Under any umask.
+    file.set_permissions(Permissions::from_mode(mode))?;
+    // Really there: a full file system must show here, not later as SIGBUS.
+    rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, bytes as u64)?;
+    map_file(&file, bytes, true).map_err(|e| match e {
+        MapError::Os(e) => e,
+        MapError::Size(_) => io::ErrorKind::InvalidData.into(),
+    })
+}
+
+/// Mode of the control file: who opens it for writing says so before, by another mode.
+const READ_ONLY: u32 = 0o400;
+/// Mode of what programs write.
+const WRITABLE: u32 = 0o600;
+
+/// Opens a control file that another launcher or service of this user has made, for writing.
+pub(crate) fn open_to_write(path: &Path) -> io::Result<File> {
+    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+    let open = |write| OpenOptions::new().read(true).write(write).custom_flags(flags).open(path);
+    let there = open(false)?;
+    let found = there.metadata()?;
+    if !found.is_file() || found.uid() != rustix::process::geteuid().as_raw() {
+        return Err(io::ErrorKind::PermissionDenied.into());
+    }
+    there.set_permissions(Permissions::from_mode(WRITABLE))?;
+    let opened = open(true);
+    there.set_permissions(Permissions::from_mode(READ_ONLY))?;
+    let opened = opened?;
+    let same = opened.metadata()?;
+    let is_same = (same.dev(), same.ino()) == (found.dev(), found.ino());
+    is_same.then_some(opened).ok_or_else(|| io::ErrorKind::PermissionDenied.into())
 }
 
 impl Control {
@@ -68,18 +154,8 @@ impl Control {
                 "more APIs or functions than fit in the control file",
             ));
         }
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(folder.join(CONTROL_FILE))?;
-        // Really there: a full file system must show here, not later as SIGBUS.
-        rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, CONTROL_BYTES as u64)?;
-        let mapping = map_file(&file, CONTROL_BYTES, true).map_err(|e| match e {
-            hetrace_ring::MapError::Os(e) => e,
-            hetrace_ring::MapError::Size(_) => io::ErrorKind::InvalidData.into(),
-        })?;
+        let mapping = fresh(&folder.join(CONTROL_FILE), CONTROL_BYTES, READ_ONLY)?;
+        let told = fresh(&folder.join(TOLD_FILE), TOLD_BYTES, WRITABLE)?;
         {
             // SAFETY: a fresh zeroed file of ours that nobody else knows yet;
             // all bit patterns of a control page are valid.
@@ -101,7 +177,7 @@ impl Control {
             page.drainer_alive.store(1, Ordering::Relaxed);
             keeper::hold(&page.keeper);
         }
-        prepare_window(&mapping, settings.window.as_ref());
+        prepare_window(&mapping, &told, settings.window.as_ref());
         for (api, (_, flags)) in settings.apis.iter().enumerate() {
             // SAFETY: the flags' pages lie inside the file, as checked above.
             unsafe {
@@ -111,15 +187,24 @@ impl Control {
                     .copy_from_nonoverlapping(flags.as_ptr(), flags.len());
             }
         }
-        let control = Control {
-            mapping: ManuallyDrop::new(mapping),
-            apis: settings.apis.len(),
-            looked: Cell::default(),
-        };
-        control.renew_budget(folder, || 0);
+        let control = Control::of(mapping, told, settings.apis.len());
+        control.renew_budget(folder, 0, 1);
         // Pairs with the Acquire load of a joining process.
         control.page().magic.store(CONTROL_MAGIC, Ordering::Release);
         Ok(control)
+    }
+
+    fn of(mapping: Mapping, told: Mapping, apis: usize) -> Control {
+        Control {
+            mapping: ManuallyDrop::new(mapping),
+            told: ManuallyDrop::new(told),
+            apis,
+            looked: Cell::default(),
+            most: Cell::new(u64::MAX),
+            arenas_made: Heard::default(),
+            calls_without_arena: Heard::default(),
+            overwritten: Cell::default(),
+        }
     }
 
     /// Makes one that stands for programs that begin dormant, in a folder that nobody else knows yet. Nothing
@@ -147,8 +232,7 @@ impl Control {
         };
         let left = LeftWindow::open(folder).ok_or_else(other)?;
         let name = |place: &[u8; 32]| place.iter().take_while(|b| **b != 0).copied().collect::<Vec<u8>>();
-        // SAFETY: all of the file is mapped, and all bit patterns of a control page are valid.
-        let page = unsafe { &*left.0.base().cast::<abi::Control>() };
+        let page = left.control();
         let known =
             page.apis.iter().map(name).take(apis.len()).eq(apis.iter().map(|a| a.as_bytes().to_vec()));
         if !known || page.options.load(Ordering::Relaxed) & option::STANDBY == 0 {
@@ -156,7 +240,11 @@ impl Control {
         }
         page.drainer_alive.store(1, Ordering::Relaxed);
         keeper::hold(&page.keeper);
-        Ok(Control { mapping: ManuallyDrop::new(left.0), apis: apis.len(), looked: Cell::default() })
+        let LeftWindow { mapping, told } = left;
+        let control = Control::of(mapping, told, apis.len());
+        control.arenas_made.begin(&control.told().arenas_made);
+        control.calls_without_arena.begin(&control.told().calls_without_arena);
+        Ok(control)
     }
 
     /// Lets programs that began dormant know of a session: what is recorded, and of whom. The mask comes last.
@@ -167,24 +255,23 @@ impl Control {
         page.sample_every.store(sample_every, Ordering::Relaxed);
         page.most_in_flight.store(settings.most_in_flight, Ordering::Relaxed);
         page.overhead_ppm.store(settings.overhead_ppm, Ordering::Relaxed);
-        page.calls_without_ring.store(0, Ordering::Relaxed);
-        page.rings_failed.store(0, Ordering::Relaxed);
-        page.arenas_made.store(0, Ordering::Relaxed);
-        page.arenas_failed.store(0, Ordering::Relaxed);
-        self.forget_notes();
+        self.arenas_made.begin(&self.told().arenas_made);
+        self.calls_without_arena.begin(&self.told().calls_without_arena);
+        self.overwritten.set(false);
+        note::forget(&self.told().notes, self.told_notes());
         for (api, (_, flags)) in settings.apis.iter().enumerate() {
             for (function, flag) in self.flags(api).iter().zip(flags) {
                 let counted = if whom.is_everybody() || *flag == 0 { 0 } else { abi::flag::COUNTED };
                 function.store(flag | counted, Ordering::Relaxed);
             }
         }
-        let window = self.window();
-        window.flips.store(0, Ordering::Relaxed);
-        window.drained.store(0, Ordering::Relaxed);
-        window.log.iter().for_each(|flip| flip.sequence.store(0, Ordering::Relaxed));
-        whom.store(window);
+        let switch = self.switch();
+        switch.flips.store(0, Ordering::Relaxed);
+        switch.drained.store(0, Ordering::Relaxed);
+        switch.log.iter().for_each(|flip| flip.sequence.store(0, Ordering::Relaxed));
+        whom.store(self.window());
         self.renumber();
-        window.set_open(true, clock::ticks(), by(reason::COMMAND));
+        switch.set_open(true, clock::ticks(), by(reason::COMMAND));
     }
 
     /// Lets programs find out anew whether they are recorded, and report again what a drainer must know once.
@@ -193,19 +280,9 @@ impl Control {
         place.store(place.load(Ordering::Relaxed).wrapping_add(1).max(1), Ordering::Release);
     }
 
-    fn forget_notes(&self) {
-        for at in 0..abi::NOTE_PAGES * PAGE {
-            // SAFETY: the notes' pages lie inside the file. Programs write there with the note's room taken first, and
-            // none is being recorded now; one that is late spoils a note, no more.
-            unsafe { &*self.mapping.base().add(PAGE + at).cast::<AtomicU8>() }.store(0, Ordering::Relaxed);
-        }
-        self.page().notes_lost.store(0, Ordering::Relaxed);
-        self.page().notes_used.store(0, Ordering::Relaxed);
-    }
-
     /// Makes all programs dormant again.
     pub fn end(&self) {
-        self.window().mask.store(0, Ordering::Relaxed);
+        self.switch().mask.store(0, Ordering::Relaxed);
         self.page().options.store(option::STANDBY, Ordering::Relaxed);
         (0..self.apis).flat_map(|api| self.flags(api)).for_each(|flag| flag.store(0, Ordering::Relaxed));
     }
@@ -228,27 +305,81 @@ impl Control {
 
     /// Returns the page of the capture window.
     pub fn window(&self) -> &abi::Window {
-        // SAFETY: mapped for as long as `self` lives, valid for all bit patterns; what programs change are atomics.
-        unsafe { &*self.mapping.base().add(abi::WINDOW_OFFSET).cast::<abi::Window>() }
+        self.pages().window
     }
 
-    /// Lets programs take as much memory for rings as there is, besides what they have: `used` says how much that
-    /// is. Does nothing as long as what was found before is not old, and not half of it is taken.
-    pub fn renew_budget(&self, folder: &Path, used: impl FnOnce() -> u64) {
-        let now = Instant::now();
-        let left = self.page().budget.load(Ordering::Relaxed);
-        if self.looked.get().is_some_and(|looked| !looked.is_due(now, left)) {
-            return;
+    /// Returns what programs look at before they record.
+    pub fn switch(&self) -> &abi::Switch {
+        self.pages().switch()
+    }
+
+    /// Returns the pages of the capture window.
+    pub fn pages(&self) -> Pages<'_> {
+        Pages::of(&self.mapping, &self.told)
+    }
+
+    /// What programs tell that is of no process alone. They can write anything there.
+    pub fn told(&self) -> &abi::Told {
+        // SAFETY: mapped for as long as `self` lives, valid for all bit patterns, and made of atomics.
+        unsafe { &*self.told.base().cast::<abi::Told>() }
+    }
+
+    fn told_notes(&self) -> &[AtomicU8] {
+        // SAFETY: the notes' pages lie inside the file, which stays mapped; programs write bytes there, as we do.
+        unsafe {
+            std::slice::from_raw_parts(self.told.base().add(TOLD_NOTES_OFFSET).cast(), NOTE_PAGES * PAGE)
         }
-        let left = i64::try_from(budget::left(folder, used())).unwrap_or(i64::MAX);
-        self.page().budget.store(left, Ordering::Relaxed);
-        self.looked.set(Some(budget::Looked::new(now, left)));
     }
 
-    /// Lets rings of all programs take no more than `most` bytes, of which they have `used`.
-    pub fn limit_budget(&self, most: u64, used: u64) {
-        let left = i64::try_from(most.saturating_sub(used)).unwrap_or(i64::MAX);
-        self.page().budget.fetch_min(left, Ordering::Relaxed);
+    /// Takes what programs have counted since, before another of them may overwrite it.
+    pub fn hear(&self) {
+        let told = self.told();
+        let sound = self.arenas_made.take(&told.arenas_made)
+            & self.calls_without_arena.take(&told.calls_without_arena);
+        if !sound {
+            self.overwritten.set(true);
+        }
+    }
+
+    /// Arenas that programs said that they made.
+    pub fn arenas_made(&self) -> u64 {
+        self.arenas_made.all.get()
+    }
+
+    /// Calls that were dropped in processes without an arena, as far as they said.
+    pub fn calls_without_arena(&self) -> u64 {
+        self.calls_without_arena.all.get()
+    }
+
+    /// Which snapshot is asked for. One is wanted if it is not [`abi::Control::snapshot_done`].
+    pub fn snapshot_asked(&self) -> u32 {
+        let asked = &self.told().snapshot_asked;
+        asked.get().unwrap_or_else(|| {
+            let done = self.page().snapshot_done.load(Ordering::Relaxed);
+            asked.set(done);
+            self.overwritten.set(true);
+            done
+        })
+    }
+
+    /// Lets programs take as much memory for rings as there is, besides the `used` bytes that so many arenas have. The
+    /// system is not asked as long as what it said before is not old, and not half of it is taken.
+    pub fn renew_budget(&self, folder: &Path, used: u64, arenas: usize) {
+        let now = Instant::now();
+        let known = self.looked.get().filter(|looked| !looked.is_due(now, looked.most.saturating_sub(used)));
+        let looked = known.unwrap_or_else(|| budget::Looked::new(now, budget::left(folder, used), used));
+        self.looked.set(Some(looked));
+        let left = looked.most.min(self.most.get()).saturating_sub(used);
+        let page = self.page();
+        page.room.store(left, Ordering::Relaxed);
+        page.budget.store(budget::share(left, arenas), Ordering::Relaxed);
+        // Pairs with the Acquire load of a program: the budget above is that of this number.
+        page.budget_looks.fetch_add(1, Ordering::Release);
+    }
+
+    /// Lets rings of all programs have no more than so many bytes, from the next budget on.
+    pub fn limit_budget(&self, most: Option<u64>) {
+        self.most.set(most.unwrap_or(u64::MAX));
     }
 
     /// Says what recording a call takes, in ticks, as it was measured: in a program, among other work, it
@@ -260,7 +391,7 @@ impl Control {
 
     /// Sleeps until a program wants the drainer, at most this long.
     pub fn wait(&self, most: Duration) {
-        let word = &self.page().wake;
+        let word = &self.told().wake;
         if word.swap(0, Ordering::Relaxed) != 0 {
             return;
         }
@@ -273,73 +404,196 @@ impl Control {
 
     /// Returns what ends the sleep of [`Control::wait`], or the next one, from any thread.
     pub fn waker(&self) -> impl Fn() + Send + 'static + use<> {
-        let word = std::ptr::from_ref(&self.page().wake);
+        let word = std::ptr::from_ref(&self.told().wake);
         // SAFETY: the mapping is never undone.
         let word: &'static AtomicU32 = unsafe { &*word };
         move || wake(word)
     }
 
-    /// Lines that programs left for the report.
-    pub fn notes(&self) -> Vec<String> {
-        let used = (self.page().notes_used.load(Ordering::Acquire) as usize).min(abi::NOTE_PAGES * PAGE);
-        // SAFETY: the notes' pages lie inside the file. Programs may still
-        // write there, so the bytes are copied first and believed only as far
-        // as they go.
-        let bytes: Vec<u8> =
-            unsafe { std::slice::from_raw_parts(self.mapping.base().add(PAGE), used) }.to_vec();
-        let (mut notes, mut at) = (Vec::new(), 0);
-        while let Some(head) = bytes.get(at..at + 2) {
-            let length = usize::from(u16::from_le_bytes([head[0], head[1]]));
-            let Some(text) = bytes.get(at + 2..at + 2 + length).filter(|_| length > 0) else { break };
-            let text = String::from_utf8_lossy(text).trim_end_matches('\0').to_owned();
-            if !notes.contains(&text) {
-                notes.push(text);
-            }
-            at += 2 + length;
+    /// What programs left for the report that have no arena.
+    pub fn notes(&self) -> note::Found {
+        note::read(&self.told().notes, self.told_notes())
+    }
+
+    /// What is to be said of memory that a program has overwritten.
+    pub fn overwritten(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        if self.overwritten.get() || self.notes().damaged {
+            notes.push(
+                "a program has overwritten the memory in which the session's programs say what they could not record: \
+                 calls of processes that had no memory of their own may be missing uncounted"
+                    .to_owned(),
+            );
+        }
+        let Pages { window, counts } = self.pages();
+        if window.trigger != trigger::LAUNCHER && counts.seal.load(Ordering::Relaxed) != COUNTS_SEAL {
+            notes.push(
+                "a program has overwritten the memory in which programs count launches and ranges: the capture window \
+                 may have begun and ended elsewhere than was asked for"
+                    .to_owned(),
+            );
         }
         notes
     }
 }
 
+/// Returns the API and the version of each library that found itself in a session of another version, and stayed out.
+pub fn refused(session: &Path) -> Vec<(String, u32)> {
+    let entries = session.read_dir().into_iter().flatten().flatten();
+    let parse = |name: &str| {
+        let (api, version) = name.strip_prefix(REFUSED_PREFIX)?.rsplit_once('-')?;
+        let is_plain = api.len() < 32 && api.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+        Some((api.to_owned(), version.parse().ok()?)).filter(|_| is_plain)
+    };
+    let mut found: Vec<_> = entries.filter_map(|entry| parse(entry.file_name().to_str()?)).collect();
+    found.sort();
+    found
+}
+
 /// Prepares the capture window of a control file that nobody else knows yet.
-fn prepare_window(mapping: &Mapping, asked: Option<&Asked>) {
-    // SAFETY: the window's page lies inside the fresh file, which is zeros and nobody else's.
+fn prepare_window(mapping: &Mapping, told: &Mapping, asked: Option<&Asked>) {
+    // SAFETY: the page lies inside the fresh file, which is zeros and nobody else's.
     let window = unsafe { &mut *mapping.base().add(abi::WINDOW_OFFSET).cast::<abi::Window>() };
+    // SAFETY: likewise.
+    let counts = unsafe { &mut *told.base().add(abi::COUNTS_OFFSET).cast::<abi::Counts>() };
+    *counts.seal.get_mut() = COUNTS_SEAL;
     match asked {
-        Some(asked) => asked.prepare(window),
-        None => *window.mask.get_mut() = abi::flag::INSIDE,
+        Some(asked) => asked.prepare(window, counts),
+        None => *window.switch.mask.get_mut() = abi::flag::INSIDE,
     }
 }
 
 /// The capture window of a session whose launcher was killed.
 #[derive(Debug)]
-pub struct LeftWindow(Mapping);
+pub struct LeftWindow {
+    mapping: Mapping,
+    told: Mapping,
+}
 
 impl LeftWindow {
     /// Opens it, if the session's control file is of this version.
     pub fn open(session: &Path) -> Option<Self> {
-        let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
-        let file =
-            OpenOptions::new().read(true).write(true).custom_flags(flags).open(session.join(CONTROL_FILE));
-        let mapping = map_file(&file.ok()?, CONTROL_BYTES, true).ok()?;
-        // SAFETY: all of the file is mapped, and all bit patterns of a control page are valid.
-        let page = unsafe { &*mapping.base().cast::<abi::Control>() };
+        let mapping =
+            map_file(&open_to_write(&session.join(CONTROL_FILE)).ok()?, CONTROL_BYTES, true).ok()?;
+        let told = map_file(&open_told(&session.join(TOLD_FILE)).ok()?, TOLD_BYTES, true).ok()?;
+        let left = LeftWindow { mapping, told };
+        let page = left.control();
         let known = page.magic.load(Ordering::Acquire) == CONTROL_MAGIC && page.version == ABI_VERSION;
-        known.then_some(LeftWindow(mapping))
+        known.then_some(left)
     }
 
-    /// Its page.
-    pub fn page(&self) -> &abi::Window {
-        // SAFETY: mapped for as long as `self` lives, valid for all bit patterns; what programs change are atomics.
-        unsafe { &*self.0.base().add(abi::WINDOW_OFFSET).cast::<abi::Window>() }
+    fn control(&self) -> &abi::Control {
+        // SAFETY: all of the file is mapped, and all bit patterns of a control page are valid.
+        unsafe { &*self.mapping.base().cast::<abi::Control>() }
     }
+
+    /// Its pages.
+    pub fn pages(&self) -> Pages<'_> {
+        Pages::of(&self.mapping, &self.told)
+    }
+}
+
+/// Opens what a session's programs write: a plain file of this user.
+pub(crate) fn open_told(path: &Path) -> io::Result<File> {
+    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+    let file = OpenOptions::new().read(true).write(true).custom_flags(flags).open(path)?;
+    let found = file.metadata()?;
+    if !found.is_file() || found.uid() != rustix::process::geteuid().as_raw() {
+        let text = format!("{TOLD_FILE} is no plain file of this user");
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
+    }
+    Ok(file)
 }
 
 impl Drop for Control {
     fn drop(&mut self) {
         // A program that outlives us must not wait for us.
         self.page().drainer_alive.store(0, Ordering::Relaxed);
-        self.window().mask.store(0, Ordering::Relaxed);
+        self.switch().mask.store(0, Ordering::Relaxed);
         (0..self.apis).flat_map(|api| self.flags(api)).for_each(|flag| flag.store(0, Ordering::Relaxed));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::Options;
+
+    fn made(window: Option<Asked>) -> (tempfile::TempDir, Control) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let settings = Settings {
+            options: Options::default(),
+            ring_bytes: 1 << 16,
+            caps: (128, 64, 16),
+            most_in_flight: 0,
+            overhead_ppm: 0,
+            window,
+            apis: vec![("some".to_owned(), vec![0; 8])],
+        };
+        let control = Control::make(folder.path(), &settings).expect("a session");
+        (folder, control)
+    }
+
+    #[test]
+    fn counts_are_taken_before_noise_and_go_on_behind_it() {
+        let (_folder, control) = made(None);
+        let calls = &control.told().calls_without_arena;
+        (0..5).for_each(|_| _ = calls.increase());
+        control.hear();
+        assert!(control.overwritten().is_empty());
+        // SAFETY: a page that is mapped writable, of atomics.
+        unsafe { control.told.base().write_bytes(0xa5, PAGE) };
+        calls.increase();
+        calls.increase();
+        control.hear();
+        calls.increase();
+        control.hear();
+        assert_eq!((control.calls_without_arena(), control.arenas_made()), (8, 0));
+        let said = control.overwritten().join(" ");
+        assert!(said.contains("could not record"), "{said}");
+    }
+
+    #[test]
+    fn noise_asks_for_no_snapshot() {
+        let (_folder, control) = made(None);
+        control.page().snapshot_done.store(7, Ordering::Relaxed);
+        // SAFETY: a page that is mapped writable, of atomics.
+        unsafe { control.told.base().write_bytes(0x5a, PAGE) };
+        assert_eq!(control.snapshot_asked(), 7);
+        assert_eq!((control.told().snapshot_asked.increase(), control.snapshot_asked()), (8, 8));
+    }
+
+    #[test]
+    fn an_overwritten_window_of_programs_is_said_and_no_other() {
+        for (window, said) in [(Some(Asked::Launches(1..2)), 1), (Some(Asked::Commands), 0), (None, 0)] {
+            let (_folder, control) = made(window);
+            let mask = control.switch().mask.load(Ordering::Relaxed);
+            // SAFETY: a page that is mapped writable, of atomics.
+            unsafe { control.told.base().add(abi::COUNTS_OFFSET).write_bytes(0xff, PAGE) };
+            assert_eq!(control.overwritten().len(), said);
+            assert_eq!(control.switch().mask.load(Ordering::Relaxed) == mask, said == 0);
+        }
+    }
+
+    #[test]
+    fn the_control_file_is_read_only_and_its_next_owner_writes_it() {
+        let (folder, control) = made(None);
+        let mode =
+            |name: &str| folder.path().join(name).metadata().expect("a file").permissions().mode() & 0o777;
+        assert_eq!((mode(CONTROL_FILE), mode(TOLD_FILE)), (0o400, 0o600));
+        control.page().options.store(option::STANDBY, Ordering::Relaxed);
+        let next = Control::adopt(folder.path(), &["some".to_owned()]).expect("taken over");
+        next.page().call_ticks.store(5, Ordering::Relaxed);
+        assert_eq!(control.page().call_ticks.load(Ordering::Relaxed), 5);
+        assert_eq!(mode(CONTROL_FILE), 0o400);
+    }
+
+    #[test]
+    fn only_words_of_libraries_are_taken_for_such() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for name in ["refused-some-15", "refused-\u{1b}[2J-15", "refused-some", "refused-some-x", "other"] {
+            std::fs::create_dir(folder.path().join(name)).expect("made");
+        }
+        assert_eq!(refused(folder.path()), [("some".to_owned(), 15)]);
     }
 }

@@ -218,10 +218,9 @@ impl Scratch {
         // SAFETY: a control file begins as zeros, too.
         let control = Box::new(unsafe { MaybeUninit::<Control>::zeroed().assume_init() });
         let writer = Box::new(Writer::new());
-        // Nobody is to be woken when a quarter of the ring is full.
-        control.wake.store(1, Ordering::Relaxed);
-        // SAFETY: both live as long as the writer, and no other uses the ring.
-        unsafe { writer.attach(ring.base(), &raw const *control) };
+        // SAFETY: both live as long as the writer, and no other uses the ring. Nobody is to be woken when a quarter of
+        // the ring is full.
+        unsafe { writer.attach(ring.base(), RING as u64, &raw const *control, std::ptr::null()) };
         Some(Self { writer, ring, _control: control })
     }
 

@@ -79,6 +79,55 @@ fn need_model(folder: &TraceFolder, api: usize, failed: &mut BTreeMap<usize, Str
     }
 }
 
+/// What processes tell in memory of their own, besides records.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Told {
+    /// Calls whose threads got no ring.
+    pub calls: u64,
+    /// Attempts to get one that failed.
+    pub failed: u64,
+    /// Notes for the report, each once.
+    pub notes: Vec<String>,
+    /// Notes that found no room.
+    pub notes_lost: u64,
+    /// Processes that have overwritten it.
+    pub damaged: BTreeSet<u32>,
+}
+
+/// Notes of a session that are kept: a program that makes up as many as it likes must not fill the launcher's memory.
+const NOTES: usize = 1000;
+
+impl Told {
+    fn add(&mut self, arena: &Opened, pid: u32) {
+        match arena.unrecorded() {
+            Some(unrecorded) => {
+                self.calls = self.calls.saturating_add(unrecorded.calls);
+                self.failed = self.failed.saturating_add(unrecorded.failed);
+            }
+            None => _ = self.damaged.insert(pid),
+        }
+        let found = arena.notes();
+        if found.damaged {
+            self.damaged.insert(pid);
+        }
+        self.notes_lost = self.notes_lost.saturating_add(found.lost.into());
+        self.take(found.texts);
+    }
+
+    /// Takes notes, each once.
+    pub fn take(&mut self, texts: Vec<String>) {
+        for text in texts {
+            if self.notes.contains(&text) {
+                continue;
+            }
+            match self.notes.len() < NOTES {
+                true => self.notes.push(text),
+                false => self.notes_lost += 1,
+            }
+        }
+    }
+}
+
 /// What one pass over the rings did.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Pass {
@@ -124,6 +173,8 @@ pub struct Drainer {
     unmodelled: BTreeMap<usize, String>,
     /// Version of a library that is not ours.
     foreign: Option<u32>,
+    /// What processes told that are gone.
+    told: Told,
     /// Rings hold nothing much older than this, in ticks.
     since: u64,
     /// Whose records were taken before.
@@ -167,6 +218,7 @@ impl Drainer {
             modelled: BTreeSet::new(),
             unmodelled: BTreeMap::new(),
             foreign: None,
+            told: Told::default(),
             since: 0,
             past: Past::default(),
             commands: (0, 0),
@@ -425,6 +477,24 @@ impl Drainer {
         open.fold(self.written, |sum, (bytes, records, _)| (sum.0 + records, sum.1 + bytes))
     }
 
+    /// How many arenas there are that take memory.
+    pub fn arenas(&self) -> usize {
+        self.arenas.len()
+    }
+
+    /// What processes said and lost until now is of earlier traces.
+    pub fn forget(&self) {
+        self.arenas.iter().for_each(Opened::forget);
+    }
+
+    /// What processes told until now, besides records.
+    pub fn told(&self) -> Told {
+        let mut told = self.told.clone();
+        let pid = |arena: &Opened| self.images.get(arena.image).map_or(0, |image| image.pid);
+        self.arenas.iter().for_each(|arena| told.add(arena, pid(arena)));
+        told
+    }
+
     /// Bytes that all rings take.
     pub fn memory(&self) -> u64 {
         self.arenas.iter().map(Opened::used).sum()
@@ -452,6 +522,7 @@ impl Drainer {
         }
         for arena in self.arenas.extract_if(.., |a| ends(a.number)) {
             let header = arena.arena.header();
+            self.told.add(&arena, self.images.get(arena.image).map_or(0, |image| image.pid));
             self.timing.add_arena(arena.api, header);
             let reported = plausible(header.counted_reported.load(Ordering::Relaxed)).unwrap_or(0);
             self.counted.1 = self.counted.1.saturating_add(reported);
@@ -625,6 +696,7 @@ impl Drainer {
         };
         losses.records = losses.threads.iter().map(|t| t.records).fold(0, u64::saturating_add);
         losses.calls = losses.threads.iter().map(|t| t.calls).fold(0, u64::saturating_add);
+        losses.calls_without_ring = self.told().calls;
         // A program that was killed has counted more than it said.
         let unsaid = self.counted.0.saturating_sub(self.counted.1);
         losses.device_commands = self.devices().map(Devices::lost).fold(unsaid, u64::saturating_add);

@@ -12,11 +12,12 @@ use hetrace_format::window::Capture;
 use hetrace_ring::abi::window::reason;
 use hetrace_ring::abi::{
     self, ABI_VERSION, ARENA_MAGIC, ARENA_PREFIX, ArenaHeader, CONTROL_BYTES, CONTROL_FILE, FIRST_RING,
-    MAX_FUNCTIONS, PAGE, RING_MAGIC, RingHeader, WINDOW_OFFSET, directory_entry, ring_bytes,
+    MAX_FUNCTIONS, PAGE, RING_MAGIC, RingHeader, TOLD_BYTES, TOLD_FILE, WINDOW_OFFSET, directory_entry,
+    ring_bytes,
 };
 use hetrace_ring::{Mapping, clock, map_file, record};
 
-use crate::control::{Control, LeftWindow, Settings};
+use crate::control::{Control, LeftWindow, Settings, open_to_write, open_told};
 use crate::drain::Drainer;
 use crate::manifest::Manifest;
 use crate::output::TraceFolder;
@@ -204,14 +205,13 @@ fn whole_packets(trace: &Path) {
     }
 }
 
-/// A control file that stands for dormant programs, as a service has it: made once, as such a file stays mapped.
+/// Files that stand for dormant programs, as a service has them: made once, as such files stay mapped.
 struct Standing {
     session: tempfile::TempDir,
     settings: Settings,
     control: Control,
-    file: File,
-    /// Its bytes when it was made.
-    fresh: Vec<u8>,
+    /// The control file, which only an attacker writes, and the one that all programs do; their bytes when they were made.
+    files: [(File, Vec<u8>); 2],
 }
 
 impl Standing {
@@ -220,22 +220,44 @@ impl Standing {
         let settings = settings(&RunOptions::default(), vec![("api0".to_owned(), vec![0; MAX_FUNCTIONS])]);
         Control::make_standby(session.path(), &settings).expect("a control file");
         let control = Control::adopt(session.path(), &["api0".to_owned()]).expect("taken over");
-        let file = File::options().read(true).write(true).open(session.path().join(CONTROL_FILE));
-        let file = file.expect("a file");
-        let mut fresh = vec![0; CONTROL_BYTES];
-        file.read_exact_at(&mut fresh, 0).expect("its content");
-        Standing { session, settings, control, file, fresh }
+        let files = [
+            (open_to_write(&session.path().join(CONTROL_FILE)), CONTROL_BYTES),
+            (open_told(&session.path().join(TOLD_FILE)), TOLD_BYTES),
+        ];
+        let files = files.map(|(file, bytes)| {
+            let (file, mut fresh) = (file.expect("a file"), vec![0; bytes]);
+            file.read_exact_at(&mut fresh, 0).expect("its content");
+            (file, fresh)
+        });
+        Standing { session, settings, control, files }
     }
 
-    /// Writes anywhere but to the lock by which the kernel says that the service has ended.
+    /// Writes anywhere but to the lock by which the kernel says that the service has ended. Places behind the control file
+    /// are those of the other one.
     fn write(&self, at: usize, bytes: &[u8]) {
-        let at = at % CONTROL_BYTES;
+        let at = at % (CONTROL_BYTES + TOLD_BYTES);
+        let [(control, _), (told, _)] = &self.files;
+        if let Some(at) = at.checked_sub(CONTROL_BYTES) {
+            let bytes = &bytes[..bytes.len().min(TOLD_BYTES - at)];
+            told.write_all_at(bytes, at as u64).expect("written");
+            return;
+        }
         let bytes = &bytes[..bytes.len().min(CONTROL_BYTES - at)];
         let keeper = offset_of!(abi::Control, keeper);
         let spares = at + bytes.len() <= keeper || at >= keeper + size_of::<[AtomicU32; 16]>();
         if spares {
-            self.file.write_all_at(bytes, at as u64).expect("written");
+            control.write_all_at(bytes, at as u64).expect("written");
         }
+    }
+
+    /// As they were made.
+    fn renew(&self) {
+        let [(_, control), (told, fresh)] = &self.files;
+        let keeper = offset_of!(abi::Control, keeper);
+        let behind = keeper + size_of::<[AtomicU32; 16]>();
+        self.write(0, &control[..keeper]);
+        self.write(behind, &control[behind..]);
+        told.write_all_at(fresh, 0).expect("written");
     }
 }
 
@@ -243,16 +265,14 @@ thread_local! {
     static STANDING: Standing = Standing::make();
 }
 
-/// What a program does with the control file that it shares with all others and the service, while the service goes
+/// What a program does with the files that it shares with all others and the service, while the service goes
 /// from session to session, and may be killed and followed by another.
 ///
 /// # Panics
 /// When a stream of the trace does not consist of whole packets.
 pub fn control(data: &[u8]) {
     STANDING.with(|standing| {
-        let keeper = offset_of!(abi::Control, keeper);
-        standing.write(0, &standing.fresh[..keeper]);
-        standing.write(keeper + size_of::<[AtomicU32; 16]>(), &standing.fresh[keeper + 64..]);
+        standing.renew();
         attack(standing, data);
     });
 }
@@ -265,11 +285,12 @@ fn attack(standing: &Standing, data: &[u8]) {
     let start =
         ReferencePoint { tsc: clock::ticks(), monotonic_ns: 1 << 40, realtime_ns: 0, uncertainty_ns: 0 };
     let host = HostClock::new(start, start);
-    let begin = || Windows::new(&folder, &Asked::Commands, control.window(), start.tsc, Capture::default());
+    let begin = || Windows::new(&folder, &Asked::Commands, control.switch(), start.tsc, Capture::default());
     let mut windows = begin();
     while !choices.0.is_empty() {
         match choices.byte() & 0x0f {
-            0..=5 => standing.write(choices.number(), choices.bytes()),
+            0..=3 => standing.write(choices.number(), choices.bytes()),
+            4 | 5 => standing.write(CONTROL_BYTES + choices.number() % TOLD_BYTES, choices.bytes()),
             6 | 7 => standing.write(WINDOW_OFFSET + choices.number() % PAGE, choices.bytes()),
             8 => {
                 let whom = Whom { comm: Some("a*".to_owned()), ..Whom::default() };
@@ -277,25 +298,31 @@ fn attack(standing: &Standing, data: &[u8]) {
             }
             9 => control.end(),
             10 => {
-                let open = control.window().is_open();
-                control.window().set_open(!open, clock::ticks(), by(reason::COMMAND));
+                let open = control.switch().is_open();
+                control.switch().set_open(!open, clock::ticks(), by(reason::COMMAND));
             }
-            11 => drop(control.notes()),
+            11 => {
+                control.hear();
+                drop((control.notes(), control.overwritten(), control.snapshot_asked()));
+            }
             12 => {
                 // The service is killed, and another goes on.
                 let Some(left) = LeftWindow::open(session.path()) else { continue };
-                windows = Windows::recover(&folder, left.page(), &host, Capture::default());
+                windows = Windows::recover(&folder, left.pages().switch(), &host, Capture::default());
                 control.renumber();
             }
             13 => {
-                windows.finish(control.window(), &host, &mut Manifest::default());
+                windows.finish(control.pages(), &host, &mut Manifest::default());
                 windows = begin();
             }
-            14 => control.limit_budget(choices.number() as u64, choices.number() as u64),
-            _ => drop(windows.look(control.window(), &host)),
+            14 => {
+                control.limit_budget(Some(choices.number() as u64));
+                control.renew_budget(session.path(), choices.number() as u64, choices.number());
+            }
+            _ => drop(windows.look(control.switch(), &host)),
         }
     }
-    windows.finish(control.window(), &host, &mut Manifest::default());
+    windows.finish(control.pages(), &host, &mut Manifest::default());
     whole_packets(trace.path());
 }
 

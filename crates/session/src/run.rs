@@ -22,9 +22,9 @@ use crate::apis::{Found, LibraryError};
 use crate::beside::{host_name, prepare, renew_manifest, write_manifest};
 use crate::child::{self, Child, Ending, Event, Inherited, guard};
 use crate::contents::Contents;
-use crate::control::Control;
+use crate::control::{Control, refused};
 use crate::declare::Declarations;
-use crate::drain::{Drainer, Pass, plausible};
+use crate::drain::{Drainer, Pass};
 use crate::flight::{self, Recorder, Rotate, Rotating, Series, Sink, Store};
 use crate::folder::Folder;
 use crate::inject::{self, Way};
@@ -209,7 +209,7 @@ pub fn run(options: &RunOptions, libraries: Vec<Found>, early: Early) -> Result<
     recorders.start(child.pid(), options.access, started);
 
     // From here on the program runs, and nothing but its end ends this.
-    let windows = windows(options, &trace, control.window(), started, &manifest);
+    let windows = windows(options, &trace, control.switch(), started, &manifest);
     let drainer = Drainer::new(folder.path(), trace.clone(), names).watching(watch);
     let drainer = drainer.dividing(settings::overhead_ppm(options));
     let recording = Recording::new(drainer, &trace, looked, windows, started);
@@ -485,7 +485,7 @@ fn start(
 fn windows(
     options: &RunOptions,
     trace: &TraceFolder,
-    page: &abi::Window,
+    page: &abi::Switch,
     started: ReferencePoint,
     manifest: &Manifest,
 ) -> Option<Windows> {
@@ -616,20 +616,22 @@ impl Recording {
     /// Takes what there is. `rings` is how many there were the last time. Returns what it found, and when the windows
     /// have something to do.
     pub fn look(&mut self, control: &Control, rings: &mut u32) -> (Pass, Option<Duration>) {
-        let made = control.page().rings_made.load(Ordering::Acquire);
+        control.hear();
+        let made = control.told().made.load(Ordering::Acquire);
         if made != *rings {
             *rings = made;
             self.drainer.discover();
+            self.renew_budget(control);
         }
         let pass = self.drainer.pass(&self.host);
-        (pass, self.windows.as_mut().map(|windows| windows.look(control.window(), &self.host)))
+        (pass, self.windows.as_mut().map(|windows| windows.look(control.switch(), &self.host)))
     }
 
     /// Writes all that is in the rings by now, if somebody asked for a snapshot, so that the trace can be read.
     /// `last` is when it did so before.
     pub fn answer(&mut self, control: &Control, last: &mut Instant) {
         let page = control.page();
-        let asked = page.snapshot_asked.load(Ordering::Acquire);
+        let asked = control.snapshot_asked();
         // A program can ask all the time; each answer costs packets that are shorter.
         if asked == page.snapshot_done.load(Ordering::Relaxed) || last.elapsed() < NAP {
             return;
@@ -672,9 +674,14 @@ impl Recording {
         self.drainer.folder().weigh();
         self.drainer.flush(now.monotonic_ns, &self.host);
         self.drainer.discover();
-        control.renew_budget(self.drainer.session(), || self.drainer.memory());
+        self.renew_budget(control);
         self.contents.move_some(&self.drainer);
         self.measure(control);
+    }
+
+    /// Lets programs take what there is for rings.
+    pub fn renew_budget(&self, control: &Control) {
+        control.renew_budget(self.drainer.session(), self.drainer.memory(), self.drainer.arenas());
     }
 
     /// Takes what is left. Returns how many processes live on.
@@ -710,24 +717,23 @@ impl Recording {
             Err(_) => manifest.written.account = None,
         }
         if let Some(windows) = self.windows.take() {
-            windows.finish(control.window(), &self.host, manifest);
+            windows.finish(control.pages(), &self.host, manifest);
         }
     }
 }
 
 fn complete(manifest: &mut Manifest, drainer: &Drainer, control: &Control, host: &HostClock) {
-    let page = control.page();
+    control.hear();
     manifest.session = None;
     manifest.end_ns = Some(clock::nanoseconds(libc::CLOCK_MONOTONIC));
     manifest.processes = drainer.processes();
     let unread = job::inherit(&mut manifest.processes, &manifest.job);
     manifest.losses = drainer.losses();
-    // A program can write anything there.
-    manifest.losses.calls_without_ring =
-        plausible(page.calls_without_ring.load(Ordering::Relaxed)).unwrap_or(0);
-    // Where the count is not to be trusted, or some of a process's memory could not be read, it is one at least.
-    let some = u32::from(!drainer.unread().is_empty());
-    manifest.losses.processes = unopened(drainer, page).unwrap_or(1).max(some).into();
+    let without = &mut manifest.losses.calls_without_ring;
+    *without = without.saturating_add(control.calls_without_arena());
+    // Where some of a process's memory could not be read, it is one at least.
+    let some = u64::from(!drainer.unread().is_empty());
+    manifest.losses.processes = unopened(drainer, control).max(some);
     manifest.device_clocks = drainer.devices().flat_map(|d| d.reports()).collect();
     let per_tick = host.segments().last().map_or(0.0, |s| s.ns_per_tick());
     manifest.host_clock = HostClockReport {
@@ -740,25 +746,51 @@ fn complete(manifest: &mut Manifest, drainer: &Drainer, control: &Control, host:
     let (records, bytes) = drainer.written();
     let account = Account { streams: drainer.accounts().to_vec(), ..Account::default() };
     manifest.written = Written { records: Some(records), bytes, account: Some(account) };
-    manifest.notes = control.notes();
+    manifest.notes = said(drainer, control, &manifest.losses);
     manifest.notes.extend(unread);
-    let lost = page.notes_lost.load(Ordering::Relaxed);
+}
+
+/// What programs left for the report, and what is to be said of what they share with us.
+fn said(drainer: &Drainer, control: &Control, losses: &Losses) -> Vec<String> {
+    let mut told = drainer.told();
+    let others = control.notes();
+    told.take(others.texts);
+    let lost = told.notes_lost.saturating_add(others.lost.into());
+    let mut notes = std::mem::take(&mut told.notes);
     if lost > 0 {
-        manifest.notes.push(format!("{lost} more notes did not fit"));
+        notes.push(format!("{lost} more notes did not fit"));
     }
+    let mut versions: Vec<String> = refused(drainer.session())
+        .into_iter()
+        .map(|(api, version)| {
+            format!(
+                "a program loaded the {api} library of another build of hetrace (shared memory version {version}, not \
+                 {}): its calls are not recorded",
+                abi::ABI_VERSION
+            )
+        })
+        .collect();
+    notes.append(&mut versions);
     if let Some(version) = drainer.foreign() {
-        manifest.notes.push(format!(
+        notes.push(format!(
             "a program loaded an API library of another hetrace version (memory layout {version}): it is not recorded"
         ));
     }
-    manifest.notes.extend(unreadable(drainer, page));
-    manifest.notes.extend(without_ring(page, &manifest.losses));
+    notes.extend(unreadable(drainer, control));
+    notes.extend(control.overwritten());
+    notes.extend(told.damaged.iter().map(|pid| {
+        format!(
+            "process {pid} has overwritten the memory in which it says what was dropped of it: that may be more than \
+             is counted"
+        )
+    }));
+    notes.extend(without_ring(told.failed, losses));
+    notes
 }
 
 /// Calls whose threads got no memory to record into.
-fn without_ring(page: &abi::Control, losses: &Losses) -> Option<String> {
-    let (calls, failed) = (losses.calls_without_ring, page.rings_failed.load(Ordering::Relaxed));
-    // A page that a program has overwritten counts rings that failed, and no calls.
+fn without_ring(failed: u64, losses: &Losses) -> Option<String> {
+    let calls = losses.calls_without_ring;
     let what = match calls {
         0 => "calls may have been dropped".to_owned(),
         1 => "1 call was dropped".to_owned(),
@@ -772,25 +804,17 @@ fn without_ring(page: &abi::Control, losses: &Losses) -> Option<String> {
     })
 }
 
-/// How many processes made memory to record into that could not be read; none if a program has overwritten the count.
-fn unopened(drainer: &Drainer, page: &abi::Control) -> Option<u32> {
-    // Process ids are fewer than this.
-    let made = Some(page.arenas_made.load(Ordering::Relaxed)).filter(|made| *made < 1 << 22)?;
-    Some(made.saturating_sub(drainer.opened()))
+/// How many processes made memory to record into that could not be read.
+fn unopened(drainer: &Drainer, control: &Control) -> u64 {
+    control.arenas_made().saturating_sub(drainer.opened().into())
 }
 
 /// Shared memory of programs that could not be read.
-fn unreadable(drainer: &Drainer, page: &abi::Control) -> Vec<String> {
+fn unreadable(drainer: &Drainer, control: &Control) -> Vec<String> {
     let mut notes = Vec::new();
-    let missing = unopened(drainer, page);
-    if missing.is_none() || plausible(page.calls_without_ring.load(Ordering::Relaxed)).is_none() {
-        notes.push(
-            "a program has overwritten the session's control file: the number of dropped events is unknown"
-                .to_owned(),
-        );
-    }
+    let missing = unopened(drainer, control);
     let why = drainer.unread().join("; ");
-    if let Some(missing) = missing.filter(|missing| *missing > 0) {
+    if missing > 0 {
         let whose = if missing == 1 { "1 process".to_owned() } else { format!("{missing} processes") };
         notes.push(format!("cannot read the shared memory of {whose}; the records there are lost: {why}"));
     } else if !why.is_empty() {

@@ -3,7 +3,7 @@
 //! ```text
 //!   hetrace snapshot ──► live() ──► /dev/shm/hetrace-UID/RANDOM/{lock, control, trace}
 //!                          │
-//!                          └──► Session ──► snapshot_asked in the control file ──► the launcher
+//!                          └──► Session ──► snapshot_asked in the file `told` ──► the launcher
 //! ```
 //! Traced programs can write into these folders. So nothing there is believed: what is no plain file of this user,
 //! has another size, or is a link, is refused by name, and what is read is used as a label or a number only.
@@ -17,16 +17,19 @@ use std::sync::atomic::Ordering;
 
 use hetrace_format::files;
 use hetrace_ring::abi::{
-    self, ABI_VERSION, ARENA_PREFIX, CONTROL_BYTES, CONTROL_FILE, CONTROL_MAGIC, flag, option,
+    self, ABI_VERSION, ARENA_PREFIX, CONTROL_BYTES, CONTROL_FILE, CONTROL_MAGIC, TOLD_BYTES, TOLD_FILE, flag,
+    option,
 };
 use hetrace_ring::writer::wake;
 use hetrace_ring::{MapError, Mapping, map_file, survive};
 
+use crate::control;
 use crate::flight::Answer;
 use crate::folder;
 use crate::manifest::Manifest;
 use crate::recover::ticket::Ticket;
 use crate::service::protocol::{self, Reply, Request};
+use crate::window::Pages;
 
 /// Largest manifest that is read for the command line in it, in bytes.
 const LONGEST_MANIFEST: u64 = 16 << 20;
@@ -55,7 +58,10 @@ impl fmt::Display for State {
 #[derive(Debug)]
 pub struct Session {
     folder: PathBuf,
+    /// What its launcher says, to read.
     control: Mapping,
+    /// Where it is asked.
+    told: Mapping,
     /// Process id of the service that records it; none if it is a run's.
     service: Option<u32>,
     /// Folder of its trace; none if the launcher could not leave a note of it.
@@ -185,17 +191,31 @@ impl Session {
             return Ok(None);
         }
         let Some(control) = open_control(&folder.join(CONTROL_FILE))? else { return Ok(None) };
+        let told = open_told(&folder.join(TOLD_FILE))?;
         let ticket = Ticket::of(folder);
         let service = service_of(&control, folder);
         let trace = ticket.as_ref().map(|ticket| ticket.trace.clone());
         let command = trace.as_deref().and_then(command_of).unwrap_or_default();
         let start_realtime_ns = ticket.map(|ticket| ticket.started().realtime_ns);
-        Ok(Some(Session { folder: folder.to_owned(), control, service, trace, start_realtime_ns, command }))
+        Ok(Some(Session {
+            folder: folder.to_owned(),
+            control,
+            told,
+            service,
+            trace,
+            start_realtime_ns,
+            command,
+        }))
     }
 
     fn page(&self) -> &abi::Control {
         // SAFETY: mapped for as long as `self` lives, valid for all bit patterns; what others change are atomics.
         unsafe { &*self.control.base().cast::<abi::Control>() }
+    }
+
+    fn told(&self) -> &abi::Told {
+        // SAFETY: mapped for as long as `self` lives, valid for all bit patterns, and made of atomics.
+        unsafe { &*self.told.base().cast::<abi::Told>() }
     }
 
     /// Returns its folder in shared memory.
@@ -210,9 +230,8 @@ impl Session {
 
     /// Returns what it does.
     pub fn state(&self) -> State {
-        // SAFETY: the window's page lies inside the mapped file; valid for all bit patterns.
-        let window = unsafe { &*self.control.base().add(abi::WINDOW_OFFSET).cast::<abi::Window>() };
-        match window.mask.load(Ordering::Relaxed) == flag::INSIDE {
+        let switch = Pages::of(&self.control, &self.told).switch();
+        match switch.mask.load(Ordering::Relaxed) == flag::INSIDE {
             true => State::Recording,
             false => State::Waiting,
         }
@@ -226,8 +245,8 @@ impl Session {
 
     /// Asks for a snapshot. Returns the number to ask [`Session::answered`] about.
     pub fn ask_snapshot(&self) -> u32 {
-        let number = self.page().snapshot_asked.fetch_add(1, Ordering::Release).wrapping_add(1);
-        wake(&self.page().wake);
+        let number = self.told().snapshot_asked.increase();
+        wake(&self.told().wake);
         number
     }
 
@@ -284,11 +303,21 @@ fn is_done(done: u32, number: u32) -> bool {
     done.wrapping_sub(number) < 1 << 31
 }
 
+/// Maps what a session's programs write.
+fn open_told(path: &Path) -> Result<Mapping, String> {
+    let say = |error: io::Error| format!("cannot open {TOLD_FILE}: {error}");
+    let file = control::open_told(path).map_err(say)?;
+    map_file(&file, TOLD_BYTES, true).map_err(|error| match error {
+        MapError::Size(size) => format!("{TOLD_FILE} has {size} bytes, not {TOLD_BYTES}"),
+        MapError::Os(error) => say(error),
+    })
+}
+
 /// Maps a control file; none if its maker has not finished it.
 fn open_control(path: &Path) -> Result<Option<Mapping>, String> {
     let say = |error: io::Error| format!("cannot open {CONTROL_FILE}: {error}");
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
-    let file = match OpenOptions::new().read(true).write(true).custom_flags(flags).open(path) {
+    let file = match OpenOptions::new().read(true).custom_flags(flags).open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(say(error)),
@@ -299,7 +328,7 @@ fn open_control(path: &Path) -> Result<Option<Mapping>, String> {
     }
     // Whoever shares it may cut it short at any time.
     survive::install();
-    let mapping = match map_file(&file, CONTROL_BYTES, true) {
+    let mapping = match map_file(&file, CONTROL_BYTES, false) {
         Ok(mapping) => mapping,
         Err(MapError::Size(0)) => return Ok(None),
         Err(MapError::Size(size)) => {

@@ -1,9 +1,9 @@
 //! Capture windows, from the launcher's side.
 //!
 //! ```text
-//!   run --delay 5s ──► Asked ──► the control file's page: mask, first, last, glob
+//!   run --delay 5s ──► Asked ──► the control file's page: first, last, glob
 //!                        │                │ a program comes to the first launch or range
-//!     the clock, a signal└──► Windows ◄───┘ log of flips
+//!     the clock, a signal└──► Windows ◄───┘ mask and log of flips: a Switch
 //!                                ├──► capture-1: an event for each flip
 //!                                └──► manifest: the windows
 //! ```
@@ -17,8 +17,10 @@ use std::time::{Duration, Instant};
 
 use hetrace_format::window::{Capture, CaptureBegin, CaptureEnd, STREAM, Window as Recorded};
 use hetrace_ring::abi::window::{Cause, GLOB, LOG, reason, trigger};
-use hetrace_ring::abi::{Window, flag};
-use hetrace_ring::clock;
+use hetrace_ring::abi::{
+    CONTROL_BYTES, COUNTS_OFFSET, Counts, Switch, TOLD_BYTES, WINDOW_OFFSET, Window, flag,
+};
+use hetrace_ring::{Mapping, clock};
 
 use crate::child::toggles;
 use crate::manifest::Manifest;
@@ -58,29 +60,33 @@ pub enum Asked {
 }
 
 impl Asked {
-    /// Prepares the page before any program has it.
-    pub(crate) fn prepare(&self, page: &mut Window) {
+    /// Prepares the pages before any program has them.
+    pub(crate) fn prepare(&self, window: &mut Window, counts: &mut Counts) {
         let mask = if self.is_open_at_start() { flag::INSIDE } else { flag::OUTSIDE };
-        *page.mask.get_mut() = mask;
         let numbers = match self {
-            Asked::Time { .. } | Asked::Toggle(_) | Asked::Commands => return,
+            Asked::Time { .. } | Asked::Toggle(_) | Asked::Commands => {
+                *window.switch.mask.get_mut() = mask;
+                return;
+            }
             Asked::Calls => {
-                page.trigger = trigger::CALLS;
+                window.trigger = trigger::CALLS;
+                *counts.switch.mask.get_mut() = mask;
                 return;
             }
             Asked::Launches(numbers) => {
-                page.trigger = trigger::LAUNCHES;
+                window.trigger = trigger::LAUNCHES;
                 numbers
             }
             Asked::Ranges { glob, numbers } => {
-                page.trigger = trigger::RANGES;
-                for (place, byte) in page.glob.iter_mut().zip(glob.bytes().take(LONGEST_GLOB)) {
+                window.trigger = trigger::RANGES;
+                for (place, byte) in window.glob.iter_mut().zip(glob.bytes().take(LONGEST_GLOB)) {
                     *place.get_mut() = byte;
                 }
                 numbers
             }
         };
-        (page.first, page.last) = (numbers.start, numbers.end);
+        *counts.switch.mask.get_mut() = mask;
+        (window.first, window.last) = (numbers.start, numbers.end);
     }
 
     /// Whether it is open from the program's first call on, without anything that opens it.
@@ -91,6 +97,33 @@ impl Asked {
     /// Whether calls of functions that launch kernels are counted.
     pub(crate) fn counts_launches(&self) -> bool {
         matches!(self, Asked::Launches(_))
+    }
+}
+
+/// The pages of a capture window: what the launcher says of it, and what programs count.
+#[derive(Debug, Clone, Copy)]
+pub struct Pages<'p> {
+    /// In the control file.
+    pub window: &'p Window,
+    /// Where programs write.
+    pub counts: &'p Counts,
+}
+
+impl<'p> Pages<'p> {
+    /// Those of a session's two files, mapped whole.
+    pub(crate) fn of(control: &'p Mapping, told: &'p Mapping) -> Self {
+        assert!(control.length() >= CONTROL_BYTES && told.length() >= TOLD_BYTES, "mapped whole");
+        // SAFETY: the page lies inside of the mapping, as was just made sure; valid for all bit patterns, and what others
+        // change are atomics.
+        let window = unsafe { &*control.base().add(WINDOW_OFFSET).cast::<Window>() };
+        // SAFETY: likewise.
+        let counts = unsafe { &*told.base().add(COUNTS_OFFSET).cast::<Counts>() };
+        Pages { window, counts }
+    }
+
+    /// Returns the switch that programs look at.
+    pub fn switch(&self) -> &'p Switch {
+        self.window.switch(self.counts)
     }
 }
 
@@ -112,7 +145,7 @@ pub struct Windows {
 impl Windows {
     /// Those of a program that starts now; `started` is the counter's value before it, and `report` how the user asked
     /// for them.
-    pub fn new(folder: &TraceFolder, asked: &Asked, page: &Window, started: u64, report: Capture) -> Self {
+    pub fn new(folder: &TraceFolder, asked: &Asked, page: &Switch, started: u64, report: Capture) -> Self {
         let mut plan = Vec::new();
         if let Asked::Time { delay, duration } = asked {
             plan.push((*delay, true));
@@ -128,7 +161,7 @@ impl Windows {
 
     /// Those of a trace whose launcher was killed: the events of what it has read are in the trace, and its manifest lacks
     /// all.
-    pub fn recover(folder: &TraceFolder, page: &Window, host: &HostClock, report: Capture) -> Self {
+    pub fn recover(folder: &TraceFolder, page: &Switch, host: &HostClock, report: Capture) -> Self {
         let mut windows = Self::resume(folder, report);
         let read = page.drained.load(Ordering::Relaxed);
         for number in read.saturating_sub(LOG as u32)..read {
@@ -157,7 +190,7 @@ impl Windows {
     }
 
     /// Opens or closes the window if it is time, and reads the log. Returns how long there is nothing to do.
-    pub fn look(&mut self, page: &Window, host: &HostClock) -> Duration {
+    pub fn look(&mut self, page: &Switch, host: &HostClock) -> Duration {
         let since = self.started.elapsed();
         while let Some((_, open)) = self.plan.first().filter(|(at, _)| *at <= since) {
             match open {
@@ -179,7 +212,7 @@ impl Windows {
     }
 
     /// Takes what is in the log. At the end nothing will be completed any more.
-    fn drain(&mut self, page: &Window, host: &HostClock, at_the_end: bool) {
+    fn drain(&mut self, page: &Switch, host: &HostClock, at_the_end: bool) {
         let flips = page.flips.load(Ordering::Acquire);
         // A program can write anything there.
         let mut next = page.drained.load(Ordering::Relaxed);
@@ -242,12 +275,14 @@ impl Windows {
     }
 
     /// Takes what is left, and writes it into the manifest of a run.
-    pub fn finish(mut self, page: &Window, host: &HostClock, manifest: &mut Manifest) {
-        self.drain(page, host, true);
+    pub fn finish(mut self, pages: Pages<'_>, host: &HostClock, manifest: &mut Manifest) {
+        self.drain(pages.switch(), host, true);
         self.stream.flush();
+        let Pages { window, counts } = pages;
         self.report.launches =
-            (page.trigger == trigger::LAUNCHES).then(|| page.launches.load(Ordering::Relaxed));
-        self.report.ranges = (page.trigger == trigger::RANGES).then(|| page.ranges.load(Ordering::Relaxed));
+            (window.trigger == trigger::LAUNCHES).then(|| counts.launches.load(Ordering::Relaxed));
+        self.report.ranges =
+            (window.trigger == trigger::RANGES).then(|| counts.ranges.load(Ordering::Relaxed));
         let (bytes, records, unwritten) = self.stream.counts();
         manifest.losses.unwritten_bytes += unwritten;
         manifest.written.bytes += bytes;

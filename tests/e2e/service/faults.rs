@@ -54,7 +54,7 @@ fn is_whole_but_for_losses(bench: &Bench, trace: &str) {
 fn folders_that_no_process_uses_are_removed() {
     let bench = Bench::new(None);
     let script = "S=standby-1-0123456789abcdef; eval \"$(\"$HETRACE\" env)\"; D=$(dirname $HETRACE_SESSION); \
-                  cp -r $HETRACE_SESSION $D/$S; \"$HETRACE\" status; exec 3<>$D/$S/control; \
+                  cp -r $HETRACE_SESSION $D/$S; \"$HETRACE\" status; exec 3<$D/$S/control; \
                   \"$HETRACE\" status --clean; ls -d $D/$S; exec 3>&-; \"$HETRACE\" status --clean; ls -d $D/$S; ls $HETRACE_SESSION";
     let done = apart(bench.scratch.path(), "64M", script);
     let lines: Vec<&str> = done.out.lines().collect();
@@ -207,6 +207,9 @@ fn noise_in_the_control_file_spoils_the_session_and_no_more() {
         walk(&standby).into_iter().filter(|p| is_control(p) && p.with_file_name("trace").exists()).collect();
     let [control] = &recorded[..] else { panic!("one session: {recorded:?}") };
     use std::os::unix::fs::FileExt;
+    // What programs can't do by accident: it is theirs to read.
+    assert_eq!(fs::metadata(control).expect("a control file").permissions().mode() & 0o777, 0o400);
+    fs::set_permissions(control, fs::Permissions::from_mode(0o600)).expect("its mode");
     let file = fs::OpenOptions::new().read(true).write(true).open(control).expect("a control file");
     let mut before = vec![0; file.metadata().expect("its size").len() as usize];
     file.read_exact_at(&mut before, 0).expect("its content");

@@ -1,8 +1,11 @@
-//! The page of the control file that says whether programs record: capture windows.
+//! The page that says whether programs record: capture windows.
 //!
-//! Each library maps this page in front of its functions' flags, so a wrapper reads the mask with one relaxed load.
-//! Whoever opens or closes the window stores the mask and logs that as a [`Flip`]: a program that has come to the
-//! launch or range at which a window begins, or the launcher by its clock or at a signal.
+//! Each library maps a page that begins with a [`Switch`] in front of its functions' flags, so a wrapper reads the mask
+//! with one relaxed load. Whoever opens or closes the window stores the mask and logs that as a [`Flip`]. That is the
+//! launcher, by its clock, at a signal, or as a command of the user's says: then the switch is that of the control file,
+//! which programs can't write. Or it is a program that has come to the launch or range at which a window begins: where the
+//! user asked for that ([`trigger`]), the switch is beside the counts ([`Counts`]), which the programs of this one
+//! session share.
 
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
@@ -12,15 +15,15 @@ use super::flag;
 pub mod trigger {
     /// Nothing in the programs: the launcher does, or the session has no windows.
     pub const LAUNCHER: u32 = 0;
-    /// Launches of kernels, counted in [`super::Window::launches`].
+    /// Launches of kernels, counted in [`super::Counts::launches`].
     pub const LAUNCHES: u32 = 1;
-    /// Ranges that the programs mark, counted in [`super::Window::ranges`].
+    /// Ranges that the programs mark, counted in [`super::Counts::ranges`].
     pub const RANGES: u32 = 2;
-    /// The programs themselves, by calls that say so ([`super::Window::set_open_by_call`]).
+    /// The programs themselves, by calls that say so ([`super::Switch::set_open_by_call`]).
     pub const CALLS: u32 = 3;
 }
 
-/// How far the window has come; the value of [`Window::state`].
+/// How far the window has come; the value of [`Switch::state`].
 pub mod state {
     /// It was not open yet.
     pub const BEFORE: u32 = 0;
@@ -55,42 +58,44 @@ pub const PIDS: usize = 64;
 /// Bytes of a glob, with its NUL.
 pub const GLOB: usize = 240;
 
-/// Whether programs record, and what decides it. Programs read and write it.
+/// Whether programs record: what of their functions' flags counts, and how that came to be.
 #[repr(C)]
 #[derive(Debug)]
-pub struct Window {
+pub struct Switch {
     /// What of each flag byte counts now: [`flag::INSIDE`], [`flag::OUTSIDE`], a part of these, or 0.
     pub mask: AtomicU8,
     /// Not used.
     pub reserved: [u8; 3],
-    /// See [`trigger`].
-    pub trigger: u32,
     /// See [`state`].
     pub state: AtomicU32,
     /// Flips logged so far.
     pub flips: AtomicU32,
     /// Flips that the launcher has read.
     pub drained: AtomicU32,
-    /// Not used.
-    pub reserved_too: u32,
+    /// The log. Flip number `n` is in place `n % LOG`.
+    pub log: [Flip; LOG],
+}
+
+/// The page of the control file that says whether programs record, and which. They read it.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Window {
+    /// Whether they record, where the launcher decides.
+    pub switch: Switch,
     /// The first launch or range of the window, counted from 0.
     pub first: u64,
     /// The first one behind it.
     pub last: u64,
-    /// Launches of kernels so far, in all processes. It stands still once the window was closed.
-    pub launches: AtomicU64,
-    /// Ranges so far that the glob matches, in all processes.
-    pub ranges: AtomicU64,
-    /// Those of the window that have not ended.
-    pub open_ranges: AtomicU64,
-    /// NUL-terminated glob of ranges' names.
-    pub glob: [AtomicU8; GLOB],
-    /// The log. Flip number `n` is in place `n % LOG`.
-    pub log: [Flip; LOG],
+    /// See [`trigger`].
+    pub trigger: u32,
     /// 1 if only processes are recorded that match what follows; see [`flag::COUNTED`].
     pub selects: AtomicU32,
     /// Raised with each session of a control file that outlives sessions; stored before the mask is.
     pub generation: AtomicU32,
+    /// Not used.
+    pub reserved: u32,
+    /// NUL-terminated glob of ranges' names.
+    pub glob: [AtomicU8; GLOB],
     /// Process ids, as the processes have them in their own PID namespaces; 0 is an unused place.
     pub pids: [AtomicU32; PIDS],
     /// NUL-terminated glob of processes' names; empty: any.
@@ -98,6 +103,27 @@ pub struct Window {
     /// NUL-terminated glob of the path of a process's control group; empty: any.
     pub cgroup: [AtomicU8; GLOB],
 }
+
+/// The page in which programs count together, and open and close the window that launches, ranges or calls of theirs
+/// decide about. Whoever of them overwrites it moves the window of all programs of this session, and of no other: a
+/// count over several processes stands where each of them can write.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Counts {
+    /// Whether they record, where programs decide.
+    pub switch: Switch,
+    /// Launches of kernels so far, in all processes. It stands still once the window was closed.
+    pub launches: AtomicU64,
+    /// Ranges so far that the glob matches, in all processes.
+    pub ranges: AtomicU64,
+    /// Those of the window that have not ended.
+    pub open_ranges: AtomicU64,
+    /// [`COUNTS_SEAL`]: another value shows that the page was overwritten.
+    pub seal: AtomicU64,
+}
+
+/// The value of [`Counts::seal`].
+pub const COUNTS_SEAL: u64 = u64::from_le_bytes(*b"HTRCOUNT");
 
 /// The window was opened or closed.
 #[repr(C)]
@@ -134,7 +160,7 @@ pub struct Cause {
     pub tid: u32,
 }
 
-impl Window {
+impl Switch {
     /// Returns whether a window is open, as far as the mask says.
     #[inline]
     pub fn is_open(&self) -> bool {
@@ -229,11 +255,18 @@ impl Window {
         };
         Some((place.ticks.load(Ordering::Relaxed), place.open.load(Ordering::Relaxed) != 0, cause))
     }
+}
 
+impl Window {
     /// Returns whether a launch or range belongs to the window.
     #[inline]
     pub fn has(&self, number: u64) -> bool {
         (self.first..self.last).contains(&number)
+    }
+
+    /// Returns the switch that programs look at.
+    pub fn switch<'p>(&'p self, counts: &'p Counts) -> &'p Switch {
+        if self.trigger == trigger::LAUNCHER { &self.switch } else { &counts.switch }
     }
 }
 
@@ -241,11 +274,10 @@ impl Window {
 mod tests {
     use super::*;
 
-    /// A page as the launcher makes it for [`trigger::CALLS`].
-    fn page() -> Box<Window> {
+    /// A switch as the launcher makes it for [`trigger::CALLS`].
+    fn page() -> Box<Switch> {
         // SAFETY: all of it is numbers and atomics, for which zeros are valid.
-        let mut page: Box<Window> = unsafe { Box::new(std::mem::zeroed()) };
-        page.trigger = trigger::CALLS;
+        let mut page: Box<Switch> = unsafe { Box::new(std::mem::zeroed()) };
         *page.mask.get_mut() = flag::OUTSIDE;
         page
     }

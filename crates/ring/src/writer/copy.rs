@@ -33,10 +33,12 @@ impl Writer {
             grow: Pointer::new(),
             grow_not_before: Word::new(),
             next: Pointer::new(),
+            next_data: Word::new(),
             next_head: Word::new(),
             leaving: Pointer::new(),
             making: Making::new(),
             beginning: Word::new(),
+            told: Pointer::new(),
         }
     }
 
@@ -101,10 +103,12 @@ impl Writer {
             grow_not_before,
             // Rings of the process's own, which a forked child does not have.
             next: _,
+            next_data: _,
             next_head: _,
             leaving: _,
             making: _,
             beginning: _,
+            told,
         } = from;
         self.end.set(end.get());
         self.limit.set(limit.get());
@@ -118,6 +122,7 @@ impl Writer {
         self.inside.set(inside.get());
         self.inside_stack.set(inside_stack.get());
         self.control.set(control.get());
+        self.told.set(told.get());
         for (word, there) in self.fold_key.iter().zip(fold_key) {
             word.set(there.get());
         }

@@ -13,6 +13,11 @@ impl Writer {
         unsafe { self.next.get().cast::<RingHeader>().as_ref() }
     }
 
+    /// Data bytes of the next ring, if there is one.
+    pub fn next_data_bytes(&self) -> u64 {
+        self.next_data.get()
+    }
+
     /// Whether nothing was written into the next ring since it was got.
     pub fn is_next_untouched(&self) -> bool {
         self.next().is_some_and(|next| next.head.own() == self.next_head.get())
@@ -23,7 +28,8 @@ impl Writer {
     ///
     /// # Safety
     /// As [`Writer::attach`].
-    pub unsafe fn set_next(&self, base: *mut u8) {
+    pub unsafe fn set_next(&self, base: *mut u8, data: u64) {
+        self.next_data.set(data);
         // SAFETY: a ring begins with a page that holds the header.
         self.next_head.set(unsafe { &*base.cast::<RingHeader>() }.head.own());
         compiler_fence(Ordering::SeqCst);
@@ -40,10 +46,10 @@ impl Writer {
     ///
     /// # Safety
     /// As [`Writer::attach`].
-    pub unsafe fn move_to(&self, base: *mut u8) {
+    pub unsafe fn move_to(&self, base: *mut u8, data: u64) {
         if !std::ptr::eq(self.next.get(), base) {
             // SAFETY: contract of this function.
-            unsafe { self.set_next(base) };
+            unsafe { self.set_next(base, data) };
         }
         self.move_on(base);
     }
@@ -82,7 +88,7 @@ impl Writer {
         }
         // SAFETY: the data begins one page into the ring, which is larger than that.
         self.data.set(unsafe { base.add(PAGE) });
-        self.mask.set(header.data_bytes - 1);
+        self.mask.set(self.next_data.get() - 1);
         self.end.set(header.head.own());
         self.fold_head.set(u64::MAX);
         self.limit.set(self.end.get());
@@ -151,9 +157,9 @@ impl Writer {
             self.detach();
             return Room::Detached;
         }
-        // SAFETY: `make_room` found that it is not null, and the contract of `attach` says that a
-        // control file stays mapped; in children too, since nothing keeps it from them.
-        unsafe { &*self.control.get() }.calls_without_ring.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: null, or what the contract of `attach` says stays mapped; in children too, since nothing keeps it
+        // from them.
+        unsafe { self.told.get().as_ref() }.iter().for_each(|told| _ = told.calls_without_arena.increase());
         Room::No
     }
 
@@ -179,7 +185,7 @@ impl Writer {
         loop {
             let fold = if self.fold_open.get() { FOLD_RECORD } else { 0 };
             let Some(header) = self.header() else { return Room::Detached };
-            let size = header.data_bytes;
+            let size = self.data_bytes();
             let free_until = header.tail.released().wrapping_add(size);
             // Read once: a signal handler may move it at any moment.
             let end = self.end.get();
@@ -188,7 +194,8 @@ impl Writer {
             // Also when this record is the one that fills the first quarter: the next
             // look comes a quarter later.
             if free < size - size / 4 + need {
-                wake(&control.wake);
+                // SAFETY: null, or what the contract of `attach` says stays mapped.
+                unsafe { self.told.get().as_ref() }.iter().for_each(|told| wake(&told.wake));
             }
             // While it moves, handlers find room here: it leaves before the ring is full.
             let reserve =

@@ -7,9 +7,18 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
-use hetrace_ring::MapError;
 use hetrace_ring::reader::{Arena, Ring, RingError};
+use hetrace_ring::{MapError, note};
 use rustix::fs::FlockOperation;
+
+use super::plausible;
+
+/// Calls of a process that it could not record, and attempts to get memory for its threads that failed.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Unrecorded {
+    pub calls: u64,
+    pub failed: u64,
+}
 
 /// An arena that the drainer has opened.
 #[derive(Debug)]
@@ -77,9 +86,34 @@ impl Opened {
         }
     }
 
-    /// Bytes that its rings take.
+    /// Bytes of memory that it takes, as the file system says: what the program says may be noise, and others would have
+    /// less for it.
     pub fn used(&self) -> u64 {
-        self.arena.header().used.load(Ordering::Relaxed).min(self.file.metadata().map_or(0, |m| m.len()))
+        self.file.metadata().map_or(0, |m| m.blocks().saturating_mul(512))
+    }
+
+    /// What is lost of it besides records, since earlier traces; none if it was overwritten.
+    pub fn unrecorded(&self) -> Option<Unrecorded> {
+        let header = self.arena.header();
+        let calls = plausible(header.calls_without_ring.load(Ordering::Relaxed))?;
+        let failed = plausible(header.rings_failed.load(Ordering::Relaxed).into())?;
+        let before = header.calls_counted.load(Ordering::Relaxed);
+        let failed_before = header.failed_counted.load(Ordering::Relaxed).into();
+        Some(Unrecorded { calls: calls.checked_sub(before)?, failed: failed.checked_sub(failed_before)? })
+    }
+
+    /// What was lost until now, and what was said, is of earlier traces.
+    pub fn forget(&self) {
+        let header = self.arena.header();
+        let (calls, failed) = (&header.calls_without_ring, &header.rings_failed);
+        header.calls_counted.store(calls.load(Ordering::Relaxed), Ordering::Relaxed);
+        header.failed_counted.store(failed.load(Ordering::Relaxed), Ordering::Relaxed);
+        note::forget(&header.notes, self.arena.notes());
+    }
+
+    /// What it left for the report.
+    pub fn notes(&self) -> note::Found {
+        note::read(&self.arena.header().notes, self.arena.notes())
     }
 
     /// Removes the file.

@@ -122,6 +122,12 @@ impl Program {
     }
 }
 
+/// Data bytes of a ring that was made here.
+fn data_of(base: *mut u8) -> u64 {
+    // SAFETY: a ring made by `ring`.
+    unsafe { (*base.cast::<RingHeader>()).data_bytes }
+}
+
 unsafe fn grow(writer: &Writer) -> bool {
     // SAFETY: set by `Thread::start`; nobody else uses the program meanwhile.
     let program = unsafe { &mut *writer.extra.load(Ordering::Relaxed).cast::<Program>() };
@@ -135,7 +141,7 @@ unsafe fn grow(writer: &Writer) -> bool {
     let base = program.ring(size * 4);
     Program::open(base, thread, number + 1);
     // SAFETY: leaked, claimed, and there are no signal handlers here.
-    unsafe { writer.move_to(base) };
+    unsafe { writer.move_to(base, data_of(base)) };
     true
 }
 
@@ -156,7 +162,7 @@ impl Thread {
         Program::open(base, number, follows);
         let writer = Writer::new();
         // SAFETY: both are leaked, and the ring was claimed for this writer.
-        unsafe { writer.attach(base, program.control) };
+        unsafe { writer.attach(base, data_of(base), program.control, std::ptr::null()) };
         writer.extra.store(std::ptr::from_mut(program).cast(), Ordering::Relaxed);
         writer.set_tid(number);
         writer.set_grow(grow);
@@ -473,7 +479,7 @@ fn what_another_left_long_ago_has_the_times_of_then() {
     let then = clock::ticks() - (3 << record::TIME_BITS);
     let writer = Writer::new();
     // SAFETY: a ring made by `ring`; it and the control file are leaked, and nobody else uses the ring.
-    unsafe { writer.attach(base, program.control) };
+    unsafe { writer.attach(base, data_of(base), program.control, std::ptr::null()) };
     let reader = &writer.header().expect("attached").reader;
     reader.tid.store(1, Ordering::Relaxed);
     reader.time.store(then, Ordering::Relaxed);

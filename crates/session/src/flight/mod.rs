@@ -307,7 +307,7 @@ impl Recorder {
     pub fn wanted(&mut self, control: &Control, watch: Option<&mut Watch>) -> Option<Request> {
         self.settle(control, false);
         let page = control.page();
-        let number = page.snapshot_asked.load(Ordering::Acquire);
+        let number = control.snapshot_asked();
         let asked = number != page.snapshot_done.load(Ordering::Relaxed);
         let signals = self.signals_now();
         let now = clock::nanoseconds(libc::CLOCK_MONOTONIC);
@@ -464,7 +464,7 @@ impl Recorder {
     pub fn finish(mut self, manifest: &Manifest, control: &Control, watch: Option<&mut Watch>) -> Finished {
         self.settle(control, true);
         let page = control.page();
-        let number = page.snapshot_asked.load(Ordering::Acquire);
+        let number = control.snapshot_asked();
         let asked = number != page.snapshot_done.load(Ordering::Relaxed);
         let reason = match manifest.exit {
             Some(Exit::Signal(_)) => Some("crash"),

@@ -150,7 +150,8 @@ fn one(
     complete(&mut manifest, &drainer, &trace, records);
     kernel::complete(&mut manifest, &trace);
     if let Some((left, report)) = LeftWindow::open(session.path()).zip(manifest.capture.clone()) {
-        Windows::recover(&trace, left.page(), &host, report).finish(left.page(), &host, &mut manifest);
+        let pages = left.pages();
+        Windows::recover(&trace, pages.switch(), &host, report).finish(pages, &host, &mut manifest);
     }
     if let Err(error) = write_manifest(&trace, &manifest) {
         // The rings are read and stay; a second time their records come again, in other files.
@@ -171,6 +172,7 @@ fn complete(manifest: &mut Manifest, drainer: &Drainer, trace: &TraceFolder, rec
         "hetrace was killed while it recorded; {records} records that were left in shared memory were recovered \
          afterwards. What was dropped before, and how the program ended, is not known"
     ));
+    manifest.notes.append(&mut drainer.told().notes);
     manifest.notes.extend(trace.refused().iter().map(ToString::to_string));
     manifest.notes.extend(drainer.unmodelled());
 }

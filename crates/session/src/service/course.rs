@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use hetrace_ring::abi::REFUSED_PREFIX;
 use hetrace_ring::abi::window::reason;
 use hetrace_ring::clock;
 
@@ -14,7 +15,7 @@ use crate::access::Access;
 use crate::apis::Found;
 use crate::beside::prepare;
 use crate::contents::Contents;
-use crate::control::{Control, LeftWindow};
+use crate::control::{Control, LeftWindow, refused};
 use crate::drain::{self, Drainer, Past};
 use crate::flight::{self, Answer, Recorder, Rotating};
 use crate::manifest::{Interposition, Manifest};
@@ -202,7 +203,7 @@ impl Course {
             contents: Contents::new(session, folder.path(), options.access),
             looked,
             measuring: Measuring::default(),
-            windows: Some(Windows::new(&folder, &Asked::Commands, control.window(), started.tsc, report)),
+            windows: Some(Windows::new(&folder, &Asked::Commands, control.switch(), started.tsc, report)),
         };
         let flight = recorder(&options, store.zip(first), &folder, session, started).map(|f| f.with(keep));
         let rotating = Rotating::new(&folder, session, libraries, started).map(|r| r.with(borders));
@@ -213,9 +214,9 @@ impl Course {
             Course { beside, flight, rotating, makes_room, ..Self::of(recording, parts, limits, session) };
         course.recording.drainer.discover();
         course.recording.begin(control, &course.folder, &mut course.manifest);
-        // The session before may have had a limit.
-        control.renew_budget(session, || course.recording.drainer.memory());
-        course.limit_memory(control);
+        // The session before may have had another limit.
+        control.limit_budget(limits.memory);
+        course.recording.renew_budget(control);
         control.begin(&settings, &asked.whom);
         Ok(course)
     }
@@ -248,7 +249,7 @@ impl Course {
         drainer.discover();
         let report = manifest.capture.clone().unwrap_or_default();
         let left = LeftWindow::open(session).ok_or(io::ErrorKind::InvalidData)?;
-        let windows = Some(Windows::recover(&folder, left.page(), &host, report));
+        let windows = Some(Windows::recover(&folder, left.pages().switch(), &host, report));
         manifest.notes.push(
             "the service was killed while it recorded, and another went on: what stood in memory of the killed one \
              and was not written yet, a quarter of a second at most, is missing"
@@ -269,6 +270,7 @@ impl Course {
         let parts = (folder, fresh, manifest);
         let mut course = Course { resumed: true, ..Self::of(recording, parts, limits, session) };
         course.recording.begin(control, &course.folder, &mut course.manifest);
+        control.limit_budget(limits.memory);
         control.renumber();
         Ok(course)
     }
@@ -320,7 +322,6 @@ impl Course {
             self.ticked = Instant::now();
             self.recording.tick(control);
             self.beside.look(&self.recording.drainer);
-            self.limit_memory(control);
             self.limit_disk(control);
         }
         if found {
@@ -362,18 +363,12 @@ impl Course {
         }
     }
 
-    fn limit_memory(&self, control: &Control) {
-        if let Some(most) = self.limits.memory {
-            control.limit_budget(most, self.recording.drainer.memory());
-        }
-    }
-
     fn limit_disk(&mut self, control: &Control) {
         let bytes = self.recording.drainer.so_far().1.saturating_add(self.beside.bytes());
         // A flight recording is in memory, which has a limit of its own.
         let most = self.limits.disk.filter(|_| self.flight.is_none() && !self.makes_room);
         if let Some(most) = most.filter(|most| bytes >= *most && self.limit.is_none()) {
-            control.window().set_open(false, clock::ticks(), by(reason::LIMIT));
+            control.switch().set_open(false, clock::ticks(), by(reason::LIMIT));
             self.beside.set_open(false);
             let text =
                 format!("recording paused for good: the trace reached the service's limit of {most} bytes");
@@ -384,7 +379,7 @@ impl Course {
 
     /// Pauses or resumes. Returns whether that was a change.
     pub fn set_open(&mut self, control: &Control, open: bool) -> bool {
-        let window = control.window();
+        let window = control.switch();
         if window.is_open() == open || (open && self.limit.is_some()) {
             return false;
         }
@@ -405,7 +400,7 @@ impl Course {
         let (records, bytes) = drainer.so_far();
         Session {
             trace: self.trace().to_owned(),
-            paused: !control.window().is_open(),
+            paused: !control.switch().is_open(),
             limit: self.limit.clone(),
             processes: drainer.living(),
             records,
@@ -421,7 +416,7 @@ impl Course {
 
     /// Finishes the trace, and makes programs dormant.
     pub fn stop(mut self, control: &Control) -> Stopped {
-        control.window().set_open(false, clock::ticks(), by(reason::COMMAND));
+        control.switch().set_open(false, clock::ticks(), by(reason::COMMAND));
         let closed = Instant::now();
         while closed.elapsed() < SETTLING {
             self.look(control);
@@ -515,4 +510,8 @@ fn skip(session: &Path, names: &[String], started: crate::time::ReferencePoint) 
     drainer.discover();
     drainer.pass(&host);
     drainer.flush(reference().monotonic_ns, &host);
+    drainer.forget();
+    for (api, version) in refused(session) {
+        let _ = std::fs::remove_dir(session.join(format!("{REFUSED_PREFIX}{api}-{version}")));
+    }
 }

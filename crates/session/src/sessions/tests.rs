@@ -36,7 +36,7 @@ fn a_live_session_is_found_and_asked() {
     let session = all.into_iter().find(|s| s.folder() == folder.path()).expect("listed");
     assert_eq!((session.launcher(), session.state()), (std::process::id(), State::Recording));
     let number = session.ask_snapshot();
-    assert_eq!(control.page().snapshot_asked.load(Ordering::Relaxed), number);
+    assert_eq!(control.snapshot_asked(), number);
     assert!(!session.answered(number));
     control.page().snapshot_done.store(number, Ordering::Release);
     assert!(session.answered(number) && session.is_alive());
@@ -102,12 +102,12 @@ fn hostile_control_files_are_refused_by_name() {
 
 #[test]
 fn another_version_and_one_that_is_not_ready_are_not_used() {
-    let (folder, control) = made();
-    let file = OpenOptions::new().write(true).open(folder.path().join(CONTROL_FILE)).unwrap();
+    let (folder, made) = made();
+    let file = control::open_to_write(&folder.path().join(CONTROL_FILE)).unwrap();
     std::os::unix::fs::FileExt::write_all_at(&file, &(ABI_VERSION - 1).to_le_bytes(), 8).unwrap();
     let (_, refused) = look(&folder);
     assert!(refused[0].why.contains("another version of hetrace"), "{refused:?}");
-    control.page().magic.store(0, Ordering::Release);
+    made.page().magic.store(0, Ordering::Release);
     let (sessions, refused) = look(&folder);
     assert!(sessions.is_empty() && refused.is_empty());
 }
@@ -116,8 +116,8 @@ fn another_version_and_one_that_is_not_ready_are_not_used() {
 fn a_session_that_is_cut_short_while_it_is_open_harms_nobody() {
     let (folder, _control) = made();
     let session = look(&folder).0.pop().unwrap();
-    let file = OpenOptions::new().write(true).open(folder.path().join(CONTROL_FILE)).unwrap();
-    file.set_len(0).unwrap();
+    control::open_to_write(&folder.path().join(CONTROL_FILE)).unwrap().set_len(0).unwrap();
+    control::open_told(&folder.path().join(TOLD_FILE)).unwrap().set_len(0).unwrap();
     session.ask_snapshot();
     assert_eq!(session.launcher(), 0);
 }

@@ -8,9 +8,29 @@ use proptest::prelude::*;
 use super::*;
 use crate::time::ReferencePoint;
 
-fn page() -> Box<Window> {
-    // SAFETY: numbers only, for which zeros are valid.
-    unsafe { Box::new(std::mem::zeroed()) }
+/// The pages of a session, as its launcher makes them.
+#[derive(Debug)]
+struct Both {
+    window: Box<Window>,
+    counts: Box<Counts>,
+}
+
+impl Both {
+    fn of(asked: &Asked) -> Self {
+        // SAFETY: numbers only, for which zeros are valid.
+        let (mut window, mut counts) =
+            unsafe { (Box::new(std::mem::zeroed()), Box::new(std::mem::zeroed())) };
+        asked.prepare(&mut window, &mut counts);
+        Both { window, counts }
+    }
+
+    fn pages(&self) -> Pages<'_> {
+        Pages { window: &self.window, counts: &self.counts }
+    }
+
+    fn switch(&self) -> &Switch {
+        self.pages().switch()
+    }
 }
 
 fn host() -> HostClock {
@@ -18,7 +38,7 @@ fn host() -> HostClock {
     HostClock::new(point(0), point(1_000_000))
 }
 
-fn windows(asked: &Asked, page: &Window) -> (tempfile::TempDir, Windows) {
+fn windows(asked: &Asked, page: &Switch) -> (tempfile::TempDir, Windows) {
     let folder = tempfile::TempDir::new().expect("a folder");
     let trace = TraceFolder::new(folder.path().to_owned(), [1; 16], false);
     let windows = Windows::new(&trace, asked, page, 0, Capture::default());
@@ -31,17 +51,18 @@ fn launch(number: u64) -> Cause {
 
 #[test]
 fn a_window_of_launches_is_in_the_manifest() {
-    let mut page = page();
     let asked = Asked::Launches(3..5);
-    asked.prepare(&mut page);
-    assert!(!page.is_open() && page.has(3) && page.has(4) && !page.has(5) && !page.has(2));
-    let (_folder, mut windows) = windows(&asked, &page);
+    let both = Both::of(&asked);
+    let (page, window) = (both.switch(), &both.window);
+    assert!(!page.is_open() && window.has(3) && window.has(4) && !window.has(5) && !window.has(2));
+    assert!(std::ptr::eq(page, &raw const both.counts.switch), "programs open it");
+    let (_folder, mut windows) = windows(&asked, page);
     page.open_once(100, launch(3));
-    windows.look(&page, &host());
+    windows.look(page, &host());
     page.close_for_good(200, launch(5));
-    page.launches.store(6, Ordering::Relaxed);
+    both.counts.launches.store(6, Ordering::Relaxed);
     let mut manifest = Manifest::default();
-    windows.finish(&page, &host(), &mut manifest);
+    windows.finish(both.pages(), &host(), &mut manifest);
     let capture = manifest.capture.expect("windows");
     assert_eq!((capture.launches, capture.ranges), (Some(6), None));
     let window = Recorded {
@@ -60,7 +81,8 @@ fn a_window_of_launches_is_in_the_manifest() {
 
 #[test]
 fn an_end_that_overtakes_its_beginning_leaves_it_closed() {
-    let page = page();
+    let both = Both::of(&Asked::Launches(8..9));
+    let page = both.switch();
     page.close_for_good(5, launch(9));
     page.open_once(6, launch(8));
     assert!(!page.is_open() && page.state.load(Ordering::Relaxed) == state::CLOSED);
@@ -69,26 +91,26 @@ fn an_end_that_overtakes_its_beginning_leaves_it_closed() {
 
 #[test]
 fn without_a_delay_it_is_open_before_the_first_call() {
-    let mut page = page();
     let asked = Asked::Time { delay: Duration::ZERO, duration: Some(Duration::from_secs(3600)) };
-    asked.prepare(&mut page);
-    assert!(page.is_open());
-    let (_folder, mut windows) = windows(&asked, &page);
-    let left = windows.look(&page, &host());
+    let both = Both::of(&asked);
+    let page = both.switch();
+    assert!(page.is_open() && std::ptr::eq(page, &raw const both.window.switch), "where programs only read");
+    let (_folder, mut windows) = windows(&asked, page);
+    let left = windows.look(page, &host());
     assert!(page.is_open() && left > Duration::from_secs(3000) && windows.report.windows.len() == 1);
 }
 
 #[test]
 fn programs_open_and_close_it_by_calls() {
-    let mut page = page();
-    Asked::Calls.prepare(&mut page);
+    let both = Both::of(&Asked::Calls);
+    let page = both.switch();
     assert!(!page.is_open());
-    let (_folder, mut windows) = windows(&Asked::Calls, &page);
+    let (_folder, mut windows) = windows(&Asked::Calls, page);
     let call = |pid| Cause { reason: reason::CALL, number: 0, pid, tid: pid };
     for (open, pid) in [(false, 1), (true, 1), (true, 2), (false, 2), (true, 3)] {
         page.set_open_by_call(open, 1, call(pid));
     }
-    windows.look(&page, &host());
+    windows.look(page, &host());
     let seen = &windows.report.windows;
     assert_eq!(
         (seen.len(), seen[0].opened_by.as_str(), seen[0].closed_by.as_deref()),
@@ -101,21 +123,22 @@ fn programs_open_and_close_it_by_calls() {
         page.set_open_by_call(false, turn, call(1));
         page.set_open_by_call(true, turn, call(1));
     }
-    windows.look(&page, &host());
+    windows.look(page, &host());
     assert_eq!(windows.missed, LOG as u64);
     assert!(windows.report.windows.last().is_some_and(|w| w.end_ns.is_none()));
     let mut manifest = Manifest::default();
-    windows.finish(&page, &host(), &mut manifest);
+    windows.finish(both.pages(), &host(), &mut manifest);
     let notes = manifest.notes.join(" ");
     assert!(notes.contains(&format!("{LOG} beginnings and ends are not known")), "{notes}");
 }
 
 #[test]
 fn a_log_that_makes_no_sense_ends() {
-    let page = page();
-    let (_folder, mut windows) = windows(&Asked::Launches(1..2), &page);
+    let both = Both::of(&Asked::Launches(1..2));
+    let page = both.switch();
+    let (_folder, mut windows) = windows(&Asked::Launches(1..2), page);
     page.flips.store(u32::MAX, Ordering::Relaxed);
-    windows.look(&page, &host());
+    windows.look(page, &host());
     assert!(windows.report.windows.is_empty());
 }
 
@@ -124,14 +147,14 @@ proptest! {
     /// last one is open exactly if the mask says so.
     #[test]
     fn windows_follow_each_other(flips in prop::collection::vec((any::<bool>(), 1u64..100), 0..40)) {
-        let mut page = page();
-        Asked::Toggle(10).prepare(&mut page);
-        let (_folder, mut windows) = windows(&Asked::Toggle(10), &page);
+        let both = Both::of(&Asked::Toggle(10));
+        let page = both.switch();
+        let (_folder, mut windows) = windows(&Asked::Toggle(10), page);
         let mut now = 0;
         for (open, after) in flips {
             now += after;
             page.set_open(open, now, by(reason::SIGNAL));
-            windows.drain(&page, &host(), false);
+            windows.drain(page, &host(), false);
         }
         let all = &windows.report.windows;
         prop_assert!(all.iter().all(|w| w.end_ns.is_none_or(|end| end >= w.begin_ns)));
