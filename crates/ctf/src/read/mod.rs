@@ -55,7 +55,7 @@ pub use packets::{Packet, PacketReader, clock_bits};
 pub use parts::FrameHeads;
 pub use pick::{Picked, Picker};
 pub use scan::{EventView, EventVisitor, Next, Pause, Scanned, Scanner, Want};
-pub use series::{Part, Repeated};
+pub use series::{Member, Part, Repeated};
 pub use stream::{Losses, StreamReader};
 pub use tail::{Grown, Tail, Tails};
 pub use trace::{Trace, clock_of};

@@ -73,6 +73,14 @@ impl DataFile {
         Some(self)
     }
 
+    /// Returns where a byte of the plain stream lies, if a frame begins there or the last one ends.
+    pub fn stored_at(&self, plain: u64) -> Option<u64> {
+        let starts = self.starts();
+        let at = starts.starts.binary_search_by_key(&plain, |(plain, _)| *plain).ok();
+        let at = at.and_then(|at| starts.starts.get(at)).map(|(_, at)| *at as u64);
+        at.or_else(|| (starts.len == Some(plain)).then(|| self.len()))
+    }
+
     /// The stream goes on with this one.
     pub fn append(&mut self, other: Self) {
         self.segments.extend(other.segments);
