@@ -5,7 +5,7 @@ mod common;
 use std::fs;
 use std::path::PathBuf;
 
-use hetrace_ctf::read::{Tails, Trace};
+use hetrace_ctf::read::{Pending, Tails, Trace};
 
 struct Folder(PathBuf);
 
@@ -32,7 +32,7 @@ fn read(name: &str, bytes: &[u8], step: usize, plain: &[usize]) -> Vec<u8> {
     let folder = Folder::make(&format!("{name}-{step}"));
     let trace = trace();
     let mut tails = Tails::new(&folder.0);
-    let mut all = Vec::new();
+    let mut all = Pending::default();
     for end in (0..bytes.len()).step_by(step).chain([bytes.len()]) {
         fs::write(folder.0.join(name), &bytes[..end]).expect("a file");
         tails.look().expect("a folder");
@@ -42,7 +42,7 @@ fn read(name: &str, bytes: &[u8], step: usize, plain: &[usize]) -> Vec<u8> {
         }
         assert!(all.is_empty() || plain.contains(&all.len()), "{} at {end}", all.len());
     }
-    all
+    all.concat()
 }
 
 #[test]
@@ -73,9 +73,9 @@ fn a_look_takes_no_more_than_it_may_and_at_least_a_packet() {
     let (trace, mut tails) = (trace(), Tails::new(&folder.0));
     tails.look().expect("a folder");
     for (at, packet) in packets.iter().enumerate() {
-        let mut bytes = Vec::new();
+        let mut bytes = Pending::default();
         let grown = tails.all_mut()[0].read(&trace, 10, &mut bytes);
-        assert_eq!((&bytes, grown.more.is_some()), (packet, at < 4), "{at}");
+        assert_eq!((&bytes.concat(), grown.more.is_some()), (packet, at < 4), "{at}");
     }
 }
 
@@ -94,7 +94,7 @@ fn what_is_no_packet_breaks_the_stream_and_says_why() {
     }
     let (trace, mut tails) = (trace(), Tails::new(&folder.0));
     tails.look().expect("a folder");
-    let mut bytes = Vec::new();
+    let mut bytes = Pending::default();
     for tail in tails.all_mut() {
         tail.read(&trace, 1 << 20, &mut bytes);
         assert!(tail.broken().is_some(), "{}", tail.name());
@@ -107,5 +107,5 @@ fn what_is_no_packet_breaks_the_stream_and_says_why() {
     fs::write(folder.0.join("zz"), &good[..10]).expect("a file");
     last.read(&trace, 1 << 20, &mut bytes);
     assert_eq!(last.broken(), Some("it became shorter"));
-    assert!(bytes.ends_with(&good));
+    assert!(bytes.concat().ends_with(&good));
 }

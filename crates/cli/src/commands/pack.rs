@@ -90,7 +90,8 @@ fn is_recorded(trace: &Path) -> bool {
     let Ok(files) = Files::open(trace) else { return false };
     let text = files.read(MANIFEST).ok().flatten();
     let manifest = text.and_then(|text| Manifest::parse(&text).ok()).unwrap_or_default();
-    manifest.session.is_some_and(|session| !manifest.is_finished() && state(&session) == State::Alive)
+    let session = manifest.session.as_ref().filter(|_| !manifest.is_finished());
+    session.is_some_and(|session| state(session) == State::Alive)
 }
 
 /// Unpacks a trace.

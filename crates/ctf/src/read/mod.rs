@@ -57,6 +57,6 @@ pub use pick::{Picked, Picker};
 pub use scan::{EventView, EventVisitor, Next, Pause, Scanned, Scanner, Want};
 pub use series::{Member, Part, Repeated};
 pub use stream::{Losses, StreamReader};
-pub use tail::{Grown, Tail, Tails};
+pub use tail::{Gone, Grown, Pending, Tail, Tails};
 pub use trace::{Trace, clock_of};
 pub use visit::{FieldRef, FieldVisitor};

@@ -140,15 +140,8 @@ pub(super) struct Series {
 impl Series {
     /// Finds the series in a folder; one without parts if there is none.
     pub fn of(folder: &Path) -> Self {
-        let Ok(entries) = fs::read_dir(folder) else { return Self::default() };
-        let number = |entry: fs::DirEntry| {
-            let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
-            Part::number(entry.file_name().to_str()?).filter(|_| is_folder)
-        };
-        let mut numbers: Vec<u32> = entries.flatten().filter_map(number).collect();
-        numbers.sort_unstable();
         let mut series = Self::default();
-        for number in numbers {
+        for number in numbers(folder) {
             let trace = |place: &Path| {
                 let folder = folder.join(place);
                 has_metadata(&folder).then(|| Files::folder(folder))
@@ -197,6 +190,18 @@ impl Series {
         self.parts.push(Member { files: program.files.beside(kernel.files.clone()), ..program });
         self.kernel.push(kernel);
     }
+}
+
+/// Returns the numbers that folders in a folder have as names, in their order.
+pub(super) fn numbers(folder: &Path) -> Vec<u32> {
+    let number = |entry: fs::DirEntry| {
+        let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        Part::number(entry.file_name().to_str()?).filter(|_| is_folder)
+    };
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut numbers: Vec<u32> = entries.filter_map(number).collect();
+    numbers.sort_unstable();
+    numbers
 }
 
 /// Returns the folder in an archive that the traces there are a series in, if they may be one.
