@@ -97,7 +97,7 @@ impl Drop for Long {
     }
 }
 
-fn wait_for(what: &str, there: impl Fn() -> bool) {
+fn wait_for(what: &str, mut there: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !there() {
         assert!(begun.elapsed() < Duration::from_secs(300), "{what} never came");

@@ -1,6 +1,8 @@
 //! What happens to long runs: a wall clock that is set, a program that is stopped in the middle of a record, a launcher that
 //! is killed between two parts.
 
+use hetrace_ctf::read::{Files, Trace};
+
 use super::*;
 
 #[test]
@@ -101,16 +103,26 @@ fn a_program_that_is_stopped_in_the_middle_of_a_record_holds_up_nothing() {
     is_sound(&long.trace);
 }
 
-/// Runs until hetrace is killed by itself where a name is given, and the program to its end. Returns what it left.
+/// Runs until hetrace is killed by itself where a name is given, and the program until it has done all. Returns what it left.
 fn killed(at: &str, options: &[&str]) -> Long {
     let shim = program("launcher.so").display().to_string();
-    let script = ["launch:3000", "touch:a", "wait:b", "launch:300", "touch:c"];
+    let script = ["launch:1000", "touch:a", "wait:b", "launch:300", "touch:c", "wait:d"];
+    // It lives on meanwhile: what is left by programs that have ended, whoever runs hetrace recovers.
     let mut long = Long::start_with(&[("LD_PRELOAD", &shim), ("KILL_AT", at)], options, &script);
-    let (status, err) = long.end();
-    assert_eq!(status, None, "{at}: {err}");
+    // The program has its stderr, so that it can't be read to its end yet.
+    let child = long.child.as_mut().expect("a child");
+    let status = child.wait().expect("an end");
+    assert_eq!(status.code(), None, "{at}: not killed");
     long.go("b");
     long.until("c");
     long
+}
+
+/// Each launch is there, or said to be lost: rings are not emptied any more, and the machine may be slow.
+fn all_launches(trace: &Path) {
+    let lost = tally(trace)["lost_events"].as_u64().expect("a number");
+    let seen = launched(trace);
+    assert!(seen == 1300 || seen < 1300 && seen + lost >= 1300, "{seen} launches, {lost} events lost");
 }
 
 /// Parts, and what else is in the folder.
@@ -129,7 +141,8 @@ fn a_launcher_that_is_killed_between_two_parts_leaves_all_that_was_recorded() {
         assert!(before.status == 0 && before.err.contains("hetrace recover"), "{at}: {}", before.err);
         let done = command("recover", &long.trace);
         assert!(done.status == 0 && done.err.contains("recovered"), "{at}: {}", done.err);
-        assert_eq!(launched(&long.trace), 3300, "{at}");
+        long.go("d");
+        all_launches(&long.trace);
         let (parts, others) = left(&long);
         assert_eq!((parts.len(), others.len()), (count, 0), "{at}: {others:?}");
         let (last, finished) = parts.split_last().expect("a part");
@@ -139,11 +152,14 @@ fn a_launcher_that_is_killed_between_two_parts_leaves_all_that_was_recorded() {
             is_complete(part);
             assert!(command("tally", part).out.contains("killed when it went over to the next part"), "{at}");
         }
-        assert_eq!(parts.iter().map(|part| launched(part)).sum::<u64>(), 3300, "{at}: the parts, added up");
+        let added_up = parts.iter().map(|part| launched(part)).sum::<u64>();
+        assert_eq!(added_up, launched(&long.trace), "{at}: the parts, added up");
         // It is finished: nothing says any more that something could be recovered.
         let after = command("tally", &long.trace);
         assert!(after.status == 0 && !after.err.contains("recover"), "{at}: {}", after.err);
-        assert_eq!(command("check", &long.trace).status, 0, "{at}");
+        // How the program ended nobody knows, which is said of the last part.
+        let checked = command("check", &long.trace).out;
+        assert!(checked.contains("1 finding") && checked.contains("the recording is unfinished"), "{at}: {checked}");
     }
 }
 
@@ -162,7 +178,7 @@ fn a_part_without_the_operating_systems_events_says_so() {
     let done = command("recover", &long.trace);
     assert!(done.status == 0 && done.err.contains("recovered"), "{}", done.err);
     missing("after");
-    assert_eq!(launched(&long.trace), 3300);
+    all_launches(&long.trace);
     let (parts, others) = left(&long);
     assert_eq!((parts.len(), others.len()), (2, 0), "{others:?}");
     let table = command("tally", &parts[1]);
@@ -174,7 +190,9 @@ fn a_part_without_the_operating_systems_events_says_so() {
     let packed = run(Command::new(hetrace()).arg("pack").arg(&long.trace).arg("-o").arg(&file));
     assert!(packed.status == 0 && packed.err.contains("0002/kernel"), "{}", packed.err);
     for trace in [&long.trace, &file] {
-        let kernel = run(Command::new(hetrace()).args(["print", "--kernel"]).arg(trace));
-        assert!(kernel.status == 0 && kernel.out.contains("sched_switch"), "{}", kernel.err);
+        let files = Files::open(trace).expect("a series");
+        let kernel = Trace::from_files(files.kernel().expect("a kernel trace")).expect("a kernel trace");
+        let events = kernel.streams().map(|mut stream| std::iter::from_fn(|| stream.next_event().map(|_| ())).count());
+        assert!(events.sum::<usize>() > 0);
     }
 }

@@ -2,7 +2,8 @@
  *
  *   WALL_CLOCK=FILE          CLOCK_REALTIME is so many seconds later as there are in FILE, if it is there
  *   KILL_AT=before:SUFFIX    SIGKILL before what has a name with that end gets another name,
- *   KILL_AT=after:SUFFIX     or right after that
+ *   KILL_AT=after:SUFFIX     or right after that, or
+ *   KILL_AT=remove:SUFFIX    before it is removed from a folder
  *
  * The machine's own clock can't be set for a test, and no name space has one of its own.
  */
@@ -57,4 +58,10 @@ int rename(const char *from, const char *to)
     int done = (int)syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0);
     end_at("after", from);
     return done;
+}
+
+int unlinkat(int folder, const char *name, int flags)
+{
+    end_at("remove", name);
+    return (int)syscall(SYS_unlinkat, folder, name, flags);
 }

@@ -93,7 +93,7 @@ pub fn check(path: &Path, watch: Watch<'_>) -> Result<Checked, Error> {
         let name = part.name();
         all.add(&name, with_kernel(&part.files, watch)?);
         if has_kernel && part.is_of_two() && part.files.kernel().is_none() {
-            let text = "the trace of the operating system is missing".to_owned();
+            let text = format!("{name}: the trace of the operating system is missing");
             all.findings.push(Finding::new("part-missing", &name, text));
         }
         let number = part.part.number;

@@ -54,7 +54,8 @@ pub(crate) fn last(ticket: Ticket, session: &Path) -> Option<(Manifest, Ticket)>
     let next = |ticket: &Ticket| {
         let place = Place::of(&ticket.trace)?;
         let trace = place.trace(place.number.checked_add(1)?);
-        let next = Ticket { trace, ..ticket.clone() };
+        let mut next = ticket.clone();
+        next.trace = trace;
         belonging(&next, session).map(|manifest| (manifest, next))
     };
     let own = belonging(&ticket, session);
