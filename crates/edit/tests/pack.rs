@@ -249,8 +249,7 @@ fn part_of(folder: &Path, number: u32, count: u64, compressed: bool) {
     fs::create_dir_all(folder.join("hetrace/model")).unwrap();
     fs::write(folder.join("metadata"), tsdl::print(&common::demo::class())).unwrap();
     let bytes = common::demo::stream(0, count, 3);
-    let trace =
-        Trace::from_class(common::demo::class(), vec![("s".into(), bytes.clone())]).unwrap();
+    let trace = Trace::from_class(common::demo::class(), vec![("s".into(), bytes.clone())]).unwrap();
     let heads = trace.heads(0).unwrap().map(|head| head.offset as usize..(head.offset + head.size) as usize);
     let stored = |packet: &[u8]| match compressed {
         true => zstd::bulk::compress(packet, 3).unwrap(),
@@ -353,7 +352,9 @@ fn a_series_is_removed_only_if_all_of_it_is_packed() {
     let dir = tempfile::tempdir().unwrap();
     let (job, file) = (dir.path().join("job"), dir.path().join("a.tar"));
     let options = PackOptions { remove: true, ..LEVEL_1 };
-    for (kernel, other) in [(false, "notes"), (true, "0003/notes"), (true, "0003/kernel-2"), (false, ".0006.tmp")] {
+    for (kernel, other) in
+        [(false, "notes"), (true, "0003/notes"), (true, "0003/kernel-2"), (false, ".0006.tmp")]
+    {
         series(&job, false, kernel);
         let before = files(&job);
         fs::write(job.join(other), "mine").unwrap();

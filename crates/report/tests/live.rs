@@ -125,7 +125,8 @@ impl Writer {
             part.earlier.insert(stream.name.clone(), Repeated { bytes: 0, packets });
         }
         fs::write(hidden.join(Part::FILE), part.to_text()).expect("what it repeats");
-        fs::copy(old.join("hetrace/manifest.json"), hidden.join("hetrace/manifest.json")).expect("a manifest");
+        fs::copy(old.join("hetrace/manifest.json"), hidden.join("hetrace/manifest.json"))
+            .expect("a manifest");
         for model in fs::read_dir(old.join("hetrace/model")).expect("models").flatten() {
             fs::copy(model.path(), hidden.join("hetrace/model").join(model.file_name())).expect("a model");
         }
@@ -161,7 +162,8 @@ impl Writer {
         for at in 0..self.streams.len() {
             let stream = &self.streams[at];
             let needed = stream.packets.iter().filter(|(_, begin)| *begin < until).map(|(end, _)| *end).max();
-            let mut end = needed.unwrap_or(0).max(stream.written).saturating_add(more()).min(stream.bytes.len());
+            let mut end =
+                needed.unwrap_or(0).max(stream.written).saturating_add(more()).min(stream.bytes.len());
             if self.part.is_some() {
                 // A part ends with a whole packet.
                 let whole = stream.packets.iter().map(|(whole, _)| *whole).filter(|whole| *whole <= end);

@@ -108,8 +108,9 @@ impl Follower {
         let share = (ROOM / self.tails.all().len().max(1)).clamp(LEAST, ROOM).max(self.room);
         let mut reached = None::<u64>;
         let known = self.streams.len();
-        self.streams
-            .extend(self.tails.all().iter().skip(known).map(|tail| (tail.name().to_owned(), Pending::default())));
+        self.streams.extend(
+            self.tails.all().iter().skip(known).map(|tail| (tail.name().to_owned(), Pending::default())),
+        );
         for (tail, (_, bytes)) in self.tails.all_mut().iter_mut().zip(&mut self.streams) {
             let grown = tail.read(self.trace.ctf(), share, bytes);
             look.bytes += grown.bytes;

@@ -43,7 +43,17 @@ fn a_picture_goes_on_from_part_to_part() {
     let os: &[&str] = if hetrace_tests::has_tracepoints() { &["--os", "tree"] } else { &[] };
     for options in [&["--rotate-size", "64K"][..], &["--rotate-size=64K", "--compress"]] {
         // A call is open over all borders.
-        let script = ["launch:3000", "touch:a", "block:d", "launch:3000", "touch:c", "wait:e", "launch:3000", "touch:f", "wait:g"];
+        let script = [
+            "launch:3000",
+            "touch:a",
+            "block:d",
+            "launch:3000",
+            "touch:c",
+            "wait:e",
+            "launch:3000",
+            "touch:f",
+            "wait:g",
+        ];
         let mut long = Long::start(&[options, os].concat(), &script);
         long.until("a");
         let id = long.id();
@@ -74,7 +84,10 @@ fn a_picture_goes_on_from_part_to_part() {
         let last = pictures.last().expect("a picture");
         assert_eq!(counted(&last["picture"]["tally"]), counted(&tally(&long.trace)));
         // A finished series, and one of its parts.
-        assert_eq!(counted(&now(long.trace.to_str().expect("a path"))["picture"]["tally"]), counted(&tally(&long.trace)));
+        assert_eq!(
+            counted(&now(long.trace.to_str().expect("a path"))["picture"]["tally"]),
+            counted(&tally(&long.trace))
+        );
         let part = long.parts().swap_remove(1);
         assert_eq!(in_picture(&now(part.to_str().expect("a path")), LAUNCH), launched(&part));
     }
@@ -82,7 +95,17 @@ fn a_picture_goes_on_from_part_to_part() {
 
 #[test]
 fn parts_that_were_seen_stay_in_the_sums_when_they_are_removed() {
-    let script = ["launch:10", "touch:a", "wait:b", "launch:5000", "touch:c", "wait:d", "launch:5000", "touch:e", "wait:f"];
+    let script = [
+        "launch:10",
+        "touch:a",
+        "wait:b",
+        "launch:5000",
+        "touch:c",
+        "wait:d",
+        "launch:5000",
+        "touch:e",
+        "wait:f",
+    ];
     let mut long = Long::start(&["--rotate-size", "64K", "--keep", "1"], &script);
     long.until("a");
     let id = long.id();
@@ -100,7 +123,12 @@ fn parts_that_were_seen_stay_in_the_sums_when_they_are_removed() {
     assert!(number(&late, "unread_parts") > 0, "{late:#}");
     assert!(in_picture(&late, LAUNCH) < 10_010);
     let text = run(Command::new(hetrace()).args(["top", "--once", &id]));
-    assert!(text.out.contains("NOT READ:") && text.out.contains("removed before"), "{}{}", text.out, text.err);
+    assert!(
+        text.out.contains("NOT READ:") && text.out.contains("removed before"),
+        "{}{}",
+        text.out,
+        text.err
+    );
     long.go("f");
     let (status, err) = long.end();
     assert_eq!(status, Some(0), "{err}");

@@ -24,7 +24,11 @@ fn hetrace_of(command: &[&str], trace: &Path, to: &Path) -> Done {
 #[test]
 fn a_packed_series_is_read_as_its_folder() {
     let os: &[&str] = if hetrace_tests::has_tracepoints() { &["--os", "tree"] } else { &[] };
-    for options in [&["--rotate-size", "64K"][..], &["--rotate-size=64K", "--compress"], &["--rotate-size=64K", "--keep=3"]] {
+    for options in [
+        &["--rotate-size", "64K"][..],
+        &["--rotate-size=64K", "--compress"],
+        &["--rotate-size=64K", "--keep=3"],
+    ] {
         let mut long = Long::start(&[options, os].concat(), &["launch:2000", "threads:3", "launch:6000"]);
         let (status, err) = long.end();
         assert_eq!(status, Some(0), "{err}");
@@ -62,7 +66,8 @@ fn a_pack_that_is_killed_leaves_the_folder_as_it_was() {
     let mut long = Long::start(&["--rotate-size", "64K"], &["launch:20000"]);
     let (status, err) = long.end();
     assert_eq!(status, Some(0), "{err}");
-    let listed = |folder: &Path| run(Command::new("find").arg(folder).args(["-type", "f", "-size", "+0"])).out.len();
+    let listed =
+        |folder: &Path| run(Command::new("find").arg(folder).args(["-type", "f", "-size", "+0"])).out.len();
     let (before, expected) = (listed(&long.trace), sums(&long.trace));
     let file = long.path("job.tar");
     let shim = program("launcher.so").display().to_string();

@@ -58,7 +58,9 @@ pub fn run(args: &Pack) -> Result<ExitCode> {
     if is_recorded(&trace) {
         let shown = trace.display();
         if args.remove {
-            bail!("{shown}: still being recorded, so it can't be removed; pack it without --remove, or when it has ended");
+            bail!(
+                "{shown}: still being recorded, so it can't be removed; pack it without --remove, or when it has ended"
+            );
         }
         say(format_args!("{shown}: still being recorded: what comes from now on is not in the packed file"));
     }

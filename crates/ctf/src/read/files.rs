@@ -1,7 +1,7 @@
 //! The files of a trace: in a folder, or packed into one file.
 
-use std::collections::{BTreeMap, HashSet};
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -186,7 +186,8 @@ impl Files {
     /// Returns the single traces that it is made of, each with its path below the folder that was opened: a trace is that
     /// itself, a folder of two traces has them inside, and a series in its parts.
     pub fn traces(&self) -> Vec<(PathBuf, Files)> {
-        let alone = |files: &Self| Self { kernel: None, series: Vec::new(), problems: Vec::new(), ..files.clone() };
+        let alone =
+            |files: &Self| Self { kernel: None, series: Vec::new(), problems: Vec::new(), ..files.clone() };
         if self.series.is_empty() {
             return match self.kernel() {
                 None => vec![(PathBuf::new(), alone(self))],
@@ -547,7 +548,8 @@ fn missing(path: &Path, bytes: &[u8], found: &[archive::Member], roots: &[String
     for member in found {
         let root = member.name.strip_suffix(List::NAME);
         // A trace may hold what is called so, too.
-        let Some(root) = root.filter(|root| roots.first().is_some_and(|one| depth(one) == depth(root))) else {
+        let Some(root) = root.filter(|root| roots.first().is_some_and(|one| depth(one) == depth(root)))
+        else {
             continue;
         };
         let list = bytes.get(member.range.clone()).and_then(List::parse).unwrap_or_default();

@@ -85,7 +85,8 @@ impl Part {
     /// The same of files that are open.
     pub fn of_files(files: &Files) -> Option<Self> {
         let size = files.size(Self::FILE)?;
-        let text = size.is_none_or(|size| size <= LARGEST).then(|| files.read(Self::FILE).ok().flatten())??;
+        let text =
+            size.is_none_or(|size| size <= LARGEST).then(|| files.read(Self::FILE).ok().flatten())??;
         Self::parse(&text)
     }
 
@@ -183,7 +184,11 @@ impl Series {
         let Some(kernel) = of(&beside) else {
             if trace(&beside).is_some() {
                 let shown = shown(&beside);
-                self.problems.push(format!("{}: left out: {} is missing or damaged", shown.display(), Part::FILE));
+                self.problems.push(format!(
+                    "{}: left out: {} is missing or damaged",
+                    shown.display(),
+                    Part::FILE
+                ));
             }
             return self.parts.push(program);
         };
@@ -215,7 +220,8 @@ pub(super) fn series_root(roots: &[String]) -> Option<String> {
     };
     let first = root_of(roots.first()?)?;
     // A part that was packed alone is no series.
-    let is_alone = first.is_empty() && roots.iter().all(|root| root.split('/').next() == roots[0].split('/').next());
+    let is_alone =
+        first.is_empty() && roots.iter().all(|root| root.split('/').next() == roots[0].split('/').next());
     (!is_alone && roots.iter().all(|root| root_of(root).as_deref() == Some(&*first))).then_some(first)
 }
 

@@ -219,7 +219,8 @@ impl Packer<'_> {
             let stream = readable.as_ref().zip(index).and_then(|(trace, index)| trace.stream(*index));
             // Whoever reads all parts leaves out what is repeated: it has frames of its own.
             let repeated = part.earlier.get(&listed.name).map_or(0, |repeated| repeated.bytes);
-            let borders = borders(size, usize::try_from(repeated).unwrap_or(0), stream.map(PacketReader::new));
+            let borders =
+                borders(size, usize::try_from(repeated).unwrap_or(0), stream.map(PacketReader::new));
             self.squeezed(top, listed, &content, &borders)?;
         }
         Ok(())
@@ -263,7 +264,13 @@ impl Packer<'_> {
         self.write(&END[..padding(size)])
     }
 
-    fn squeezed(&mut self, top: &str, listed: &Listed, content: &Content, borders: &[usize]) -> Result<(), Error> {
+    fn squeezed(
+        &mut self,
+        top: &str,
+        listed: &Listed,
+        content: &Content,
+        borders: &[usize],
+    ) -> Result<(), Error> {
         let name = format!("{top}/{}", listed.member());
         // Room for the most that it may become.
         let most = listed.size.saturating_mul(2).saturating_add(1 << 20);
