@@ -181,6 +181,9 @@ impl Writer {
                     for (packet, _) in stream.packets.iter().filter(|(packet, _)| *packet > stream.begin) {
                         let frame = zstd::bulk::compress(&stream.bytes[begin..*packet], 1).expect("a frame");
                         let whole = *packet <= end;
+                        if !whole && self.part.is_some() {
+                            break;
+                        }
                         let part = if whole { frame.len() } else { frame.len() / 2 };
                         out.extend_from_slice(&frame[..part]);
                         begin = *packet;
