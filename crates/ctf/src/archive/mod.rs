@@ -122,11 +122,10 @@ pub fn members(bytes: &[u8]) -> (Vec<Member>, Vec<Damage>) {
         };
         let data = at + BLOCK;
         let there = bytes.len() - data;
-        let extends = matches!(header.kind, Kind::Pax | Kind::LongName | Kind::LongLink | Kind::Other);
-        let len = match header.kind {
-            Kind::Empty | Kind::Link => 0,
-            _ if extends => header.size,
-            _ => said.size.unwrap_or(header.size),
+        let (extends, len) = match header.kind {
+            Kind::Pax | Kind::LongName | Kind::LongLink | Kind::Other => (true, header.size),
+            Kind::Empty | Kind::Link => (false, 0),
+            Kind::File => (false, said.size.unwrap_or(header.size)),
         };
         let have = usize::try_from(len).unwrap_or(usize::MAX).min(there);
         let content = &bytes[data..data + have];
