@@ -73,7 +73,7 @@ pub fn run(args: &Pack) -> Result<ExitCode> {
         done => done?,
     };
     for name in &done.left_out {
-        say(format_args!("{}: left out: neither a file nor a folder", trace.join(name).display()));
+        say(format_args!("{}: left out: not a file of the trace", trace.join(name).display()));
     }
     let ratio = done.before as f64 / done.after.max(1) as f64;
     writeln!(

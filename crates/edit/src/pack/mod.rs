@@ -54,7 +54,7 @@ pub struct Packed {
     pub before: u64,
     /// Bytes after.
     pub after: u64,
-    /// What could not be packed as it is no file.
+    /// What was not packed: no file, or beside the traces of a folder of several.
     pub left_out: Vec<String>,
 }
 
