@@ -67,15 +67,6 @@ pub enum Error {
         /// What it is.
         path: PathBuf,
     },
-    /// What is to be packed is several traces.
-    #[error(
-        "{0}: a run in several parts: pack each of them, or first make one trace of them: hetrace merge {0} -o WHOLE",
-        path.display()
-    )]
-    IsSeries {
-        /// What it is.
-        path: PathBuf,
-    },
     /// What is to be unpacked is a folder.
     #[error("{}: not a packed trace", path.display())]
     NotPacked {
@@ -96,6 +87,14 @@ pub enum Error {
         /// The trace.
         path: PathBuf,
         /// The file in it.
+        name: String,
+    },
+    /// What lies in the folder and is not in the packed file, which is kept; so is the folder.
+    #[error("{}: {name} is not in the packed file; nothing was removed", path.display())]
+    LeftOut {
+        /// The folder.
+        path: PathBuf,
+        /// What it is, below the folder.
         name: String,
     },
     /// A stream of a form with which this cannot be done.

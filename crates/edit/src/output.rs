@@ -69,6 +69,18 @@ impl Drop for Output {
     }
 }
 
+/// Removes a folder: whoever looks meanwhile sees all of it or nothing, and if that ends in the middle, what is left has a
+/// hidden name.
+pub(crate) fn remove_whole(folder: &Path) -> Result<(), Error> {
+    let real = folder.canonicalize().map_err(Error::io(folder))?;
+    let mut hidden = std::ffi::OsString::from(".");
+    hidden.push(real.file_name().unwrap_or_default());
+    hidden.push(format!(".{}.old", std::process::id()));
+    let hidden = real.with_file_name(hidden);
+    rename(&real, &hidden).map_err(Error::io(folder))?;
+    fs::remove_dir_all(&hidden).map_err(Error::io(&hidden))
+}
+
 /// A name for what is there, over nothing.
 fn rename(from: &Path, to: &Path) -> io::Result<()> {
     match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {

@@ -7,7 +7,8 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use common::{babeltrace, events, events_of, files, go_on, tool, write};
-use hetrace_ctf::read::{Files, OpenError, Trace};
+use hetrace_ctf::read::{Files, OpenError, Part, Repeated, Trace};
+use hetrace_ctf::tsdl;
 use hetrace_edit::{Error, PackOptions, pack, unpack};
 use proptest::prelude::*;
 
@@ -179,7 +180,7 @@ fn a_folder_is_removed_when_it_is_all_in_the_file() {
     let before = files(&trace);
     std::os::unix::fs::symlink("nowhere", trace.join("link")).unwrap();
     let options = PackOptions { remove: true, ..LEVEL_1 };
-    assert!(matches!(pack(&trace, &file, &options, &go_on), Err(Error::Changed { .. })));
+    assert!(matches!(pack(&trace, &file, &options, &go_on), Err(Error::LeftOut { .. })));
     fs::remove_file(trace.join("link")).unwrap();
     assert_eq!(files(&trace), before);
     fs::remove_file(&file).unwrap();
@@ -241,6 +242,164 @@ fn nothing_gets_out_of_the_folder() {
     fs::write(&file, bytes).unwrap();
     assert!(matches!(unpack(&file, &dir.path().join("t"), &go_on), Err(Error::Name { .. })));
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+}
+
+/// Writes the trace of a part with `count` packets, of which the first is repeated unless it is the first part.
+fn part_of(folder: &Path, number: u32, count: u64, compressed: bool) {
+    fs::create_dir_all(folder.join("hetrace/model")).unwrap();
+    fs::write(folder.join("metadata"), tsdl::print(&common::demo::class())).unwrap();
+    let bytes = common::demo::stream(0, count, 3);
+    let trace = Trace::from_class(common::demo::class(), vec![("s".into(), bytes.clone())]).unwrap();
+    let heads = trace.heads(0).unwrap().map(|head| head.offset as usize..(head.offset + head.size) as usize);
+    let stored = |packet: &[u8]| match compressed {
+        true => zstd::bulk::compress(packet, 3).unwrap(),
+        false => packet.to_vec(),
+    };
+    let all: Vec<Vec<u8>> = heads.map(|range| stored(&bytes[range])).collect();
+    fs::write(folder.join(if compressed { "s.zst" } else { "s" }), all.concat()).unwrap();
+    let packets = u64::from(number > 1);
+    let repeated = Repeated { bytes: all[..packets as usize].concat().len() as u64, packets };
+    let mut part = Part { number, earlier: [("s".to_owned(), repeated)].into() };
+    // So long that it is worth being compressed.
+    part.earlier.extend((0..50).map(|n| (format!("another-{n}-of-this-part"), Repeated::default())));
+    fs::write(folder.join(Part::FILE), part.to_text()).unwrap();
+}
+
+/// A series of three parts, one of which is gone; with two traces in each part if `kernel`.
+fn series(folder: &Path, compressed: bool, kernel: bool) {
+    for (number, count) in [(2, 4), (3, 3), (5, 6)] {
+        let part = folder.join(Part::name(number));
+        let program = if kernel { part.join("hetrace") } else { part.clone() };
+        part_of(&program, number, count, compressed);
+        if kernel {
+            part_of(&part.join("kernel"), number, count + 1, compressed);
+        }
+        let (model, first) = ("hetrace/model/toy.json", folder.join("0002"));
+        if number == 2 {
+            fs::write(program.join(model), vec![b' '; 100_000]).unwrap();
+        } else {
+            let first = if kernel { first.join("hetrace") } else { first };
+            fs::hard_link(first.join(model), program.join(model)).unwrap();
+        }
+    }
+}
+
+/// The events of the program and of the operating system.
+fn both(path: &Path) -> (Vec<String>, Option<Vec<String>>) {
+    let files = Files::open(path).unwrap();
+    assert_eq!(files.problems(), [""; 0]);
+    let of = |files: &Files| events_of(Trace::from_files(files).unwrap().streams());
+    (of(&files), files.kernel().map(of))
+}
+
+#[test]
+fn a_series_is_packed_with_all_its_parts() {
+    for (compressed, kernel) in [(false, false), (true, false), (false, true), (true, true)] {
+        let dir = tempfile::tempdir().unwrap();
+        let (job, file, back) = (dir.path().join("job"), dir.path().join("a.tar"), dir.path().join("b"));
+        series(&job, compressed, kernel);
+        let expected = both(&job);
+        // The first packet of the first part that is there is no repetition of anything.
+        assert_eq!(expected.0.len(), 6 * (4 + 2 + 5));
+        assert_eq!(expected.1.as_ref().map(Vec::len), kernel.then_some(6 * (5 + 3 + 6)));
+        let packed = pack(&job, &file, &LEVEL_1, &go_on).unwrap();
+        assert_eq!((packed.files, packed.left_out), (files(&job).len(), vec![]));
+        assert_eq!(both(&file), expected, "packed");
+        let names: Vec<String> = Files::open(&file).unwrap().parts().map(|part| part.name()).collect();
+        assert_eq!(names, ["0002", "0003", "0005"]);
+        // What the parts share is there once.
+        let (members, _) = hetrace_ctf::archive::members(&fs::read(&file).unwrap());
+        let models = members.iter().filter(|member| member.name.ends_with("toy.json.zst"));
+        let places: std::collections::BTreeSet<usize> = models.clone().map(|one| one.range.start).collect();
+        assert_eq!((models.count(), places.len()), (3, 1));
+        assert_eq!(unpack(&file, &back, &go_on).unwrap().problems, [""; 0]);
+        assert_eq!(files(&back), files(&job));
+        assert_eq!(both(&back), expected, "unpacked");
+        // A part of it can be packed alone, and is one then.
+        let one = dir.path().join("0003.tar");
+        pack(&job.join("0003"), &one, &LEVEL_1, &go_on).unwrap();
+        assert_eq!(Files::open(&one).unwrap().parts().count(), 0);
+        assert_eq!(both(&one), both(&job.join("0003")));
+        assert!(unpack(&one, &dir.path().join("c"), &go_on).unwrap().problems.is_empty());
+        assert_eq!(files(&dir.path().join("c")), files(&job.join("0003")));
+    }
+}
+
+#[test]
+fn what_tar_makes_of_a_packed_series_and_of_its_folder_is_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let (job, file) = (dir.path().join("job"), dir.path().join("a.tar"));
+    series(&job, false, true);
+    let expected = both(&job);
+    pack(&job, &file, &LEVEL_1, &go_on).unwrap();
+    let (there, out) = (file.to_str().unwrap(), dir.path().to_str().unwrap());
+    if tool("tar", &["-xf", there, "-C", out]).is_none() {
+        return;
+    }
+    assert_eq!(both(&dir.path().join("a")), expected, "extracted");
+    let by_hand = dir.path().join("c.tar");
+    let by_hand_text = by_hand.to_str().unwrap();
+    for what in [&["job"][..], &["./job"], &["-C", "job", "0002", "0003", "0005"]] {
+        tool("tar", &[&["-cf", by_hand_text, "-C", out], what].concat()).unwrap();
+        assert_eq!(both(&by_hand), expected, "{what:?}");
+        let files = Files::open(&by_hand).unwrap();
+        assert_eq!(files.parts().last().unwrap().files.list("hetrace/model"), ["toy.json"], "{what:?}");
+    }
+}
+
+#[test]
+fn a_series_is_removed_only_if_all_of_it_is_packed() {
+    let dir = tempfile::tempdir().unwrap();
+    let (job, file) = (dir.path().join("job"), dir.path().join("a.tar"));
+    let options = PackOptions { remove: true, ..LEVEL_1 };
+    for (kernel, other) in
+        [(false, "notes"), (true, "0003/notes"), (true, "0003/kernel-2"), (false, ".0006.tmp")]
+    {
+        series(&job, false, kernel);
+        let before = files(&job);
+        fs::write(job.join(other), "mine").unwrap();
+        let error = pack(&job, &file, &options, &go_on).unwrap_err();
+        assert!(matches!(&error, Error::LeftOut { name, .. } if name == other), "{other}: {error}");
+        fs::remove_file(job.join(other)).unwrap();
+        assert_eq!(files(&job), before);
+        fs::remove_file(&file).unwrap();
+        pack(&job, &file, &options, &go_on).unwrap();
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "nothing is left but the file");
+        unpack(&file, &job, &go_on).unwrap();
+        assert_eq!(files(&job), before);
+        fs::remove_dir_all(&job).unwrap();
+        fs::remove_file(&file).unwrap();
+    }
+}
+
+#[test]
+fn a_packed_series_that_is_cut_off_says_what_is_missing() {
+    let dir = tempfile::tempdir().unwrap();
+    let (job, file) = (dir.path().join("job"), dir.path().join("a.tar"));
+    series(&job, false, false);
+    pack(&job, &file, &LEVEL_1, &go_on).unwrap();
+    let bytes = fs::read(&file).unwrap();
+    let (members, _) = hetrace_ctf::archive::members(&bytes);
+    let begin = |name: &str| members.iter().find(|member| member.name == name).unwrap().range.start;
+    // All of the last part is missing, but the list of what it had.
+    fs::write(&file, &bytes[..begin("a/0005/metadata.zst") - 512]).unwrap();
+    let files = Files::open(&file).unwrap();
+    let problems = files.problems().join("\n");
+    for part in ["cut off", "a/0005/metadata (", "a/0005/s ("] {
+        assert!(problems.contains(part), "{part}: {problems}");
+    }
+    assert!(!problems.contains("0003"), "{problems}");
+    assert_eq!(events_of(Trace::from_files(&files).unwrap().streams()).len(), 6 * (4 + 2));
+    let back = unpack(&file, &dir.path().join("b"), &go_on).unwrap();
+    assert_eq!(back.problems, files.problems());
+    // At whatever byte: an error, or what is missing.
+    for at in (0..bytes.len() - 1024).step_by(700) {
+        fs::write(&file, &bytes[..at]).unwrap();
+        match Files::open(&file) {
+            Ok(files) => assert!(!files.problems().is_empty(), "{at} of {}", bytes.len()),
+            Err(error) => assert!(matches!(error, OpenError::NoTrace { .. }), "{at}: {error}"),
+        }
+    }
 }
 
 proptest! {

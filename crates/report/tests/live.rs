@@ -4,9 +4,10 @@ mod common;
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use hetrace_ctf::class::TraceClass;
+use hetrace_ctf::read::{Part, Repeated};
 use hetrace_ctf::tsdl::Growing;
 use hetrace_model::Model;
 use hetrace_report::tally::{By, Live, LiveText, Options, Picture, Query, Tally, aggregate};
@@ -25,6 +26,8 @@ struct Writer {
     metadata: String,
     declared: BTreeSet<u64>,
     compress: bool,
+    /// The part that is written, of a series.
+    part: Option<u32>,
 }
 
 struct Stream {
@@ -33,6 +36,8 @@ struct Stream {
     /// Where each packet ends, and when it begins.
     packets: Vec<(usize, u64)>,
     written: usize,
+    /// Where it goes on in the part that is written.
+    begin: usize,
     class: u64,
 }
 
@@ -76,7 +81,7 @@ impl Writer {
             let mut reader = whole.stream(index).expect("a stream");
             let first = reader.next_event().expect("an event").expect("one that can be read");
             let class = first.stream_class().id;
-            Stream { name, bytes, packets: packets.collect(), written: 0, class }
+            Stream { name, bytes, packets: packets.collect(), written: 0, begin: 0, class }
         });
         let streams = streams.collect();
         let mut frame = class.clone();
@@ -88,7 +93,8 @@ impl Writer {
         fs::write(folder.path().join("hetrace/manifest.json"), manifest.unwrap_or(r#"{"schema":2}"#))
             .expect("a manifest");
         let declared = BTreeSet::new();
-        let writer = Self { folder, class, models, streams, text, metadata, declared, compress };
+        let part = None;
+        let writer = Self { folder, class, models, streams, text, metadata, declared, compress, part };
         writer.write_metadata();
         writer
     }
@@ -97,8 +103,39 @@ impl Writer {
         self.folder.path()
     }
 
+    /// Where the trace is that is written: the folder, or that of a part.
+    fn trace(&self) -> PathBuf {
+        self.part.map_or_else(|| self.path().to_owned(), |part| self.path().join(Part::name(part)))
+    }
+
     fn write_metadata(&self) {
-        fs::write(self.path().join("metadata"), &self.metadata).expect("metadata");
+        fs::write(self.trace().join("metadata"), &self.metadata).expect("metadata");
+    }
+
+    /// Begins the first or the next part: what follows goes there. Nothing is repeated.
+    fn go_over(&mut self) {
+        let old = self.trace();
+        self.part = Some(self.part.unwrap_or(0) + 1);
+        let hidden = self.path().join(".next");
+        fs::create_dir_all(hidden.join("hetrace/model")).expect("a folder");
+        let mut part = Part { number: self.part.unwrap_or(0), ..Part::default() };
+        for stream in &mut self.streams {
+            stream.begin = stream.written;
+            let packets = stream.packets.iter().filter(|(end, _)| *end <= stream.written).count() as u64;
+            part.earlier.insert(stream.name.clone(), Repeated { bytes: 0, packets });
+        }
+        fs::write(hidden.join(Part::FILE), part.to_text()).expect("what it repeats");
+        fs::copy(old.join("hetrace/manifest.json"), hidden.join("hetrace/manifest.json"))
+            .expect("a manifest");
+        for model in fs::read_dir(old.join("hetrace/model")).expect("models").flatten() {
+            fs::copy(model.path(), hidden.join("hetrace/model").join(model.file_name())).expect("a model");
+        }
+        fs::copy(old.join("metadata"), hidden.join("metadata")).expect("metadata");
+        if part.number == 1 {
+            fs::remove_file(old.join("metadata")).expect("no trace");
+            fs::remove_dir_all(old.join("hetrace")).expect("no trace");
+        }
+        fs::rename(hidden, self.trace()).expect("a name");
     }
 
     /// Declares the events of a stream class, and writes the models that they need.
@@ -110,7 +147,7 @@ impl Writer {
         for model in &self.models {
             if class.events.iter().any(|event| event.name.starts_with(&format!("{}:", model.api))) {
                 let json = serde_json::to_string(model).expect("JSON");
-                let path = self.folder.path().join(format!("hetrace/model/{}.json", model.api));
+                let path = self.trace().join(format!("hetrace/model/{}.json", model.api));
                 fs::write(path, json).expect("a model");
             }
         }
@@ -125,19 +162,28 @@ impl Writer {
         for at in 0..self.streams.len() {
             let stream = &self.streams[at];
             let needed = stream.packets.iter().filter(|(_, begin)| *begin < until).map(|(end, _)| *end).max();
-            let end = needed.unwrap_or(0).max(stream.written).saturating_add(more()).min(stream.bytes.len());
+            let mut end =
+                needed.unwrap_or(0).max(stream.written).saturating_add(more()).min(stream.bytes.len());
+            if self.part.is_some() {
+                // A part ends with a whole packet.
+                let whole = stream.packets.iter().map(|(whole, _)| *whole).filter(|whole| *whole <= end);
+                end = whole.max().unwrap_or(0);
+            }
+            let path = self.trace().join(&stream.name);
             if end > stream.written {
                 self.declare(self.streams[at].class);
                 let stream = &mut self.streams[at];
                 stream.written = end;
-                let path = self.folder.path().join(&stream.name);
                 if self.compress {
                     // A frame per packet; the last may be cut.
-                    let mut begin = 0;
+                    let mut begin = stream.begin;
                     let mut out = Vec::new();
-                    for (packet, _) in &stream.packets {
+                    for (packet, _) in stream.packets.iter().filter(|(packet, _)| *packet > stream.begin) {
                         let frame = zstd::bulk::compress(&stream.bytes[begin..*packet], 1).expect("a frame");
                         let whole = *packet <= end;
+                        if !whole && self.part.is_some() {
+                            break;
+                        }
                         let part = if whole { frame.len() } else { frame.len() / 2 };
                         out.extend_from_slice(&frame[..part]);
                         begin = *packet;
@@ -147,7 +193,7 @@ impl Writer {
                     }
                     fs::write(path.with_extension("zst"), out).expect("a stream");
                 } else {
-                    fs::write(path, &stream.bytes[..end]).expect("a stream");
+                    fs::write(path, &stream.bytes[stream.begin..end]).expect("a stream");
                 }
             }
         }
@@ -184,13 +230,31 @@ fn shared(tally: &Tally) -> serde_json::Value {
 }
 
 /// Goes through a script with these times between pieces, and compares.
-fn check(script: &str, times: &[u64], by: &[By], compress: bool, mut more: impl FnMut() -> usize) {
+fn check(script: &str, times: &[u64], by: &[By], compress: bool, more: impl FnMut() -> usize) {
+    check_parts(script, times, by, (compress, false), more);
+}
+
+/// The same; with a new part at some of the times, if that is asked for.
+fn check_parts(
+    script: &str,
+    times: &[u64],
+    by: &[By],
+    (compress, in_parts): (bool, bool),
+    mut more: impl FnMut() -> usize,
+) {
     let mut writer = Writer::new(script, compress);
+    if in_parts {
+        writer.go_over();
+    }
     let mut follower = Follower::open(writer.path()).expect("a trace");
     let mut live = Live::new(follower.trace(), by.to_vec());
     let mut events = 0;
     for time in times {
         writer.write(*time, &mut more);
+        // One or two more, before somebody looks.
+        for _ in 0..if in_parts { more() % 3 } else { 0 } {
+            writer.go_over();
+        }
         take_all(&mut live, &mut follower, Some(*time));
         let now = live.picture(&follower, Some(*time), false);
         assert!(now.events >= events, "{} after {events}", now.events);
@@ -272,6 +336,23 @@ proptest! {
             more[at % more.len()]
         };
         check(&program(&choices, losses), &times, &by, compress, next);
+    }
+
+    #[test]
+    fn a_series_of_parts_gives_the_tally_of_the_whole(
+        choices in prop::collection::vec(any::<u8>(), 1..300),
+        mut times in prop::collection::vec(0u64..31_000, 0..12),
+        more in prop::collection::vec(0usize..600, 1..40),
+        compress in any::<bool>(),
+        by in prop::sample::select(vec![vec![], vec![By::Thread], vec![By::Name, By::Process]]),
+    ) {
+        times.sort_unstable();
+        let mut at = 0;
+        let next = || {
+            at += 1;
+            more[at % more.len()]
+        };
+        check_parts(&program(&choices, false), &times, &by, (compress, true), next);
     }
 }
 

@@ -15,6 +15,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
+use hetrace_ctf::read::Part;
 use hetrace_format::files;
 use hetrace_ring::abi::{
     self, ABI_VERSION, ARENA_PREFIX, CONTROL_BYTES, CONTROL_FILE, CONTROL_MAGIC, TOLD_BYTES, TOLD_FILE, flag,
@@ -64,7 +65,7 @@ pub struct Session {
     told: Mapping,
     /// Process id of the service that records it; none if it is a run's.
     service: Option<u32>,
-    /// Folder of its trace; none if the launcher could not leave a note of it.
+    /// Folder of its trace, or of all its parts; none if the launcher could not leave a note of it.
     pub trace: Option<PathBuf>,
     /// When it began, in nanoseconds since 1970; none as for `trace`.
     pub start_realtime_ns: Option<u64>,
@@ -194,8 +195,8 @@ impl Session {
         let told = open_told(&folder.join(TOLD_FILE))?;
         let ticket = Ticket::of(folder);
         let service = service_of(&control, folder);
-        let trace = ticket.as_ref().map(|ticket| ticket.trace.clone());
-        let command = trace.as_deref().and_then(command_of).unwrap_or_default();
+        let command = ticket.as_ref().and_then(|ticket| command_of(&ticket.trace)).unwrap_or_default();
+        let trace = ticket.as_ref().map(|ticket| whole(&ticket.trace));
         let start_realtime_ns = ticket.map(|ticket| ticket.started().realtime_ns);
         Ok(Some(Session {
             folder: folder.to_owned(),
@@ -239,7 +240,7 @@ impl Session {
 
     /// Returns whether its launcher still lives; of a service, whether it still records this session.
     pub fn is_alive(&self) -> bool {
-        let is_ours = || Ticket::of(&self.folder).map(|ticket| ticket.trace) == self.trace;
+        let is_ours = || Ticket::of(&self.folder).map(|ticket| whole(&ticket.trace)) == self.trace;
         folder::is_alive(&self.folder) == Some(true) && (self.service.is_none() || is_ours())
     }
 
@@ -275,6 +276,16 @@ impl Session {
             }
         }
     }
+}
+
+/// Returns the folder of all parts, if a trace is one of them, and else that of the trace. A part may be removed while
+/// somebody asks: then it is known by its name.
+fn whole(trace: &Path) -> PathBuf {
+    let number = |folder: &Path| Part::number(folder.file_name()?.to_str()?);
+    let is_inner = number(trace).is_none() && trace.file_name().is_some_and(|name| name == files::OWN);
+    let folder = if is_inner { trace.parent().unwrap_or(trace) } else { trace };
+    let is_part = number(folder).is_some() && (trace.join(files::PART).is_file() || !folder.exists());
+    folder.parent().filter(|_| is_part).unwrap_or(trace).to_owned()
 }
 
 /// Returns the process id of the service that records into a folder; 0 if it does not answer, none if a run does.

@@ -7,13 +7,14 @@
 //! ```
 //! Whoever writes the trace declares an event before the first packet that has it, and writes a model before that.
 //! So streams are looked at first, and then what describes them. A packet that is not whole is left for the next look.
+//! Of a series of parts each stream goes on from one part to the next, and what describes them is the last part's.
 //! Sums are those of [`fast`](crate::spans::fast), so that a finished trace gives what it gives to a
 //! [`walk`](crate::spans::fast::walk).
 
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use hetrace_ctf::read::{Files, Tails, Trace as Streams};
+use hetrace_ctf::read::{Files, Gone, Pending, Tails, Trace as Streams};
 use hetrace_ctf::tsdl::Growing;
 use hetrace_model::Model;
 
@@ -24,9 +25,10 @@ use crate::trace::{FunctionId, Manifest, OpenError, Trace, manifest, model, mode
 const ROOM: usize = 32 << 20;
 const LEAST: usize = 512 << 10;
 
-/// Follows the trace in a folder.
+/// Follows the trace in a folder, or the series of parts there.
 #[derive(Debug)]
 pub struct Follower {
+    path: PathBuf,
     files: Files,
     tails: Tails,
     trace: Trace,
@@ -35,7 +37,7 @@ pub struct Follower {
     /// Names of the models that the trace has.
     models: Vec<String>,
     /// Packets of each stream that were not walked to their end.
-    streams: Vec<(String, Vec<u8>)>,
+    streams: Vec<(String, Pending)>,
     steps: Steps,
     /// Bytes that a look reads of a stream.
     room: usize,
@@ -71,8 +73,10 @@ impl Follower {
         let metadata = whole(files.read("metadata").ok().flatten().ok_or_else(none)?);
         let ctf = Streams::from_parts(&metadata, Vec::new())?;
         let manifest = manifest(&files, false, &mut Vec::new())?;
-        let tails = Tails::new(files.path());
+        let in_parts = files.parts().next().is_some();
+        let tails = Tails::new(if in_parts { path } else { files.path() });
         let mut follower = Self {
+            path: path.to_owned(),
             trace: Trace::new(ctf, Vec::new(), manifest),
             files,
             tails,
@@ -97,13 +101,16 @@ impl Follower {
     /// When the folder, or what describes the streams, cannot be read or understood.
     pub fn read(&mut self) -> Result<Look, OpenError> {
         let io = |source| hetrace_ctf::read::OpenError::Io { path: self.files.path().to_owned(), source };
-        self.tails.look().map_err(io)?;
+        if self.tails.look().map_err(io)? {
+            self.look_again();
+        }
         let mut look = Look::default();
         let share = (ROOM / self.tails.all().len().max(1)).clamp(LEAST, ROOM).max(self.room);
         let mut reached = None::<u64>;
         let known = self.streams.len();
-        self.streams
-            .extend(self.tails.all().iter().skip(known).map(|tail| (tail.name().to_owned(), Vec::new())));
+        self.streams.extend(
+            self.tails.all().iter().skip(known).map(|tail| (tail.name().to_owned(), Pending::default())),
+        );
         for (tail, (_, bytes)) in self.tails.all_mut().iter_mut().zip(&mut self.streams) {
             let grown = tail.read(self.trace.ctf(), share, bytes);
             look.bytes += grown.bytes;
@@ -187,7 +194,7 @@ impl Follower {
             return Err(error);
         }
         for ((_, bytes), offset) in self.streams.iter_mut().zip(self.steps.offsets()) {
-            bytes.drain(..usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len()));
+            bytes.forget(usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len()));
         }
         // All of one time: it takes more room to see one that is later.
         let stuck = self.reached.is_some() && self.steps.summary().events == events;
@@ -200,8 +207,30 @@ impl Follower {
     /// # Errors
     /// When it is of another form.
     pub fn read_manifest(&mut self) -> Result<(), OpenError> {
+        self.look_again();
         self.trace.renew(manifest(&self.files, false, &mut Vec::new())?);
         Ok(())
+    }
+
+    /// Finds the parts of a series again.
+    fn look_again(&mut self) {
+        if self.files.parts().next().is_none() {
+            return;
+        }
+        // Where that is not possible now, what is known is good enough.
+        if let Ok(files) = Files::open(&self.path) {
+            self.files = files;
+        }
+    }
+
+    /// Parts of a series that were removed before they were read.
+    pub fn gone(&self) -> Gone {
+        self.tails.gone()
+    }
+
+    /// Whether all that was read can be read again.
+    pub fn is_there(&self) -> bool {
+        self.tails.are_there()
     }
 
     /// The trace, without streams: what numbers stand for.
@@ -226,7 +255,7 @@ impl Follower {
 
     /// Bytes that are kept for the next look: of each stream, the packets that were not walked to their end.
     pub fn kept_bytes(&self) -> usize {
-        self.streams.iter().map(|(_, bytes)| bytes.len()).sum()
+        self.streams.iter().map(|(_, pending)| pending.len()).sum()
     }
 
     /// The streams that could not be read any further, and why.

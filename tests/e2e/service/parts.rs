@@ -148,6 +148,43 @@ fn a_session_is_divided_with_the_operating_systems_events() {
 }
 
 #[test]
+fn top_follows_a_session_from_part_to_part() {
+    let mut bench = Bench::new(None);
+    bench.serve(&[]);
+    bench.well(&["start", "-o", "job", "--rotate-size", "64K"]);
+    bench.dormant(&["launch:3000", "touch:1", "wait:2", "launch:3000", "touch:3", "wait:4"]);
+    bench.wait_for("1");
+    bench.until("parts", || bench.path("job/0002").exists());
+    let pid = bench.service.as_ref().expect("a service").id().to_string();
+    let launches = |line: &str| {
+        let picture: Value = serde_json::from_str(line).expect("a line of JSON");
+        let rows = picture["picture"]["tally"]["host"].as_array().expect("rows").clone();
+        let row = rows.iter().find(|row| row["name"] == LAUNCH);
+        row.map_or(0, |row| row["calls"].as_u64().expect("a number"))
+    };
+    let mut top = Command::new(hetrace());
+    top.args(["top", &pid, "--interval", "20ms", "--format", "json"]);
+    let top = top.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("hetrace");
+    bench.go("2");
+    bench.wait_for("3");
+    // By the service, and by the folder of all parts.
+    for of in [&*pid, "job"] {
+        let now = bench.well(&["top", "--once", "--format", "json", of]);
+        let line = now.lines().find(|line| line.starts_with('{')).unwrap_or_else(|| panic!("{now}"));
+        assert_eq!(launches(line), 6000, "{of}");
+    }
+    // The session goes on, though its trace is in another folder now.
+    bench.go("4");
+    bench.ended();
+    bench.well(&["stop"]);
+    let done = top.wait_with_output().expect("a child");
+    let all = String::from_utf8_lossy(&done.stdout).into_owned();
+    let launched: Vec<u64> = all.lines().map(launches).collect();
+    assert!(launched.is_sorted() && launched.last() == Some(&6000), "{launched:?}");
+    assert!(parts(&bench, "job").len() > 1);
+}
+
+#[test]
 fn the_services_limit_of_disk_removes_the_oldest_parts() {
     let mut bench = Bench::new(None);
     bench.serve(&["--max-disk", "12M"]);

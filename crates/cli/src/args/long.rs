@@ -42,9 +42,8 @@ pub struct Long {
     pub max_disk: Option<u64>,
 }
 
-/// What cannot go with parts: windows are of one trace, a flight recording has none, a picture is drawn of one.
-const OTHERS: [&str; 8] =
-    ["delay", "duration", "launches", "range", "toggle_on", "on_calls", "flight", "live"];
+/// What cannot go with parts: windows are of one trace, a flight recording has none.
+const OTHERS: [&str; 7] = ["delay", "duration", "launches", "range", "toggle_on", "on_calls", "flight"];
 
 /// Smaller parts would have little but metadata in them.
 const LEAST_SIZE: u64 = 64 << 10;
@@ -111,6 +110,7 @@ mod tests {
         let size = Rotate { size: Some(1 << 30), ..Rotate::default() };
         assert_eq!(asked(&["--rotate-size", "1GiB"]), Ok(Some(size)));
         assert_eq!(asked(&["--rotate-size", "1GiB", "--os", "tree"]), Ok(Some(size)));
+        assert_eq!(asked(&["--rotate-size", "1GiB", "--live"]), Ok(Some(size)));
         let all = Rotate {
             size: Some(1 << 20),
             every: Some(Duration::from_secs(600)),
@@ -134,7 +134,6 @@ mod tests {
             (&["--keep", "3"], "add --rotate-size"),
             (&["--keep", "0", "--rotate-every", "1s"], "invalid value"),
             (&["--keep-for", "1h"], "add --rotate-size"),
-            (&["--rotate-size", "1G", "--live"], "cannot be used with"),
             (&["--rotate-every", "1m", "--flight", "30s"], "cannot be used with"),
             (&["--rotate-every", "1m", "--delay", "3s"], "cannot be used with"),
             (&["--max-disk", "1G", "--flight", "30s"], "cannot be used with"),

@@ -11,7 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use hetrace_ctf::read::{Files, Part};
+use hetrace_ctf::read::Part;
 use hetrace_report::tally::{By, Live, Picture};
 use hetrace_session::manifest::Exit;
 use hetrace_session::recover::{State, state};
@@ -71,7 +71,9 @@ impl Followed {
             (Ok(session), _) => Self::of(session, by),
             (Err(Unchosen::NoSuch(..) | Unchosen::None(_)), Some(folder)) if Path::new(folder).exists() => {
                 let trace = Path::new(folder);
-                Self::begin(of_trace(trace), trace.to_owned(), by)
+                // A part is followed until the next one is begun, whatever becomes of the run.
+                let session = if Part::of(trace).is_some() { None } else { of_trace(trace) };
+                Self::begin(session, trace.to_owned(), by)
             }
             (Err(error), _) => Err(error.into()),
         }
@@ -91,14 +93,6 @@ impl Followed {
         if let Some(session) = session.as_ref().filter(|session| session.is_flight()) {
             bail!(
                 "{session}: a flight recording writes nothing to follow; `hetrace snapshot` writes what it has"
-            );
-        }
-        if Part::of(&trace).is_some() || Files::open(&trace).is_ok_and(|files| files.parts().next().is_some())
-        {
-            bail!(
-                "{}: recorded in several parts, which are not followed; `hetrace tally` reads the folder of all of them, \
-                 also while they are recorded",
-                trace.display()
             );
         }
         let begun = Instant::now();
@@ -135,7 +129,7 @@ impl Followed {
     /// Takes what is left.
     fn finish(&mut self) -> Result<(Picture, Progress)> {
         while self.live.follow(&mut self.follower, None)?.more {}
-        if self.reached > 0 && self.follower.read_bytes() <= READ_AGAIN {
+        if self.reached > 0 && self.follower.read_bytes() <= READ_AGAIN && self.follower.is_there() {
             // What recording costs is known in the end only, and is left out of times, as `tally` does.
             self.follower = Follower::open(&self.trace)?;
             self.live = Live::new(self.follower.trace(), self.by.clone());

@@ -33,7 +33,7 @@ pub fn is_packed(path: &Path) -> bool {
     read.is_ok() && archive::is_archive(&start)
 }
 
-/// Returns the folder with the metadata in that of a trace: of several parts the first.
+/// Returns the folder with the metadata in that of a trace: of several parts the last.
 fn inner(path: &Path) -> PathBuf {
     if let Some((program, _)) = session(path) {
         return program;
@@ -42,7 +42,7 @@ fn inner(path: &Path) -> PathBuf {
         true => path.to_owned(),
         false => Files::open(path)
             .ok()
-            .and_then(|files| files.parts().last().map(Path::to_owned))
+            .and_then(|files| files.parts().last().map(|part| part.files.path().to_owned()))
             .unwrap_or_else(|| path.to_owned()),
     }
 }

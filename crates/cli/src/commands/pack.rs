@@ -6,13 +6,18 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use clap::Args;
+use hetrace_ctf::read::Files;
 use hetrace_edit::{Error, PackOptions};
+use hetrace_session::manifest::Manifest;
+use hetrace_session::recover::{State, state};
 
 use super::newest;
 use super::outside::outside;
 use super::say;
 use super::watch::Watch;
 
+/// Where the manifest is in a trace.
+const MANIFEST: &str = "hetrace/manifest.json";
 /// Exit status when not everything could be unpacked.
 const INCOMPLETE: u8 = 1;
 
@@ -27,7 +32,7 @@ pub struct Pack {
     /// Compression level: 1 is the fastest, 19 the slowest
     #[arg(long, default_value_t = PackOptions::default().level, value_parser = clap::value_parser!(i32).range(1..=19))]
     pub level: i32,
-    /// Remove the folder after the file has been verified against it
+    /// Remove the folder after the file has been verified against it; not while it is recorded
     #[arg(long)]
     pub remove: bool,
 }
@@ -50,6 +55,15 @@ pub fn run(args: &Pack) -> Result<ExitCode> {
         None => beside(&trace, |name| format!("{name}.{}", newest::EXTENSION))?,
     };
     outside(&trace, &output)?;
+    if is_recorded(&trace) {
+        let shown = trace.display();
+        if args.remove {
+            bail!(
+                "{shown}: still being recorded, so it can't be removed; pack it without --remove, or when it has ended"
+            );
+        }
+        say(format_args!("{shown}: still being recorded: what comes from now on is not in the packed file"));
+    }
     let options = PackOptions { level: args.level, remove: args.remove };
     let watch = Watch::of_bytes();
     let done = hetrace_edit::pack(&trace, &output, &options, &|bytes| watch.seen(bytes));
@@ -59,7 +73,7 @@ pub fn run(args: &Pack) -> Result<ExitCode> {
         done => done?,
     };
     for name in &done.left_out {
-        say(format_args!("{}: left out: neither a file nor a folder", trace.join(name).display()));
+        say(format_args!("{}: left out: not a file of the trace", trace.join(name).display()));
     }
     let ratio = done.before as f64 / done.after.max(1) as f64;
     writeln!(
@@ -71,6 +85,15 @@ pub fn run(args: &Pack) -> Result<ExitCode> {
         done.before as f64 / 1e6,
     )?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Returns whether somebody writes into a trace: of a series, into its last part.
+fn is_recorded(trace: &Path) -> bool {
+    let Ok(files) = Files::open(trace) else { return false };
+    let text = files.read(MANIFEST).ok().flatten();
+    let manifest = text.and_then(|text| Manifest::parse(&text).ok()).unwrap_or_default();
+    let session = manifest.session.as_ref().filter(|_| !manifest.is_finished());
+    session.is_some_and(|session| state(session) == State::Alive)
 }
 
 /// Unpacks a trace.

@@ -14,12 +14,16 @@ const NAME: usize = 100;
 pub(super) enum Kind {
     /// A file.
     File,
-    /// Something without content: a folder, a link, a device.
+    /// A file that is there under another name, too.
+    Link,
+    /// Something without content: a folder, a symbolic link, a device.
     Empty,
     /// Records on the next member.
     Pax,
     /// The name of the next member, as GNU tar writes it.
     LongName,
+    /// What the next member leads to, as GNU tar writes it.
+    LongLink,
     /// Something with content that is no file.
     Other,
 }
@@ -28,6 +32,8 @@ pub(super) enum Kind {
 #[derive(Debug)]
 pub(super) struct Header {
     pub name: String,
+    /// Of a link, what it leads to.
+    pub to: String,
     pub size: u64,
     pub kind: Kind,
 }
@@ -49,12 +55,15 @@ impl Header {
         let prefix = if block[262] == 0 { text(345..500) } else { String::new() };
         Some(Self {
             name: if prefix.is_empty() { name } else { format!("{prefix}/{name}") },
+            to: text(157..257),
             size: number(&block[124..136])?,
             kind: match block[156] {
                 0 | b'0' | b'7' => Kind::File,
-                b'1'..=b'6' => Kind::Empty,
+                b'1' => Kind::Link,
+                b'2'..=b'6' => Kind::Empty,
                 b'x' => Kind::Pax,
                 b'L' => Kind::LongName,
+                b'K' => Kind::LongLink,
                 _ => Kind::Other,
             },
         })
@@ -79,9 +88,16 @@ fn sum(block: &[u8; BLOCK]) -> u64 {
     block.iter().enumerate().map(|at| u64::from(byte(at))).sum()
 }
 
-/// Returns the path and the size from extended header records.
-pub(super) fn pax(mut records: &[u8]) -> (Option<String>, Option<u64>) {
-    let (mut path, mut size) = (None, None);
+/// What records before a header say of its member.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Extended {
+    pub name: Option<String>,
+    pub to: Option<String>,
+    pub size: Option<u64>,
+}
+
+/// Adds what extended header records say.
+pub(super) fn pax(mut records: &[u8], to: &mut Extended) {
     // LENGTH KEY=VALUE NEWLINE, where the length counts all of it.
     while let Some(space) = records.iter().position(|&b| b == b' ') {
         let length = std::str::from_utf8(&records[..space]).ok().and_then(|n| n.parse::<usize>().ok());
@@ -93,12 +109,13 @@ pub(super) fn pax(mut records: &[u8]) -> (Option<String>, Option<u64>) {
         };
         records = rest;
         if let Some(value) = record.strip_prefix(b"path=") {
-            path = Some(String::from_utf8_lossy(value).into_owned());
+            to.name = Some(String::from_utf8_lossy(value).into_owned());
+        } else if let Some(value) = record.strip_prefix(b"linkpath=") {
+            to.to = Some(String::from_utf8_lossy(value).into_owned());
         } else if let Some(value) = record.strip_prefix(b"size=") {
-            size = std::str::from_utf8(value).ok().and_then(|n| n.parse().ok());
+            to.size = std::str::from_utf8(value).ok().and_then(|n| n.parse().ok()).or(to.size);
         }
     }
-    (path, size)
 }
 
 /// Returns what stands before the content of a file: its header, and before that records
@@ -118,13 +135,32 @@ pub fn header_up_to(name: &str, size: u64, mtime: u64, most: u64) -> Vec<u8> {
         // All lengths must be equal, so all have the digits of the longest.
         records.extend(record("size", &format!("{size:020}")));
     }
+    let mut bytes = extended(&records, mtime);
+    bytes.extend(block((name, ""), size, mtime, b'0'));
+    bytes
+}
+
+/// Returns what stands for a file that is there under the name `to` before.
+pub fn link(name: &str, to: &str, mtime: u64) -> Vec<u8> {
+    let mut records = Vec::new();
+    for (key, value) in [("path", name), ("linkpath", to)] {
+        if value.len() > NAME {
+            records.extend(record(key, value));
+        }
+    }
+    let mut bytes = extended(&records, mtime);
+    bytes.extend(block((name, to), 0, mtime, b'1'));
+    bytes
+}
+
+/// Returns the member that has records; nothing if there are none.
+fn extended(records: &[u8], mtime: u64) -> Vec<u8> {
     let mut bytes = Vec::new();
     if !records.is_empty() {
-        bytes.extend(block("pax-records", records.len() as u64, mtime, b'x'));
-        bytes.extend_from_slice(&records);
+        bytes.extend(block(("pax-records", ""), records.len() as u64, mtime, b'x'));
+        bytes.extend_from_slice(records);
         bytes.resize(bytes.len().next_multiple_of(BLOCK), 0);
     }
-    bytes.extend(block(name, size, mtime, b'0'));
     bytes
 }
 
@@ -138,7 +174,7 @@ fn record(key: &str, value: &str) -> Vec<u8> {
     format!("{length} {key}={value}\n").into_bytes()
 }
 
-fn block(name: &str, size: u64, mtime: u64, kind: u8) -> [u8; BLOCK] {
+fn block((name, to): (&str, &str), size: u64, mtime: u64, kind: u8) -> [u8; BLOCK] {
     let mut block = [0; BLOCK];
     let mut put = |at: usize, field: &[u8]| block[at..at + field.len()].copy_from_slice(field);
     put(0, &name.as_bytes()[..name.len().min(NAME)]);
@@ -148,6 +184,7 @@ fn block(name: &str, size: u64, mtime: u64, kind: u8) -> [u8; BLOCK] {
     put(124, format!("{:011o}", size.min(MAX_OCTAL)).as_bytes());
     put(136, format!("{:011o}", mtime.min(MAX_OCTAL)).as_bytes());
     put(156, &[kind]);
+    put(157, &to.as_bytes()[..to.len().min(NAME)]);
     put(257, b"ustar\x0000");
     let sum = format!("{:06o}\0 ", sum(&block));
     block[SUM].copy_from_slice(sum.as_bytes());
@@ -172,7 +209,9 @@ mod tests {
         for n in 80..120 {
             let name = "n".repeat(n);
             let bytes = record("path", &name);
-            assert_eq!(pax(&bytes), (Some(name), None));
+            let mut said = Extended::default();
+            pax(&bytes, &mut said);
+            assert_eq!(said, Extended { name: Some(name), ..Extended::default() });
             assert!(bytes.starts_with(bytes.len().to_string().as_bytes()));
         }
     }
@@ -182,7 +221,9 @@ mod tests {
         let bytes = header("a", 1 << 40, 0);
         let records = &bytes[BLOCK..2 * BLOCK];
         let end = records.iter().position(|&b| b == 0).unwrap();
-        assert_eq!(pax(&records[..end]), (None, Some(1 << 40)));
+        let mut said = Extended::default();
+        pax(&records[..end], &mut said);
+        assert_eq!(said, Extended { size: Some(1 << 40), ..Extended::default() });
         assert_eq!(bytes.len(), header_up_to("a", 1, 0, 1 << 40).len());
     }
 }

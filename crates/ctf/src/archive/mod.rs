@@ -6,16 +6,18 @@
 //! ```
 //! The form is POSIX.1-2001's (`ustar` with `pax` records for long names and large
 //! sizes), which every `tar` reads. What GNU tar writes is read, too: numbers to base
-//! 256 and long names. A packed trace has a list of its files in front ([`List`]). Links and devices are no part of a trace and passed over.
+//! 256 and long names. A packed trace has a list of its files in front ([`List`]). What is a hard link is there under both
+//! names. Symbolic links and devices are no part of a trace and passed over.
 
 mod header;
 mod list;
 
+use std::collections::HashMap;
 use std::fmt;
 use std::ops::Range;
 
-use header::{Header, Kind, pax};
-pub use header::{header, header_up_to};
+use header::{Extended, Header, Kind, pax};
+pub use header::{header, header_up_to, link};
 pub use list::{List, Listed};
 
 /// Bytes of a block: everything begins at a multiple of it.
@@ -57,6 +59,13 @@ pub enum Damage {
         /// How much of it is there.
         have: u64,
     },
+    /// A link to what is not there.
+    Link {
+        /// Its path.
+        name: String,
+        /// What it leads to.
+        to: String,
+    },
     /// The file's end comes without the archive's: members may be missing.
     NoEnd,
 }
@@ -73,6 +82,7 @@ impl fmt::Display for Damage {
             Self::Cut { name, size, have } => {
                 write!(f, "cut off: {have} of {size} bytes of {name} are there")
             }
+            Self::Link { name, to } => write!(f, "{name} is a link to {to}, which is missing"),
             Self::NoEnd => f.write_str("cut off: files may be missing at its end"),
         }
     }
@@ -85,10 +95,10 @@ pub fn is_archive(start: &[u8]) -> bool {
 
 /// Returns the files in an archive, in their order, and what is wrong with it.
 pub fn members(bytes: &[u8]) -> (Vec<Member>, Vec<Damage>) {
-    let (mut members, mut damages) = (Vec::new(), Vec::new());
+    let (mut members, mut damages, mut links) = (Vec::new(), Vec::new(), Vec::new());
     let mut at = 0;
     // What records before a header say of it.
-    let (mut name, mut size) = (None, None);
+    let mut said = Extended::default();
     loop {
         let Some(block) = bytes.get(at..).and_then(|rest| rest.get(..BLOCK)) else {
             damages.push(Damage::NoEnd);
@@ -107,34 +117,33 @@ pub fn members(bytes: &[u8]) -> (Vec<Member>, Vec<Damage>) {
             let resume = next_header(bytes, at);
             damages.push(Damage::Header { offset: at, resume });
             let Some(resume) = resume else { break };
-            (at, name, size) = (resume, None, None);
+            (at, said) = (resume, Extended::default());
             continue;
         };
         let data = at + BLOCK;
         let there = bytes.len() - data;
-        let extends = matches!(header.kind, Kind::Pax | Kind::LongName | Kind::Other);
-        let len = match header.kind {
-            Kind::Empty => 0,
-            _ if extends => header.size,
-            _ => size.unwrap_or(header.size),
+        let (extends, len) = match header.kind {
+            Kind::Pax | Kind::LongName | Kind::LongLink | Kind::Other => (true, header.size),
+            Kind::Empty | Kind::Link => (false, 0),
+            Kind::File => (false, said.size.unwrap_or(header.size)),
         };
         let have = usize::try_from(len).unwrap_or(usize::MAX).min(there);
         let content = &bytes[data..data + have];
         match header.kind {
-            Kind::Pax if have <= MAX_EXTENSION => {
-                let (path, length) = pax(content);
-                (name, size) = (path.or(name), length.or(size));
-            }
-            Kind::LongName if have <= MAX_EXTENSION => name = Some(long_name(content)),
-            Kind::Pax | Kind::LongName | Kind::Other => {}
-            Kind::File | Kind::Empty => {
-                let name = name.take().unwrap_or(header.name);
-                size = None;
+            Kind::Pax if have <= MAX_EXTENSION => pax(content, &mut said),
+            Kind::LongName if have <= MAX_EXTENSION => said.name = Some(long_name(content)),
+            Kind::LongLink if have <= MAX_EXTENSION => said.to = Some(long_name(content)),
+            Kind::Pax | Kind::LongName | Kind::LongLink | Kind::Other => {}
+            Kind::File | Kind::Link | Kind::Empty => {
+                let Extended { name, to, .. } = std::mem::take(&mut said);
+                let name = name.unwrap_or(header.name);
                 if (have as u64) < len {
                     damages.push(Damage::Cut { name: name.clone(), size: len, have: have as u64 });
                 }
-                if header.kind == Kind::File {
-                    members.push(Member { name, size: len, range: data..data + have });
+                match header.kind {
+                    Kind::File => members.push(Member { name, size: len, range: data..data + have }),
+                    Kind::Link => links.push((name, to.unwrap_or(header.to))),
+                    _ => {}
                 }
             }
         }
@@ -146,7 +155,27 @@ pub fn members(bytes: &[u8]) -> (Vec<Member>, Vec<Damage>) {
         }
         at = data + have.next_multiple_of(BLOCK);
     }
+    damages.extend(follow(links, &mut members));
     (members, damages)
+}
+
+/// Adds files that are links to others, by their names. Returns those that lead to nothing.
+fn follow(links: Vec<(String, String)>, members: &mut Vec<Member>) -> Vec<Damage> {
+    let mut damages = Vec::new();
+    if links.is_empty() {
+        return damages;
+    }
+    let mut known: HashMap<String, usize> = HashMap::new();
+    known.extend(members.iter().enumerate().map(|(at, member)| (member.name.clone(), at)));
+    for (name, to) in links {
+        let Some((at, of)) = known.get(&to).and_then(|at| Some((*at, members.get(*at)?.clone()))) else {
+            damages.push(Damage::Link { name, to });
+            continue;
+        };
+        known.insert(name.clone(), at);
+        members.push(Member { name, ..of });
+    }
+    damages
 }
 
 /// Returns where the first block after that at `at` starts which is a header.
@@ -205,6 +234,23 @@ mod tests {
     }
 
     #[test]
+    fn a_link_has_what_it_leads_to() {
+        let long = "d/".repeat(80);
+        let mut bytes = archive(&[("a", b"1"), (&long, b"2")]);
+        bytes.truncate(bytes.len() - END.len());
+        for (name, to) in [("b", "a"), ("c", "b"), (&*format!("{long}x"), &*long), ("e", "none")] {
+            bytes.extend(link(name, to, 0));
+        }
+        bytes.extend(END);
+        let expected = [("a", "1"), (&long, "2"), ("b", "1"), ("c", "1"), (&format!("{long}x"), "2")];
+        let found: Vec<_> = contents(&bytes);
+        let found: Vec<_> =
+            found.iter().map(|(name, text)| (name.as_str(), std::str::from_utf8(text).unwrap())).collect();
+        assert_eq!(found, expected);
+        assert_eq!(members(&bytes).1, [Damage::Link { name: "e".into(), to: "none".into() }]);
+    }
+
+    #[test]
     fn truncation_is_reported() {
         let bytes = archive(&[("a", b"1"), ("b", &[7; 700])]);
         assert_eq!(members(&bytes[..1536 + 100]).1, [Damage::Cut { name: "b".into(), size: 700, have: 100 }]);
@@ -232,6 +278,7 @@ mod tests {
             let mut bytes = archive(&[("a", &[1; 600]), (&long, b"2"), ("c", &[0; 1200])]);
             // A huge size with a valid sum, too.
             bytes.splice(0..0, header("huge", u64::MAX, 0));
+            bytes.extend(link("d", "a", 0));
             bytes.truncate(keep);
             changes.retain(|(at, _)| *at < bytes.len());
             for (at, byte) in changes {

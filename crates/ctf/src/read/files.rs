@@ -1,7 +1,7 @@
 //! The files of a trace: in a folder, or packed into one file.
 
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::error::OpenError;
 use super::frames;
 use super::map::Bytes;
-use super::series::{Part, Series};
+use super::series::{Member, Part, Repeated, Series, series_root};
 use super::trace::DataFile;
 use crate::archive::{self, List};
 
@@ -40,26 +40,26 @@ const MAX_LINKS: usize = 40;
 ///
 /// That is a folder with a file `metadata`; or a tar archive of one, whose members are
 /// read in place; or a folder with one trace somewhere inside, as LTTng's sessions are; or the folder of a series
-/// ([`Part`]).
+/// ([`Part`]), or a tar archive of that.
 /// Any file may be there as `NAME.zst` instead.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Files {
     path: PathBuf,
     place: Place,
     /// The trace of the operating system beside it.
     kernel: Option<Box<Files>>,
-    /// Of a series: its parts, the last of which is at `path`.
-    series: Vec<(PathBuf, Part)>,
+    /// Of a series: its parts, the last of which has the place of this.
+    series: Vec<Member>,
     problems: Vec<String>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Place {
     Folder,
     Archive {
         whole: Arc<Bytes>,
         /// By their paths below the trace's folder.
-        members: BTreeMap<String, std::ops::Range<usize>>,
+        members: Arc<BTreeMap<String, std::ops::Range<usize>>>,
     },
 }
 
@@ -80,9 +80,8 @@ impl Files {
             return Ok(Self { kernel, ..Self::folder(program) });
         }
         let series = if has_metadata(path) { Series::default() } else { Series::of(path) };
-        if let Some(files) = Self::of_parts(series.parts) {
-            let kernel = Self::of_parts(series.kernel).map(Box::new);
-            return Ok(Self { kernel, problems: series.problems, ..files });
+        if let Some(files) = Self::of_series(series) {
+            return Ok(files);
         }
         let mut found = Vec::new();
         inside(path, MAX_DEPTH, &mut MAX_FOLDERS.clone(), &mut found);
@@ -105,14 +104,25 @@ impl Files {
     }
 
     /// Those of the trace in a folder.
-    fn folder(path: PathBuf) -> Self {
+    pub(super) fn folder(path: PathBuf) -> Self {
         Self { path, place: Place::Folder, kernel: None, series: Vec::new(), problems: Vec::new() }
     }
 
     /// Those of a series; none if it has no parts.
-    fn of_parts(series: Vec<(PathBuf, Part)>) -> Option<Self> {
-        let path = series.last()?.0.clone();
-        Some(Self { series, ..Self::folder(path) })
+    fn of_series(series: Series) -> Option<Self> {
+        let Series { parts, kernel, problems } = series;
+        let files = Self::of_parts(parts)?;
+        Some(Self { kernel: Self::of_parts(kernel).map(Box::new), problems, ..files })
+    }
+
+    fn of_parts(series: Vec<Member>) -> Option<Self> {
+        let last = series.last()?.files.clone();
+        Some(Self { series, kernel: None, ..last })
+    }
+
+    /// The same with the trace of the operating system beside it.
+    pub(super) fn beside(self, kernel: Files) -> Self {
+        Self { kernel: Some(Box::new(kernel)), ..self }
     }
 
     /// The same for an archive in memory; `path` is for messages.
@@ -130,28 +140,31 @@ impl Files {
         let (found, damages) = archive::members(&bytes);
         let mut problems: Vec<_> =
             damages.iter().map(|damage| format!("{}: {damage}", path.display())).collect();
-        let (root, kernel) = root(path, &found)?;
-        let below = |root: &str| -> BTreeMap<String, std::ops::Range<usize>> {
+        let roots = roots(&found);
+        problems.extend(missing(path, &bytes, &found, &roots));
+        let whole = Arc::new(bytes);
+        let below = |root: &str| {
             let inside = found.iter().filter_map(|m| Some((m.name.strip_prefix(root)?, m.range.clone())));
-            inside
+            let members = inside
                 .filter(|(name, _)| !name.is_empty())
                 .map(|(name, range)| (name.to_owned(), range))
-                .collect()
+                .collect();
+            let place = Place::Archive { whole: Arc::clone(&whole), members: Arc::new(members) };
+            Self { place, ..Self::folder(path.into()) }
         };
-        let (members, kernel) = (below(&root), kernel.map(|root| below(&root)));
-        for members in [Some(&members), kernel.as_ref()].into_iter().flatten() {
-            let list = members.get(List::NAME).and_then(|range| List::parse(&bytes[range.clone()]));
-            let files = list.iter().flat_map(|list| &list.files);
-            let missing = files.filter(|file| !members.contains_key(&file.member()));
-            let text = |file: &archive::Listed| {
-                format!("{}: {} ({} bytes) is missing", path.display(), file.name, file.size)
-            };
-            problems.extend(missing.map(text));
+        if let Some(root) = series_root(&roots)
+            && let Some(files) = Self::of_series(Series::in_archive(path, &root, &roots, below))
+        {
+            problems.extend(files.problems.iter().cloned());
+            return Ok(Self { problems, ..files });
         }
-        let whole = Arc::new(bytes);
-        let place = |members| Place::Archive { whole: Arc::clone(&whole), members };
-        let files = |members| Self { place: place(members), ..Self::folder(path.into()) };
-        Ok(Self { kernel: kernel.map(|members| Box::new(files(members))), problems, ..files(members) })
+        let (root, kernel) = one(path, roots)?;
+        let files = below(&root);
+        let files = match kernel {
+            Some(kernel) => files.beside(below(&kernel)),
+            None => files,
+        };
+        Ok(Self { problems, ..files })
     }
 
     /// Returns where it is: the file, or the folder with `metadata` in it.
@@ -164,10 +177,28 @@ impl Files {
         self.kernel.as_deref()
     }
 
-    /// Returns the folders of the parts, the first one first, if it is a series: streams are those of all of them, and
-    /// all else is the last one's. None of another trace.
-    pub fn parts(&self) -> impl Iterator<Item = &Path> {
-        self.series.iter().map(|(path, _)| path.as_path())
+    /// Returns the parts, the first one first, if it is a series: streams are those of all of them, and all else is the
+    /// last one's. None of another trace.
+    pub fn parts(&self) -> impl Iterator<Item = &Member> {
+        self.series.iter()
+    }
+
+    /// Returns the single traces that it is made of, each with its path below the folder that was opened: a trace is that
+    /// itself, a folder of two traces has them inside, and a series in its parts.
+    pub fn traces(&self) -> Vec<(PathBuf, Files)> {
+        let alone =
+            |files: &Self| Self { kernel: None, series: Vec::new(), problems: Vec::new(), ..files.clone() };
+        if self.series.is_empty() {
+            return match self.kernel() {
+                None => vec![(PathBuf::new(), alone(self))],
+                Some(kernel) => vec![(OWN.into(), alone(self)), (KERNEL.into(), alone(kernel))],
+            };
+        }
+        let kernels = self.kernel.iter().flat_map(|kernel| &kernel.series);
+        let mut all: Vec<_> =
+            self.series.iter().chain(kernels).map(|one| (one.place.clone(), alone(&one.files))).collect();
+        all.sort_by(|(a, _), (b, _)| a.cmp(b));
+        all
     }
 
     /// Returns whether it is packed into one file.
@@ -262,7 +293,8 @@ impl Files {
             return true;
         }
         let Ok(own) = self.path.canonicalize() else { return false };
-        let mut parts = self.parts().filter_map(|part| part.canonicalize().ok());
+        // What lies beside the parts of a series goes with its folder.
+        let mut parts = self.parts().filter_map(|part| part.folder()?.canonicalize().ok());
         let is_inside = |path: PathBuf| path.starts_with(&own) || parts.any(|part| path.starts_with(part));
         landing(path).is_some_and(is_inside)
     }
@@ -307,22 +339,29 @@ impl Files {
     /// Returns the data streams, in the order of their names without `.zst`, so that it is the
     /// same for a packed trace.
     pub(super) fn streams(&self) -> Result<Vec<DataFile>, OpenError> {
-        let mut files = match &self.place {
-            Place::Folder if self.series.is_empty() => in_folder(&self.path)?,
-            Place::Folder => of_series(&self.series)?,
-            Place::Archive { whole, members } => {
-                let streams = members
-                    .iter()
-                    .filter(|(name, range)| !name.contains('/') && is_stream(name) && !range.is_empty());
-                let file = |(name, range): (&String, &std::ops::Range<usize>)| {
-                    let data = Bytes::Part { whole: whole.clone(), range: range.clone() };
-                    DataFile::new(name.clone(), data)
-                };
-                streams.map(file).collect()
-            }
-        };
+        let mut files = if self.series.is_empty() { self.own_streams()? } else { of_all(&self.series)? };
         files.sort_by(|a, b| order(&a.name).cmp(&order(&b.name)));
         Ok(files)
+    }
+
+    /// Returns those of one trace, in no order.
+    fn own_streams(&self) -> Result<Vec<DataFile>, OpenError> {
+        let Place::Archive { whole, members } = &self.place else { return in_folder(&self.path) };
+        let streams = members
+            .iter()
+            .filter(|(name, range)| !name.contains('/') && is_stream(name) && !range.is_empty());
+        let file = |(name, range): (&String, &std::ops::Range<usize>)| {
+            let data = Bytes::Part { whole: whole.clone(), range: range.clone() };
+            DataFile::new(name.clone(), data)
+        };
+        Ok(streams.map(file).collect())
+    }
+
+    /// Returns the files that `hetrace pack` has compressed, also if `tar` made a folder of its archive.
+    fn packed(&self) -> HashSet<String> {
+        let list = self.content(List::NAME).ok().flatten();
+        let list = list.and_then(|list| List::parse(&list)).unwrap_or_default();
+        list.files.into_iter().filter(|file| file.compressed).map(|file| file.name).collect()
     }
 }
 
@@ -347,14 +386,22 @@ fn in_folder(folder: &Path) -> Result<Vec<DataFile>, OpenError> {
     Ok(files)
 }
 
-/// Returns the data streams of a series: those of each name one after the other, but what is repeated.
-fn of_series(series: &[(PathBuf, Part)]) -> Result<Vec<DataFile>, OpenError> {
+/// Returns the data streams of a series: those of each name one after the other, but what is repeated. What a stream
+/// repeats that no part before has is not.
+fn of_all(series: &[Member]) -> Result<Vec<DataFile>, OpenError> {
     let mut all: BTreeMap<String, DataFile> = BTreeMap::new();
-    for (index, (folder, part)) in series.iter().enumerate() {
-        for file in in_folder(folder)? {
+    for Member { part, files, .. } in series {
+        let packed = if all.is_empty() { HashSet::new() } else { files.packed() };
+        for file in files.own_streams()? {
             let name = file.name.strip_suffix(PACKED).unwrap_or(&file.name);
-            let repeated = part.earlier.get(name).copied().filter(|_| index > 0).unwrap_or_default();
-            let Some(file) = file.without(repeated) else { continue };
+            let known = all.contains_key(&file.name);
+            let repeated = part.earlier.get(name).copied().filter(|_| known).unwrap_or_default();
+            let as_it_lies = stored(&file, repeated, &packed).ok_or_else(|| {
+                let why = format!("{name} is compressed in a form that does not show what of it is repeated");
+                let source = io::Error::new(io::ErrorKind::InvalidData, why);
+                OpenError::Io { path: files.path.join(Part::FILE), source }
+            })?;
+            let Some(file) = file.without(as_it_lies) else { continue };
             match all.entry(file.name.clone()) {
                 Entry::Vacant(none) => _ = none.insert(file),
                 Entry::Occupied(mut known) => known.get_mut().append(file),
@@ -362,6 +409,16 @@ fn of_series(series: &[(PathBuf, Part)]) -> Result<Vec<DataFile>, OpenError> {
         }
     }
     Ok(all.into_values().collect())
+}
+
+/// Returns what is repeated of a stream as it lies there: what was packed has another size than before. None if no frame
+/// ends there.
+fn stored(file: &DataFile, repeated: Repeated, packed: &HashSet<String>) -> Option<Repeated> {
+    let was_packed = file.name.strip_suffix(PACKED).is_some_and(|plain| packed.contains(plain));
+    if repeated.bytes == 0 || !was_packed {
+        return Some(repeated);
+    }
+    Some(Repeated { bytes: file.stored_at(repeated.bytes)?, ..repeated })
 }
 
 /// The bytes of a file.
@@ -434,7 +491,7 @@ fn order(name: &str) -> (&str, &str) {
     (name.strip_suffix(PACKED).unwrap_or(name), name)
 }
 
-fn has_metadata(folder: &Path) -> bool {
+pub(super) fn has_metadata(folder: &Path) -> bool {
     folder.join(METADATA).is_file() || folder.join(format!("{METADATA}{PACKED}")).is_file()
 }
 
@@ -464,19 +521,48 @@ fn inside(folder: &Path, depth: usize, folders: &mut usize, found: &mut Vec<Path
     }
 }
 
-/// Returns what names of members begin with: that of the folder with `metadata`, and that of the trace of the operating
-/// system beside it, if there is one. Of several, the outermost counts: a trace may hold files of any name.
-fn root(path: &Path, members: &[archive::Member]) -> Result<(String, Option<String>), OpenError> {
+/// Returns what names of members begin with, of each folder with `metadata`, sorted. The outermost count: a trace may hold
+/// files of any name.
+fn roots(members: &[archive::Member]) -> Vec<String> {
     let is_metadata = |name: &str| {
         let name = name.strip_suffix(PACKED).unwrap_or(name);
         name.strip_suffix(METADATA).filter(|root| root.is_empty() || root.ends_with('/')).map(str::to_owned)
     };
-    let depth = |root: &String| root.matches('/').count();
     let mut roots: Vec<_> = members.iter().filter_map(|m| is_metadata(&m.name)).collect();
-    let outermost = roots.iter().map(depth).min();
+    let outermost = roots.iter().map(|root| depth(root)).min();
     roots.retain(|root| Some(depth(root)) == outermost);
     roots.sort();
     roots.dedup();
+    roots
+}
+
+/// Returns how many folders a folder in an archive is in, with itself.
+fn depth(root: &str) -> usize {
+    root.matches('/').count()
+}
+
+/// Returns what is not there of all that was packed, a sentence each: lists of it come first.
+fn missing(path: &Path, bytes: &[u8], found: &[archive::Member], roots: &[String]) -> Vec<String> {
+    let names: HashSet<&str> = found.iter().map(|member| member.name.as_str()).collect();
+    let mut problems = Vec::new();
+    for member in found {
+        let root = member.name.strip_suffix(List::NAME);
+        // A trace may hold what is called so, too.
+        let Some(root) = root.filter(|root| roots.first().is_some_and(|one| depth(one) == depth(root)))
+        else {
+            continue;
+        };
+        let list = bytes.get(member.range.clone()).and_then(List::parse).unwrap_or_default();
+        for file in list.files.iter().filter(|file| !names.contains(&*format!("{root}{}", file.member()))) {
+            let of = if roots.len() > 1 { root } else { "" };
+            problems.push(format!("{}: {of}{} ({} bytes) is missing", path.display(), file.name, file.size));
+        }
+    }
+    problems
+}
+
+/// Returns the one trace that there is, and that of the operating system beside it, if there is one.
+fn one(path: &Path, mut roots: Vec<String>) -> Result<(String, Option<String>), OpenError> {
     match roots.len() {
         0 => Err(OpenError::NoTrace { path: path.into() }),
         1 => Ok((roots.remove(0), None)),

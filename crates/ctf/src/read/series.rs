@@ -17,7 +17,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::files::{KERNEL, METADATA, OWN};
+use super::files::{Files, KERNEL, OWN, has_metadata};
 
 /// Digits of a part's name at least.
 const DIGITS: usize = 4;
@@ -82,6 +82,14 @@ impl Part {
         Some(Self { number, earlier: lines.map(line).collect::<Option<_>>()? })
     }
 
+    /// The same of files that are open.
+    pub fn of_files(files: &Files) -> Option<Self> {
+        let size = files.size(Self::FILE)?;
+        let text =
+            size.is_none_or(|size| size <= LARGEST).then(|| files.read(Self::FILE).ok().flatten())??;
+        Self::parse(&text)
+    }
+
     /// Returns what the trace in a folder is a part of, if it is one.
     pub fn of(folder: &Path) -> Option<Self> {
         let path = folder.join(Self::FILE);
@@ -90,13 +98,42 @@ impl Part {
     }
 }
 
-/// A series: the folders of its parts, the first one first.
+/// One of the traces of a series.
+#[derive(Clone, Debug)]
+pub struct Member {
+    /// What it is a part of.
+    pub part: Part,
+    /// Its files, with the trace of the operating system beside it if there is one.
+    pub files: Files,
+    /// Where it is in the folder of the series: in that of the part, or in one inside, beside the operating system's.
+    pub place: PathBuf,
+}
+
+impl Member {
+    /// Returns the name of the part's folder.
+    pub fn name(&self) -> String {
+        Part::name(self.part.number)
+    }
+
+    /// Returns the folder of the series, if it is not packed.
+    pub(super) fn folder(&self) -> Option<&Path> {
+        let path = self.files.path();
+        path.ends_with(&self.place).then(|| path.ancestors().nth(self.place.components().count()))?
+    }
+
+    /// Returns whether its part is a folder of two traces, or was to be one.
+    pub fn is_of_two(&self) -> bool {
+        self.place.components().count() > 1
+    }
+}
+
+/// A series: its parts, the first one first.
 #[derive(Debug, Default)]
 pub(super) struct Series {
     /// Of the program's traces.
-    pub parts: Vec<(PathBuf, Part)>,
+    pub parts: Vec<Member>,
     /// Of those of the operating system's events beside them, if there are some.
-    pub kernel: Vec<(PathBuf, Part)>,
+    pub kernel: Vec<Member>,
     /// What is wrong with it, a sentence each.
     pub problems: Vec<String>,
 }
@@ -104,38 +141,88 @@ pub(super) struct Series {
 impl Series {
     /// Finds the series in a folder; one without parts if there is none.
     pub fn of(folder: &Path) -> Self {
-        let Ok(entries) = fs::read_dir(folder) else { return Self::default() };
-        let number = |entry: fs::DirEntry| {
-            let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
-            Some((Part::number(entry.file_name().to_str()?)?, entry.path())).filter(|_| is_folder)
-        };
-        let mut folders: Vec<_> = entries.flatten().filter_map(number).collect();
-        folders.sort();
         let mut series = Self::default();
-        for (number, path) in folders {
-            let inner = path.join(OWN);
-            let program = if path.join(METADATA).is_file() { path.clone() } else { inner };
-            let Some(part) = part(&program, number) else { continue };
-            series.parts.push((program, part));
-            series.add_kernel(&path.join(KERNEL), number);
+        for number in numbers(folder) {
+            let trace = |place: &Path| {
+                let folder = folder.join(place);
+                has_metadata(&folder).then(|| Files::folder(folder))
+            };
+            series.add(number, trace, |place| folder.join(place));
         }
         series
     }
 
-    fn add_kernel(&mut self, folder: &Path, number: u32) {
-        if let Some(part) = part(folder, number) {
-            self.kernel.push((folder.to_owned(), part));
-        } else if folder.join(METADATA).is_file() {
-            let folder = folder.display();
-            self.problems.push(format!("{folder}: left out: {} is missing or damaged", Part::FILE));
+    /// The same for an archive with the folder of the series at `root`, and traces at `roots`, of which `below` gives the
+    /// files.
+    pub fn in_archive(path: &Path, root: &str, roots: &[String], below: impl Fn(&str) -> Files) -> Self {
+        let first = |of: &String| of.strip_prefix(root)?.split('/').next().and_then(Part::number);
+        let mut numbers: Vec<u32> = roots.iter().filter_map(first).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        let mut series = Self::default();
+        for number in numbers {
+            let trace = |place: &Path| {
+                let of = format!("{root}{}/", place.display());
+                roots.contains(&of).then(|| below(&of))
+            };
+            series.add(number, trace, |place| path.join(place));
         }
+        series
+    }
+
+    /// Adds a part, of which `trace` gives what there is at a place; `shown` is what that is called in messages.
+    fn add(&mut self, number: u32, trace: impl Fn(&Path) -> Option<Files>, shown: impl Fn(&Path) -> PathBuf) {
+        let folder = PathBuf::from(Part::name(number));
+        let (inner, beside) = (folder.join(OWN), folder.join(KERNEL));
+        let of = |place: &Path| {
+            let files = trace(place)?;
+            let part = Part::of_files(&files).filter(|part| part.number == number)?;
+            Some(Member { part, files, place: place.to_owned() })
+        };
+        let program = if trace(&folder).is_some() { of(&folder) } else { of(&inner) };
+        let Some(program) = program else { return };
+        let Some(kernel) = of(&beside) else {
+            if trace(&beside).is_some() {
+                let shown = shown(&beside);
+                self.problems.push(format!(
+                    "{}: left out: {} is missing or damaged",
+                    shown.display(),
+                    Part::FILE
+                ));
+            }
+            return self.parts.push(program);
+        };
+        self.parts.push(Member { files: program.files.beside(kernel.files.clone()), ..program });
+        self.kernel.push(kernel);
     }
 }
 
-/// Returns the part with a number whose trace is in a folder; none if it is not.
-fn part(folder: &Path, number: u32) -> Option<Part> {
-    let is_trace = folder.join(METADATA).is_file();
-    Part::of(folder).filter(|part| is_trace && part.number == number)
+/// Returns the numbers that folders in a folder have as names, in their order.
+pub(super) fn numbers(folder: &Path) -> Vec<u32> {
+    let number = |entry: fs::DirEntry| {
+        let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        Part::number(entry.file_name().to_str()?).filter(|_| is_folder)
+    };
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut numbers: Vec<u32> = entries.filter_map(number).collect();
+    numbers.sort_unstable();
+    numbers
+}
+
+/// Returns the folder in an archive that the traces there are a series in, if they may be one.
+pub(super) fn series_root(roots: &[String]) -> Option<String> {
+    let root_of = |root: &String| {
+        let root = root.strip_suffix('/')?;
+        let folder = [OWN, KERNEL].iter().find_map(|inner| root.strip_suffix(inner)?.strip_suffix('/'));
+        let folder = folder.unwrap_or(root);
+        let start = folder.rfind('/').map_or(0, |at| at + 1);
+        Part::number(folder.get(start..)?).map(|_| folder[..start].to_owned())
+    };
+    let first = root_of(roots.first()?)?;
+    // A part that was packed alone is no series.
+    let is_alone =
+        first.is_empty() && roots.iter().all(|root| root.split('/').next() == roots[0].split('/').next());
+    (!is_alone && roots.iter().all(|root| root_of(root).as_deref() == Some(&*first))).then_some(first)
 }
 
 #[cfg(test)]

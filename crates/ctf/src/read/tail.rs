@@ -5,7 +5,11 @@
 //!          └── read before ──┘└ new ──┘└ not whole: left for the next look
 //! ```
 //! Files are read, not mapped: one that becomes shorter meanwhile does no harm.
+//!
+//! Of a series ([`Part`]) a stream goes on in the files of the next parts, behind what these repeat. Parts are removed while
+//! they are read: files that are open are read to their end, and what is gone before is counted.
 
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -14,29 +18,120 @@ use std::path::{Path, PathBuf};
 use zstd::zstd_safe::{find_frame_compressed_size, get_frame_content_size};
 
 use super::decode::State;
-use super::files::{METADATA, PACKED};
+use super::files::{METADATA, OWN, PACKED, has_metadata};
 use super::frames::MAX_PACKET;
 use super::packet::head;
+use super::series::{Part, Repeated, numbers};
 use super::trace::Trace;
 
 /// The stream files in a folder, in the order in which they were found. That is their number for good.
 #[derive(Debug)]
 pub struct Tails {
     folder: PathBuf,
+    /// Whether it is the folder of a series.
+    in_parts: bool,
     tails: Vec<Tail>,
+    /// By the names of streams that go on.
+    known: HashMap<String, usize>,
+    /// The first part that was found, and the last one, whose files are looked for again.
+    first: u32,
+    last: u32,
+    /// Parts that were never there when somebody looked, and those that were removed since.
+    missed: u64,
+    removed: BTreeSet<u32>,
+}
+
+/// Parts of a series that were removed before they were read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Gone {
+    /// Of which nothing was read.
+    pub whole: u64,
+    /// Of which something may be missing: they were removed between two looks.
+    pub partly: u64,
 }
 
 /// A stream file, and how far it has been read.
 #[derive(Debug)]
 pub struct Tail {
-    file: Option<File>,
-    path: PathBuf,
     name: String,
     compressed: bool,
-    /// Bytes of the file that were given out.
-    at: u64,
+    file: Option<Open>,
+    /// Those of the next parts.
+    next: VecDeque<Next>,
+    /// The last part that has a file of it.
+    part: u32,
+    /// Bytes that were given out.
+    given: u64,
+    /// Parts whose files were gone when they were to be read.
+    gone: BTreeSet<u32>,
     /// Why it is not read any further.
     broken: Option<String>,
+}
+
+/// A file that is read.
+#[derive(Debug)]
+struct Open {
+    file: File,
+    /// Bytes of it that were given out, or are repeated.
+    at: u64,
+}
+
+/// A file that will be read.
+#[derive(Debug)]
+struct Next {
+    path: PathBuf,
+    part: u32,
+    repeated: Repeated,
+}
+
+/// Packets of a stream that were read: of a series, those of each part by themselves, as numbers of packets and of
+/// discarded events begin anew there.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Pending {
+    pub(super) segments: VecDeque<(u64, Vec<u8>)>,
+}
+
+impl Pending {
+    /// What follows is of another part, whose first packet has this number if none is missing.
+    fn begin(&mut self, first: u64) {
+        self.segments.push_back((first, Vec::new()));
+    }
+
+    fn last(&mut self) -> &mut Vec<u8> {
+        if self.segments.is_empty() {
+            self.begin(0);
+        }
+        let at = self.segments.len() - 1;
+        &mut self.segments[at].1
+    }
+
+    /// Returns how many bytes they are.
+    pub fn len(&self) -> usize {
+        self.segments.iter().map(|(_, bytes)| bytes.len()).sum()
+    }
+
+    /// Returns whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Returns all bytes.
+    pub fn concat(&self) -> Vec<u8> {
+        self.segments.iter().flat_map(|(_, bytes)| bytes.iter().copied()).collect()
+    }
+
+    /// Forgets the first bytes.
+    pub fn forget(&mut self, mut bytes: usize) {
+        while let Some((_, first)) = self.segments.front_mut() {
+            // One that ends there stays, empty: so the next is known as another.
+            if bytes <= first.len() {
+                first.drain(..bytes);
+                return;
+            }
+            bytes -= first.len();
+            self.segments.pop_front();
+        }
+    }
 }
 
 /// What a look at a file has found.
@@ -49,29 +144,74 @@ pub struct Grown {
 }
 
 impl Tails {
-    /// Those of the trace in a folder, of which nothing is read yet.
+    /// Those of the trace in a folder, or of the series there, of which nothing is read yet.
     pub fn new(folder: &Path) -> Self {
-        Self { folder: folder.into(), tails: Vec::new() }
+        let (tails, known, removed) = (Vec::new(), HashMap::new(), BTreeSet::new());
+        let in_parts = !has_metadata(folder) && !numbers(folder).is_empty();
+        Self { folder: folder.into(), in_parts, tails, known, first: 0, last: 0, missed: 0, removed }
     }
 
-    /// Finds files that are new.
+    /// Finds files that are new. Returns whether there are new parts.
     ///
     /// # Errors
     /// When the folder cannot be read.
-    pub fn look(&mut self) -> io::Result<()> {
+    pub fn look(&mut self) -> io::Result<bool> {
+        if !self.in_parts {
+            let folder = self.folder.clone();
+            self.add(&folder, &Part::default()).map(|()| false)?;
+            return Ok(false);
+        }
+        let before = self.last;
+        let numbers = numbers(&self.folder);
+        // Files that it got since then may be gone.
+        self.removed.extend((before > 0 && !numbers.contains(&before)).then_some(before));
+        for number in numbers.into_iter().filter(|number| *number >= before) {
+            let part = self.folder.join(Part::name(number));
+            let folder = if has_metadata(&part) { part } else { part.join(OWN) };
+            let Some(of) = Part::of(&folder).filter(|part| part.number == number) else { continue };
+            let missing = number.saturating_sub(self.last + 1);
+            if missing > 0 {
+                // Where streams go on nobody knows: they are others, with all that the part repeats.
+                self.known.clear();
+                self.missed += u64::from(missing);
+            }
+            self.first = if self.first == 0 { number } else { self.first };
+            self.last = number;
+            match self.add(&folder, &of) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => _ = self.removed.insert(number),
+                done => done?,
+            }
+        }
+        Ok(self.last != before)
+    }
+
+    /// Adds the files of a folder that are new.
+    fn add(&mut self, folder: &Path, part: &Part) -> io::Result<()> {
         let mut names = Vec::new();
-        for entry in fs::read_dir(&self.folder)? {
+        for entry in fs::read_dir(folder)? {
             let entry = entry?;
             let Ok(name) = entry.file_name().into_string() else { continue };
             let plain = name.strip_suffix(PACKED).unwrap_or(&name);
-            let is_new = !self.tails.iter().any(|tail| tail.name == plain);
+            let is_new = self.known.get(plain).is_none_or(|at| self.tails[*at].part < part.number);
             // A pipe or a link is nothing that a tracer leaves there.
             if plain != METADATA && !name.starts_with('.') && is_new && entry.file_type()?.is_file() {
                 names.push(name);
             }
         }
         names.sort();
-        self.tails.extend(names.iter().map(|name| Tail::new(&self.folder, name)));
+        for name in names {
+            let plain = name.strip_suffix(PACKED).unwrap_or(&name);
+            let (path, number) = (folder.join(&name), part.number);
+            if let Some(tail) = self.known.get(plain).and_then(|at| self.tails.get_mut(*at)) {
+                let repeated = part.earlier.get(plain).copied().unwrap_or_default();
+                tail.part = number;
+                tail.next.push_back(Next { path, part: number, repeated });
+                continue;
+            }
+            self.known.insert(plain.to_owned(), self.tails.len());
+            let next = Next { path, part: number, repeated: Repeated::default() };
+            self.tails.push(Tail::new(&name, next));
+        }
         Ok(())
     }
 
@@ -84,17 +224,31 @@ impl Tails {
     pub fn all_mut(&mut self) -> &mut [Tail] {
         &mut self.tails
     }
+
+    /// Returns the parts that were removed before they were read.
+    pub fn gone(&self) -> Gone {
+        let unread = self.tails.iter().flat_map(|tail| tail.gone.iter().copied());
+        let partly: BTreeSet<u32> = unread.chain(self.removed.iter().copied()).collect();
+        Gone { whole: self.missed, partly: partly.len() as u64 }
+    }
+
+    /// Returns whether all that was read is there still: of a series no part was removed since the first look.
+    pub fn are_there(&self) -> bool {
+        !self.in_parts || numbers(&self.folder).contains(&self.first) && self.gone() == Gone::default()
+    }
 }
 
 impl Tail {
-    fn new(folder: &Path, name: &str) -> Self {
+    fn new(name: &str, next: Next) -> Self {
         let plain = name.strip_suffix(PACKED);
         Self {
-            file: None,
-            path: folder.join(name),
             name: plain.unwrap_or(name).to_owned(),
             compressed: plain.is_some(),
-            at: 0,
+            file: None,
+            part: next.part,
+            next: [next].into(),
+            given: 0,
+            gone: BTreeSet::new(),
             broken: None,
         }
     }
@@ -111,14 +265,14 @@ impl Tail {
 
     /// Returns the bytes of the file that were given out so far.
     pub fn read_bytes(&self) -> u64 {
-        self.at
+        self.given
     }
 
     /// Appends new packets to `to`, decompressed, which end before `most` bytes of the file; at least one if it
     /// is there. `trace` says what a packet looks like.
     ///
     /// What cannot be a packet breaks the stream: see [`Self::broken`].
-    pub fn read(&mut self, trace: &Trace, most: usize, to: &mut Vec<u8>) -> Grown {
+    pub fn read(&mut self, trace: &Trace, most: usize, to: &mut Pending) -> Grown {
         if self.broken.is_some() {
             return Grown::default();
         }
@@ -131,39 +285,88 @@ impl Tail {
         }
     }
 
-    fn try_read(&mut self, trace: &Trace, most: usize, to: &mut Vec<u8>) -> io::Result<Grown> {
-        let file = match self.file.take() {
-            Some(file) => file,
-            None => File::open(&self.path)?,
-        };
-        let file = self.file.insert(file);
-        let size = file.metadata()?.len();
+    /// Reads one file after the other, as far as there are parts.
+    fn try_read(&mut self, trace: &Trace, most: usize, to: &mut Pending) -> io::Result<Grown> {
+        let (mut all, mut end) = (0, None);
+        loop {
+            let Some(open) = &mut self.file else {
+                match self.next.pop_front() {
+                    Some(next) => self.open(next, to)?,
+                    None => return Ok(Grown { bytes: all, more: None }),
+                }
+                continue;
+            };
+            let left = most.saturating_sub(usize::try_from(all).unwrap_or(usize::MAX)).max(1);
+            let whole = open.read(trace, self.compressed, left, to.last())?;
+            self.given += whole.taken as u64;
+            all += whole.taken as u64;
+            end = whole.end.or(end);
+            if whole.rest {
+                return Ok(Grown { bytes: all, more: Some(end) });
+            }
+            if self.next.is_empty() {
+                return Ok(Grown { bytes: all, more: None });
+            }
+            // A part that another follows is finished.
+            if open.is_cut()? {
+                return Err(invalid("a part of it ends inside of a packet"));
+            }
+            self.file = None;
+            if all >= most as u64 {
+                return Ok(Grown { bytes: all, more: Some(end) });
+            }
+        }
+    }
+
+    fn open(&mut self, next: Next, to: &mut Pending) -> io::Result<()> {
+        let Next { path, part, repeated } = next;
+        match File::open(&path) {
+            Ok(file) => self.file = Some(Open { file, at: repeated.bytes }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound && part > 0 => {
+                self.gone.insert(part);
+                return Ok(());
+            }
+            Err(error) => return Err(error),
+        }
+        to.begin(repeated.packets);
+        Ok(())
+    }
+}
+
+impl Open {
+    /// Appends whole packets that begin where the last ones ended.
+    fn read(&mut self, trace: &Trace, compressed: bool, most: usize, to: &mut Vec<u8>) -> io::Result<Whole> {
+        let size = self.file.metadata()?.len();
         let new = size.checked_sub(self.at).ok_or_else(|| invalid("it became shorter"))?;
         let mut most = most;
         loop {
             let wanted = usize::try_from(new).unwrap_or(usize::MAX).min(most);
             let mut bytes = vec![0; wanted];
-            let got = read_at(file, &mut bytes, self.at)?;
+            let got = read_at(&self.file, &mut bytes, self.at)?;
             bytes.truncate(got);
             let before = to.len();
-            let whole = match self.compressed {
+            let whole = match compressed {
                 true => frames(trace, &bytes, to)?,
                 false => packets(trace, &bytes, to)?,
             };
-            let Whole { taken, end, needs } = whole;
             let rest = (got as u64) < new;
-            if taken == 0 && rest && got == wanted {
+            if whole.taken == 0 && rest && got == wanted {
                 // One that is longer than that.
                 to.truncate(before);
                 if most >= MAX_PACKET {
                     return Err(invalid("a packet of more than 256 MiB"));
                 }
-                most = most.saturating_mul(2).max(needs).min(MAX_PACKET);
+                most = most.saturating_mul(2).max(whole.needs).min(MAX_PACKET);
                 continue;
             }
-            self.at += taken as u64;
-            return Ok(Grown { bytes: taken as u64, more: rest.then_some(end) });
+            self.at += whole.taken as u64;
+            return Ok(Whole { rest, ..whole });
         }
+    }
+
+    /// Returns whether there is something behind the last whole packet.
+    fn is_cut(&self) -> io::Result<bool> {
+        Ok(self.file.metadata()?.len() > self.at)
     }
 }
 
@@ -176,6 +379,8 @@ struct Whole {
     end: Option<u64>,
     /// Bytes that the first packet needs, as far as it says so.
     needs: usize,
+    /// Whether the file has more bytes than were looked at.
+    rest: bool,
 }
 
 /// Appends the whole packets that `bytes` begin with.

@@ -15,6 +15,7 @@ use super::scopes::Scopes;
 use super::series::Repeated;
 use super::source::Source;
 use super::stream::StreamReader;
+use super::tail::Pending;
 use crate::class::{FieldClass, Scope, StreamClass, StructClass, TraceClass};
 use crate::metadata;
 
@@ -71,6 +72,14 @@ impl DataFile {
             first.data = Bytes::Part { whole, range: from..len };
         }
         Some(self)
+    }
+
+    /// Returns where a byte of the plain stream lies, if a frame begins there or the last one ends.
+    pub fn stored_at(&self, plain: u64) -> Option<u64> {
+        let starts = self.starts();
+        let at = starts.starts.binary_search_by_key(&plain, |(plain, _)| *plain).ok();
+        let at = at.and_then(|at| starts.starts.get(at)).map(|(_, at)| *at as u64);
+        at.or_else(|| (starts.len == Some(plain)).then(|| self.len()))
     }
 
     /// The stream goes on with this one.
@@ -166,12 +175,21 @@ impl DataFile {
         all
     }
 
-    /// Returns the bytes, if they are owned and all in one piece.
-    fn into_owned(self) -> Option<(String, Vec<u8>)> {
-        match self.segments.into_iter().next()?.data {
-            Bytes::Owned(data) => Some((self.name, data)),
+    /// Of bytes in memory that are not compressed.
+    fn pending(name: String, pending: Pending) -> Self {
+        let segment = |(first, bytes)| Segment { data: Bytes::Owned(bytes), frames: OnceLock::new(), first };
+        let segments: Vec<_> = pending.segments.into_iter().map(segment).collect();
+        let nothing = Self::new(name, Bytes::Owned(Vec::new()));
+        if segments.is_empty() { nothing } else { Self { segments, ..nothing } }
+    }
+
+    /// Returns these bytes again.
+    fn into_pending(self) -> (String, Pending) {
+        let owned = |segment: Segment| match segment.data {
+            Bytes::Owned(bytes) => Some((segment.first, bytes)),
             _ => None,
-        }
+        };
+        (self.name, Pending { segments: self.segments.into_iter().filter_map(owned).collect() })
     }
 }
 
@@ -301,10 +319,9 @@ impl Trace {
 
     /// Puts other streams in the place of its own, from bytes in memory that are not compressed. Returns those that
     /// such a call has put there before.
-    pub fn exchange(&mut self, streams: Vec<(String, Vec<u8>)>) -> Vec<(String, Vec<u8>)> {
-        let file = |(name, data)| DataFile::new(name, Bytes::Owned(data));
-        let before = std::mem::replace(&mut self.files, streams.into_iter().map(file).collect());
-        before.into_iter().filter_map(DataFile::into_owned).collect()
+    pub fn exchange(&mut self, streams: Vec<(String, Pending)>) -> Vec<(String, Pending)> {
+        let files = streams.into_iter().map(|(name, pending)| DataFile::pending(name, pending)).collect();
+        std::mem::replace(&mut self.files, files).into_iter().map(DataFile::into_pending).collect()
     }
 
     /// Returns what the metadata says.

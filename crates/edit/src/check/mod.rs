@@ -12,7 +12,7 @@ mod finding;
 mod stream;
 
 use std::collections::{HashMap, HashSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use hetrace_ctf::account::{Account, Difference, StreamAccount, differences, file_differences};
 use hetrace_ctf::read::{Files, PACKED, Part, Trace};
@@ -81,27 +81,22 @@ impl Checked {
 /// the trace itself is no error.
 pub fn check(path: &Path, watch: Watch<'_>) -> Result<Checked, Error> {
     let files = Files::open(path)?;
-    let kernel = files.kernel().map(|kernel| kernel.parts().map(Path::to_owned).collect());
-    let kernel: Vec<PathBuf> = kernel.unwrap_or_default();
-    let parts: Vec<PathBuf> = files.parts().map(Path::to_owned).collect();
-    if parts.is_empty() {
+    if files.parts().next().is_none() {
         return with_kernel(&files, watch);
     }
     let mut all = Checked { verifiable: true, ..Checked::default() };
-    let text = |problem: &String| Finding::new("part-damaged", "", problem.clone());
-    all.findings.extend(files.problems().iter().map(text));
-    drop(files);
+    let code = if files.is_packed() { "packed-damaged" } else { "part-damaged" };
+    all.findings.extend(files.problems().iter().map(|problem| Finding::new(code, "", problem.clone())));
+    let has_kernel = files.kernel().is_some();
     let mut before = None;
-    for part in parts {
-        let (folder, has_kernel) = whole(&part);
-        let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        all.add(&name, with_kernel(&Files::open(folder)?, watch)?);
-        let in_series = |of: &PathBuf| of.parent() == Some(folder);
-        if has_kernel && !kernel.is_empty() && !kernel.iter().any(in_series) {
-            let text = "the trace of the operating system is missing".to_owned();
+    for part in files.parts() {
+        let name = part.name();
+        all.add(&name, with_kernel(&part.files, watch)?);
+        if has_kernel && part.is_of_two() && part.files.kernel().is_none() {
+            let text = format!("{name}: the trace of the operating system is missing");
             all.findings.push(Finding::new("part-missing", &name, text));
         }
-        let number = Part::number(&name).unwrap_or(0);
+        let number = part.part.number;
         match before {
             None if number > 1 => all.notes.push(format!("the parts before {name} were removed")),
             Some(before) if number - before > 1 => {
@@ -113,16 +108,6 @@ pub fn check(path: &Path, watch: Watch<'_>) -> Result<Checked, Error> {
         before = Some(number);
     }
     Ok(all)
-}
-
-/// Returns the folder of a part of a series whose program's trace is in a folder, and whether that is one of two traces.
-fn whole(program: &Path) -> (&Path, bool) {
-    let is_part =
-        |folder: &Path| Part::number(&folder.file_name().unwrap_or_default().to_string_lossy()).is_some();
-    match program.parent().filter(|_| !is_part(program)) {
-        Some(folder) => (folder, true),
-        None => (program, false),
-    }
 }
 
 /// Verifies a trace, and that of the operating system beside it.

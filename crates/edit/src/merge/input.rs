@@ -181,7 +181,7 @@ impl Input {
 pub(super) fn check_parts(inputs: &[Input]) -> Result<(), Error> {
     let mut known = HashMap::new();
     for input in inputs {
-        let Some(uuid) = input.trace.class().uuid.filter(|_| Part::of(input.files.path()).is_some()) else {
+        let Some(uuid) = input.trace.class().uuid.filter(|_| Part::of_files(&input.files).is_some()) else {
             continue;
         };
         if let Some(first) = known.insert(uuid, input) {

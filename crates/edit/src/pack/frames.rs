@@ -18,8 +18,8 @@ const EACH: usize = 4;
 /// The largest content of a frame that is decompressed in one piece.
 const MAX_PIECE: u64 = 64 << 20;
 
-/// Returns where frames of a file of `len` bytes end: at packets, as far as these can be read.
-pub(super) fn borders(len: usize, packets: Option<PacketReader<'_>>) -> Vec<usize> {
+/// Returns where frames of a file of `len` bytes end: at packets, as far as these can be read, and at `first`.
+pub(super) fn borders(len: usize, first: usize, packets: Option<PacketReader<'_>>) -> Vec<usize> {
     let (mut borders, mut last, mut end) = (Vec::new(), 0, 0);
     let mut packets = packets;
     while let Some(Ok(packet)) = packets.as_mut().and_then(PacketReader::next_packet) {
@@ -42,6 +42,10 @@ pub(super) fn borders(len: usize, packets: Option<PacketReader<'_>>) -> Vec<usiz
     while last < len {
         last = len.min(last + FRAME);
         borders.push(last);
+    }
+    let at = borders.partition_point(|border| *border < first);
+    if first > 0 && borders.get(at).is_some_and(|border| *border > first) {
+        borders.insert(at, first);
     }
     borders
 }

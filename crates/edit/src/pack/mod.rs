@@ -6,22 +6,23 @@
 //! ```
 //! The list of files comes first, so that a truncated file shows what is missing; then
 //! what is needed to understand the rest; then the streams. With events of the operating system it is two of these, one
-//! after the other: NAME/hetrace/... and NAME/kernel/...
+//! after the other: NAME/hetrace/... and NAME/kernel/... Of a series it is that of each part, NAME/0001/..., NAME/0002/...,
+//! with all lists in front. Models and stored contents, which its parts share, are there once, and as hard links then.
 
 mod frames;
 mod unpack;
 
-use std::collections::{HashMap, HashSet};
-use std::fs::File;
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::fs::{self, File};
 use std::io::{Seek, SeekFrom, Write};
-use std::path::Path;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use hetrace_ctf::archive::{END, List, Listed, header, header_up_to, padding};
-use hetrace_ctf::read::{Content, Files, PACKED, PacketReader, Trace};
-use hetrace_format::files::{KERNEL, PROGRAM};
+use hetrace_ctf::archive::{END, List, Listed, header, header_up_to, link, padding};
+use hetrace_ctf::read::{Content, Files, PACKED, PacketReader, Part, Trace};
 
-use crate::output::Output;
+use crate::output::{Output, remove_whole};
 use crate::{Error, Watch, report};
 use frames::{FRAME, Squeezer, borders};
 pub use unpack::{Unpacked, unpack};
@@ -53,37 +54,50 @@ pub struct Packed {
     pub before: u64,
     /// Bytes after.
     pub after: u64,
-    /// What could not be packed as it is no file.
+    /// What was not packed: no file, or beside the traces of a folder of several.
     pub left_out: Vec<String>,
 }
 
-/// Packs a trace into a file that must not exist.
+/// Packs a trace into a file that must not exist: of a series all parts.
 ///
 /// # Errors
 /// When `trace` is none, when something cannot be read or written, or when `watch` says
 /// to stop; then there is no file.
 pub fn pack(trace: &Path, file: &Path, options: &PackOptions, watch: Watch<'_>) -> Result<Packed, Error> {
-    let files = unpacked(trace)?;
-    let folder = files.path();
-    let top = file.file_stem().and_then(|name| name.to_str()).map(str::to_owned);
-    let top = top.unwrap_or_else(|| "trace".to_owned());
-    let modified = std::fs::metadata(folder.join("metadata")).and_then(|m| m.modified());
+    let files = Files::open(trace)?;
+    if files.is_packed() {
+        return Err(Error::IsPacked { path: trace.into() });
+    }
+    // A folder of several traces is packed as a whole; what else has one inside is not looked at.
+    let traces = files.traces();
+    let is_one = traces.iter().all(|(place, _)| place.as_os_str().is_empty());
+    let whole = if is_one { files.path() } else { trace };
+    let top = file.file_stem().and_then(|name| name.to_str()).unwrap_or("trace");
+    let modified = fs::metadata(files.path().join("metadata")).and_then(|m| m.modified());
     let modified = modified.unwrap_or_else(|_| SystemTime::now());
     let output = Output::new(file)?;
     let mut packer = Packer {
         out: output.file()?,
         at: 0,
         path: output.scratch().to_owned(),
-        top: top.clone(),
         mtime: modified.duration_since(SystemTime::UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs(),
         squeezer: Squeezer::new(options.level),
+        shared: HashMap::new(),
         watch,
     };
+    let mut left_out = beside(whole, &traces)?;
     let mut lists = Vec::new();
-    // With events of the operating system it is a folder of two traces.
-    for (files, name) in both(&files) {
-        packer.top = [top.as_str()].into_iter().chain(name).collect::<Vec<_>>().join("/");
-        lists.push(packer.trace(files)?);
+    for (place, files) in &traces {
+        let (list, left) = list(files)?;
+        let top = [top].into_iter().chain(place.iter().filter_map(|name| name.to_str())).collect::<Vec<_>>();
+        left_out.extend(left.into_iter().map(|name| place.join(name).display().to_string()));
+        lists.push((top.join("/"), list));
+    }
+    for (top, list) in &lists {
+        packer.plain(&format!("{top}/{}", List::NAME), list.to_text().as_bytes())?;
+    }
+    for ((_, files), (top, list)) in traces.iter().zip(&lists) {
+        packer.trace(top, files, list)?;
     }
     packer.write(&END)?;
     let after = packer.at;
@@ -91,38 +105,41 @@ pub fn pack(trace: &Path, file: &Path, options: &PackOptions, watch: Watch<'_>) 
     packer.out.set_modified(modified).map_err(Error::io(&packer.path))?;
     drop(packer);
     output.finish()?;
-    let left_out: Vec<String> = lists.iter().flat_map(|(_, left_out)| left_out.iter().cloned()).collect();
-    let listed = || lists.iter().flat_map(|(list, _)| &list.files);
     if options.remove {
         let packed = Files::open(file)?;
-        let packed = both(&packed).map(|(files, _)| files);
-        for (((files, _), archive), (list, _)) in both(&files).zip(packed).zip(&lists) {
-            compare(files, archive, list, watch)?;
+        for (((_, files), (_, archive)), (_, list)) in traces.iter().zip(packed.traces()).zip(&lists) {
+            compare(files, &archive, list, watch)?;
         }
-        if let Some(name) = left_out.first().cloned() {
-            return Err(Error::Changed { path: folder.into(), name });
+        let fresh = beside(whole, &Files::open(trace)?.traces())?;
+        if let Some(name) = left_out.into_iter().chain(fresh).next() {
+            return Err(Error::LeftOut { path: whole.into(), name });
         }
-        let whole = files.kernel().and(folder.parent()).unwrap_or(folder);
-        std::fs::remove_dir_all(whole).map_err(Error::io(whole))?;
+        remove_whole(whole)?;
+        left_out = Vec::new();
     }
+    let listed = || lists.iter().flat_map(|(_, list)| &list.files);
     Ok(Packed { files: listed().count(), before: listed().map(|f| f.size).sum(), after, left_out })
 }
 
-/// Returns the traces of a folder, and what these are called in it if there are two.
-fn both(files: &Files) -> impl Iterator<Item = (&Files, Option<&'static str>)> {
-    let kernel = files.kernel();
-    let program = (files, kernel.map(|_| PROGRAM));
-    std::iter::once(program).chain(kernel.map(|kernel| (kernel, Some(KERNEL))))
-}
-
-/// Opens a trace that can be packed.
-fn unpacked(trace: &Path) -> Result<Files, Error> {
-    let files = Files::open(trace)?;
-    if files.is_packed() {
-        return Err(Error::IsPacked { path: trace.into() });
+/// Returns what is in a folder of several traces and in none of them; nothing of a folder that is one.
+fn beside(whole: &Path, traces: &[(PathBuf, Files)]) -> Result<Vec<String>, Error> {
+    let mut folders: BTreeSet<PathBuf> = BTreeSet::new();
+    for (place, _) in traces.iter().filter(|(place, _)| !place.as_os_str().is_empty()) {
+        folders.extend(place.ancestors().skip(1).map(Path::to_owned));
     }
-    let is_series = files.parts().next().is_some();
-    if is_series { Err(Error::IsSeries { path: trace.into() }) } else { Ok(files) }
+    let is_known = |place: &Path| folders.contains(place) || traces.iter().any(|(of, _)| of == place);
+    let mut others = Vec::new();
+    for folder in &folders {
+        let path = whole.join(folder);
+        for entry in fs::read_dir(&path).map_err(Error::io(&path))? {
+            let place = folder.join(entry.map_err(Error::io(&path))?.file_name());
+            if !is_known(&place) {
+                others.push(place.display().to_string());
+            }
+        }
+    }
+    others.sort();
+    Ok(others)
 }
 
 /// Returns what is needed to understand the rest comes first.
@@ -139,63 +156,96 @@ fn in_order(mut names: Vec<String>) -> Vec<String> {
     names
 }
 
-fn list(contents: &[(String, Content)]) -> List {
-    let names: HashSet<&str> = contents.iter().map(|(name, _)| name.as_str()).collect();
-    let taken = |name: &str| names.contains(name);
-    let listed = |(name, content): &(String, Content)| {
-        let size = content.len() as u64;
+/// Returns what is in a trace, and what in its folder is no file.
+fn list(files: &Files) -> Result<(List, Vec<String>), Error> {
+    let folder = files.path();
+    let (names, left_out) = files.all().map_err(Error::io(folder))?;
+    let names = in_order(names);
+    let known: HashSet<&str> = names.iter().map(String::as_str).collect();
+    let mut list = List::default();
+    for name in &names {
+        if name.contains('\n') {
+            return Err(Error::Name { path: folder.into(), name: name.clone() });
+        }
+        let size = fs::metadata(folder.join(name)).map_err(Error::io(&folder.join(name)))?.len();
         let is_stream = !name.contains('/') && !name.starts_with('.');
         let worth = size >= SMALL || is_stream && size > 0;
-        let compressed = worth && !name.ends_with(PACKED) && !taken(&format!("{name}{PACKED}"));
-        Listed { name: name.clone(), size, compressed }
-    };
-    List { files: contents.iter().map(listed).collect() }
+        let compressed =
+            worth && !name.ends_with(PACKED) && !known.contains(format!("{name}{PACKED}").as_str());
+        list.files.push(Listed { name: name.clone(), size, compressed });
+    }
+    Ok((list, left_out))
 }
 
 /// An archive in the making.
 struct Packer<'w> {
     out: File,
     at: u64,
-    path: std::path::PathBuf,
-    /// The folder that everything is in.
-    top: String,
+    path: PathBuf,
     mtime: u64,
     squeezer: Squeezer,
+    /// Files with several names, by device and number: what the first of these is called in the archive.
+    shared: HashMap<(u64, u64), (String, Listed)>,
     watch: Watch<'w>,
 }
 
 impl Packer<'_> {
-    /// Packs a trace. Returns what is in it, and what is not.
-    fn trace(&mut self, files: &Files) -> Result<(List, Vec<String>), Error> {
-        let folder = files.path();
-        let (names, left_out) = files.all().map_err(Error::io(folder))?;
-        let mut contents = Vec::new();
-        for name in in_order(names) {
-            if name.contains('\n') {
-                return Err(Error::Name { path: folder.into(), name });
-            }
-            let content = files.content(&name).map_err(Error::io(&folder.join(&name)))?;
-            contents.extend(content.map(|content| (name, content)));
-        }
-        let list = list(&contents);
+    /// Packs a trace: what is in its list.
+    fn trace(&mut self, top: &str, files: &Files, list: &List) -> Result<(), Error> {
         // Without metadata that can be understood, nobody knows where packets begin.
         let readable = Trace::from_files(files).ok();
-        self.plain(List::NAME, list.to_text().as_bytes())?;
+        let part = Part::of_files(files).unwrap_or_default();
         let streams: HashMap<&str, usize> = readable
             .iter()
             .flat_map(|trace| (0..trace.stream_count()).filter_map(|i| Some((trace.stream_name(i)?, i))))
             .collect();
-        for (listed, (_, content)) in list.files.iter().zip(&contents) {
+        for listed in &list.files {
+            let path = files.path().join(&listed.name);
+            if self.is_shared(top, listed, &path)? {
+                continue;
+            }
+            let content = files.content(&listed.name).map_err(Error::io(&path))?;
+            // Whoever records goes on: what came since is not in it.
+            let size = usize::try_from(listed.size).ok();
+            let content = content.filter(|content| size.is_some_and(|size| content.len() >= size));
+            let Some((content, size)) = content.zip(size) else {
+                return Err(Error::Changed { path: files.path().into(), name: listed.name.clone() });
+            };
             if !listed.compressed {
-                self.plain(&listed.name, content)?;
+                self.plain(&format!("{top}/{}", listed.name), content.get(..size).unwrap_or_default())?;
                 continue;
             }
             let index = streams.get(listed.name.as_str());
             let stream = readable.as_ref().zip(index).and_then(|(trace, index)| trace.stream(*index));
-            let borders = borders(content.len(), stream.map(PacketReader::new));
-            self.squeezed(listed, content, &borders)?;
+            // Whoever reads all parts leaves out what is repeated: it has frames of its own.
+            let repeated = part.earlier.get(&listed.name).map_or(0, |repeated| repeated.bytes);
+            let borders =
+                borders(size, usize::try_from(repeated).unwrap_or(0), stream.map(PacketReader::new));
+            self.squeezed(top, listed, &content, &borders)?;
         }
-        Ok((list, left_out))
+        Ok(())
+    }
+
+    /// Writes a link if it is a file that is in the archive already. Returns whether that is so.
+    fn is_shared(&mut self, top: &str, listed: &Listed, path: &Path) -> Result<bool, Error> {
+        let found = fs::metadata(path).map_err(Error::io(path))?;
+        if found.nlink() < 2 {
+            return Ok(false);
+        }
+        let name = format!("{top}/{}", listed.member());
+        let id = (found.dev(), found.ino());
+        match self.shared.get(&id) {
+            Some((first, of)) if (of.size, of.compressed) == (listed.size, listed.compressed) => {
+                let bytes = link(&name, first, self.mtime);
+                report(self.watch, listed.size)?;
+                self.write(&bytes)?;
+                Ok(true)
+            }
+            _ => {
+                self.shared.insert(id, (name, listed.clone()));
+                Ok(false)
+            }
+        }
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
@@ -204,13 +254,9 @@ impl Packer<'_> {
         Ok(())
     }
 
-    fn name(&self, name: &str) -> String {
-        format!("{}/{name}", self.top)
-    }
-
     fn plain(&mut self, name: &str, content: &[u8]) -> Result<(), Error> {
         let size = content.len() as u64;
-        self.write(&header(&self.name(name), size, self.mtime))?;
+        self.write(&header(name, size, self.mtime))?;
         for part in content.chunks(FRAME) {
             report(self.watch, part.len() as u64)?;
             self.write(part)?;
@@ -218,8 +264,14 @@ impl Packer<'_> {
         self.write(&END[..padding(size)])
     }
 
-    fn squeezed(&mut self, listed: &Listed, content: &Content, borders: &[usize]) -> Result<(), Error> {
-        let name = self.name(&listed.member());
+    fn squeezed(
+        &mut self,
+        top: &str,
+        listed: &Listed,
+        content: &Content,
+        borders: &[usize],
+    ) -> Result<(), Error> {
+        let name = format!("{top}/{}", listed.member());
         // Room for the most that it may become.
         let most = listed.size.saturating_mul(2).saturating_add(1 << 20);
         let header_at = self.at;

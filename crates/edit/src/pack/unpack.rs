@@ -1,9 +1,9 @@
 //! A packed trace to a folder.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
-use std::path::{Component, Path};
+use std::path::{Component, Path, PathBuf};
 
 use hetrace_ctf::archive::{List, Listed};
 use hetrace_ctf::read::{Content, Files};
@@ -40,17 +40,24 @@ pub fn unpack(packed: &Path, folder: &Path, watch: Watch<'_>) -> Result<Unpacked
     let output = Output::new(folder)?;
     output.folder()?;
     let mut done = Unpacked { problems: files.problems().to_vec(), ..Unpacked::default() };
-    // With events of the operating system it is a folder of two traces.
-    for (files, name) in super::both(&files) {
-        let to = name.map_or_else(|| output.scratch().to_owned(), |name| output.scratch().join(name));
-        one(files, &to, watch, &mut done)?;
+    let mut shared = HashMap::new();
+    for (place, files) in files.traces() {
+        one(&files, &output.scratch().join(place), watch, (&mut done, &mut shared))?;
     }
     output.finish()?;
     Ok(done)
 }
 
+/// Files that are in the folder already, by where they lie in memory: of a series, the parts share some.
+type Shared = HashMap<usize, (PathBuf, u64)>;
+
 /// Unpacks a trace into a folder.
-fn one(files: &Files, to: &Path, watch: Watch<'_>, done: &mut Unpacked) -> Result<(), Error> {
+fn one(
+    files: &Files,
+    to: &Path,
+    watch: Watch<'_>,
+    (done, shared): (&mut Unpacked, &mut Shared),
+) -> Result<(), Error> {
     let packed = files.path();
     let (members, _) = files.all().map_err(Error::io(packed))?;
     let list = files.content(List::NAME).map_err(Error::io(packed))?;
@@ -66,6 +73,15 @@ fn one(files: &Files, to: &Path, watch: Watch<'_>, done: &mut Unpacked) -> Resul
         let path = to.join(name);
         if let Some(parent) = path.parent() {
             fs::create_dir_all(parent).map_err(Error::io(parent))?;
+        }
+        let place = content.as_ptr() as usize;
+        if let Some((first, size)) = shared.get(&place).filter(|_| !content.is_empty())
+            && fs::hard_link(first, &path).is_ok()
+        {
+            report(watch, *size)?;
+            done.files += 1;
+            done.bytes += size;
+            continue;
         }
         let mut file = BufWriter::new(File::create_new(&path).map_err(Error::io(&path))?);
         let mut size = 0;
@@ -86,6 +102,7 @@ fn one(files: &Files, to: &Path, watch: Watch<'_>, done: &mut Unpacked) -> Resul
             done.problems
                 .push(format!("{}: {name}: only {size} of {expected} bytes could be read", packed.display()));
         }
+        shared.insert(place, (path, size));
         done.files += 1;
         done.bytes += size;
     }

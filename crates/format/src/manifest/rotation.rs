@@ -40,12 +40,9 @@ fn is_zero_of_many(number: &u64) -> bool {
 pub fn read(files: &Files) -> io::Result<Option<Vec<u8>>> {
     let last = files.read(MANIFEST)?;
     let mut before = Vec::new();
-    for part in files.parts().filter(|part| *part != files.path()) {
-        match std::fs::read(part.join(MANIFEST)) {
-            Ok(text) => before.extend(Manifest::parse(&text)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(error),
-        }
+    let parts = files.parts().count();
+    for part in files.parts().take(parts.saturating_sub(1)) {
+        before.extend(part.files.read(MANIFEST)?.map(|text| Manifest::parse(&text)).and_then(Result::ok));
     }
     match last.as_deref().map(Manifest::parse) {
         Some(Ok(last)) if files.parts().next().is_some() => {

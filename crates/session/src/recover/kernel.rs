@@ -22,7 +22,12 @@ pub(super) fn complete(manifest: &mut Manifest, trace: &TraceFolder) {
     if manifest.os.is_none() {
         return;
     }
-    match finish(&os::folders(folder).1, manifest) {
+    let kernel = os::folders(folder).1;
+    match finish(&kernel, manifest) {
+        Err(_) if !kernel.join(METADATA).is_file() => manifest.notes.push(
+            "events of the operating system are missing in this part: hetrace was killed before it had written any of it"
+                .to_owned(),
+        ),
         Ok(()) => manifest.notes.push(
             "of the events of the operating system those of the last second or so are missing, which were not written when \
              hetrace was killed"
@@ -85,16 +90,16 @@ fn finish(kernel: &Path, manifest: &mut Manifest) -> io::Result<()> {
 }
 
 /// What is in a stream.
-struct Seen {
-    account: StreamAccount,
+pub(super) struct Seen {
+    pub account: StreamAccount,
     /// Without those that are repeated.
-    events: u64,
+    pub events: u64,
 }
 
-/// Counts a stream; none if there is no whole packet in it.
-fn count(kernel: &Path, stream: StreamReader<'_>, repeated: u64) -> io::Result<Option<Seen>> {
+/// Counts a stream of the trace in a folder; none if there is no whole packet in it.
+pub(super) fn count(folder: &Path, stream: StreamReader<'_>, repeated: u64) -> io::Result<Option<Seen>> {
     let name = stream.name().to_owned();
-    let path = kernel.join(&name);
+    let path = folder.join(&name);
     let mut reader = PacketReader::new(stream);
     let (mut counter, mut packets, mut fresh) = (Counter::default(), 0, 0);
     while let Some(packet) = reader.next_packet() {

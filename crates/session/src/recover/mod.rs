@@ -6,6 +6,7 @@
 //! of their own. What was lost before, and how the program ended, nobody knows.
 
 mod kernel;
+pub(crate) mod parts;
 pub mod ticket;
 
 use std::fs;
@@ -81,7 +82,7 @@ pub fn state(session: &Path) -> State {
 pub fn recover(only: Option<&Path>) -> Vec<Result<Recovered, (PathBuf, io::Error)>> {
     let mut done = Vec::new();
     for session in Folder::abandoned() {
-        let ticket = Ticket::of(session.path()).and_then(|t| Some((belonging(&t, session.path())?, t)));
+        let ticket = Ticket::of(session.path()).and_then(|ticket| parts::last(ticket, session.path()));
         match (ticket, only) {
             (Some((manifest, ticket)), Some(only)) if is_same(&ticket.trace, only) => {
                 done.extend(one(session, ticket, manifest, true));
@@ -148,6 +149,7 @@ fn one(
     let (records, bytes) = drainer.written();
     manifest.notes.extend(contents.notes(&drainer));
     complete(&mut manifest, &drainer, &trace, records);
+    parts::complete(&trace, session.path());
     kernel::complete(&mut manifest, &trace);
     if let Some((left, report)) = LeftWindow::open(session.path()).zip(manifest.capture.clone()) {
         let pages = left.pages();

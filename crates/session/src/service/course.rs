@@ -23,7 +23,7 @@ use crate::measuring::Measuring;
 use crate::os;
 use crate::output::TraceFolder;
 use crate::place::Place;
-use crate::recover::belonging;
+use crate::recover::parts;
 use crate::recover::ticket::{Looked, Ticket};
 use crate::run::{
     Folders, Fresh, NAP, Recording, RunOptions, TICK, finish_manifest, first_manifest, folders, recorder,
@@ -227,8 +227,7 @@ impl Course {
         control: &Control,
         limits: Limits,
     ) -> Option<Result<Self, (PathBuf, io::Error)>> {
-        let ticket = Ticket::of(session)?;
-        let manifest = belonging(&ticket, session)?;
+        let (manifest, ticket) = parts::last(Ticket::of(session)?, session)?;
         let made = Self::go_on(session, control, limits, &ticket, manifest);
         Some(made.map_err(|error| (ticket.trace, error)))
     }

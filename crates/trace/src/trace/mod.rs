@@ -17,6 +17,7 @@ mod threads;
 
 use crate::system::System;
 use hetrace_ctf::account::Difference;
+use hetrace_ctf::read::Pending;
 pub use hetrace_format::manifest::{
     DeviceClock, Exit, Fired, HostClock, Losses, Manifest, Process, ThreadLosses, Written,
 };
@@ -100,7 +101,7 @@ impl Trace {
 
     /// Puts other streams in the place of its own, see [`hetrace_ctf::read::Trace::exchange`]; what they define is
     /// added to what is known.
-    pub(crate) fn exchange(&mut self, streams: Vec<(String, Vec<u8>)>) -> Vec<(String, Vec<u8>)> {
+    pub(crate) fn exchange(&mut self, streams: Vec<(String, Pending)>) -> Vec<(String, Pending)> {
         let before = self.ctf.exchange(streams);
         self.names.add(&self.ctf, &self.classes, &self.models);
         if !self.manifest.trimmed.is_empty() {

@@ -43,6 +43,10 @@ pub struct Picture {
     pub open_calls: Vec<Calling>,
     /// Streams that could not be read any further, and why.
     pub unreadable: Vec<String>,
+    /// Parts of a series that were removed before they were read: what they had is not in the sums.
+    pub unread_parts: u64,
+    /// And those that were removed between two looks: the sums may lack what they had last.
+    pub cut_parts: u64,
     /// Calls and commands, as in the tally of a finished trace.
     pub tally: Tally,
 }
@@ -112,6 +116,8 @@ impl Live {
             busy: self.busy(trace, interval),
             open_calls: open_calls(follower, now),
             unreadable: unreadable.collect(),
+            unread_parts: follower.gone().whole,
+            cut_parts: follower.gone().partly,
             tally,
         }
     }

@@ -91,7 +91,21 @@ impl Picture {
         if lost > 0 {
             let _ = write!(line, ", LOST: {}", plural(lost, "event"));
         }
+        self.unread().iter().for_each(|unread| _ = write!(line, ", NOT READ: {unread}"));
         line
+    }
+
+    /// Returns which parts of a series were removed too early, if some were.
+    fn unread(&self) -> Option<String> {
+        let parts = [
+            (self.unread_parts, "removed before it was read", "removed before they were read"),
+            (self.cut_parts, "removed before all of it was read", "removed before all of them was read"),
+        ];
+        let text = |(n, one, many): (u64, &str, &str)| {
+            (n > 0).then(|| format!("{} {}", plural(n, "part"), if n == 1 { one } else { many }))
+        };
+        let parts: Vec<String> = parts.into_iter().filter_map(text).collect();
+        (!parts.is_empty()).then(|| parts.join(", "))
     }
 
     fn head(&self, style: Style, title: &str) -> Vec<String> {
@@ -124,6 +138,7 @@ impl Picture {
             lines.push(style.red(&format!("LOST: {}", losses.join(", "))));
         }
         lines.extend(self.unreadable.iter().map(|why| style.red(&format!("NOT READ: {}", clean(why)))));
+        lines.extend(self.unread().map(|unread| style.red(&format!("NOT READ: {unread}"))));
         if t.host.is_empty() && t.device.is_empty() {
             lines.push(String::new());
             lines.push("no calls have ended yet".to_owned());
