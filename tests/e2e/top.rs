@@ -266,7 +266,7 @@ fn the_last_picture_stays_when_the_program_ends() {
 
 #[test]
 fn a_launcher_that_is_killed_or_stopped_is_noticed() {
-    let mut beside = Beside::start(&["-q"], &["launch:30", "touch:a", "wait:b"]);
+    let mut beside = Beside::start(&["-q"], &["launch:30", "touch:a", "wait:b", "touch:c"]);
     beside.until("a");
     let pid = beside.child.id().to_string();
     let signal = |signal: &str| assert_eq!(run(Command::new("kill").args([signal, &pid])).status, 0);
@@ -283,7 +283,9 @@ fn a_launcher_that_is_killed_or_stopped_is_noticed() {
     let done = top.wait_with_output().expect("a child");
     let err = String::from_utf8_lossy(&done.stderr);
     assert!(done.status.success() && err.contains("was killed") && err.contains("hetrace recover"), "{err}");
+    // Else it would wait for a file in a folder that is gone.
     beside.go("b");
+    beside.until("c");
 }
 
 #[test]
