@@ -52,7 +52,9 @@ def run(command, options, trace):
 
 
 def lost(trace):
-    manifest = json.loads((trace / "hetrace/manifest.json").read_text())
+    # Beside a kernel trace the program's is in a folder of its own.
+    own = trace / "hetrace" if (trace / "kernel").exists() else trace
+    manifest = json.loads((own / "hetrace/manifest.json").read_text())
     system = manifest.get("os") or {}
     return [manifest["losses"].get("records", 0), manifest["losses"].get("device_commands", 0),
             system.get("dropped", 0), system.get("unwritten", 0), system.get("unseen_switches", 0)]
