@@ -258,6 +258,8 @@ impl Control {
         self.arenas_made.begin(&self.told().arenas_made);
         self.calls_without_arena.begin(&self.told().calls_without_arena);
         self.overwritten.set(false);
+        // What was asked of an earlier session, and came too late for it, is not asked of this one.
+        page.snapshot_done.store(self.snapshot_asked(), Ordering::Release);
         note::forget(&self.told().notes, self.told_notes());
         for (api, (_, flags)) in settings.apis.iter().enumerate() {
             for (function, flag) in self.flags(api).iter().zip(flags) {

@@ -389,12 +389,12 @@ impl Drainer {
                     limits: &mut self.limits,
                     watch: &mut self.watch,
                 };
-                let bytes = source.drain(&mut sinks);
-                pass.bytes += bytes;
-                if bytes > 0 && !self.modelled.contains(&source.api) {
-                    self.modelled.insert(source.api);
+                // Before the first records: it takes a part of a disk budget, too.
+                if waiting > 0 && self.modelled.insert(source.api) {
                     need_model(&self.folder, source.api, &mut self.unmodelled);
+                    self.folder.weigh();
                 }
+                pass.bytes += source.drain(&mut sinks);
             }
             if !self.hand_over() {
                 break;

@@ -252,7 +252,8 @@ fn triggers_write_snapshots_of_a_session() {
     bench.ended();
     let said = bench.well(&["stop"]);
     assert!(said.contains("snapshot") && said.contains("`idle > 9h`: never true"), "{said}");
-    let fired = &bench.manifest("flight")["flight"]["fired"][0];
-    assert!(fired.to_string().contains(LAUNCH), "{fired}");
+    let manifest = bench.manifest("flight");
+    let fired = &manifest["flight"]["fired"][0];
+    assert!(fired.to_string().contains(LAUNCH), "{said}: {manifest}");
     is_whole(&bench, "flight");
 }
