@@ -30,6 +30,7 @@ const CL_DEVICE_NAME: u32 = 0x102B;
 const CL_DEVICE_MAX_COMPUTE_UNITS: u32 = 0x1002;
 const CL_DEVICE_MAX_CLOCK_FREQUENCY: u32 = 0x100C;
 const CL_DEVICE_GLOBAL_MEM_SIZE: u32 = 0x101F;
+const CL_DEVICE_UUID_KHR: u32 = 0x106A;
 
 /// Work offset, global and local size.
 pub type Geometry = (u8, [[u64; 3]; 3]);
@@ -383,10 +384,13 @@ fn device_seen(device: P, name: &[u8; 256]) {
     }
     DESCRIBED.set(device as u64, number);
     let (mut units, mut clock_mhz, mut memory) = (0u32, 0u32, 0u64);
-    let places: [(u32, u64, *mut u8); 3] = [
+    // By which a GPU is the same one in other processes, in other APIs and in telemetry; few processors have it.
+    let mut uuid = [0u8; 16];
+    let places: [(u32, u64, *mut u8); 4] = [
         (CL_DEVICE_MAX_COMPUTE_UNITS, 4, (&raw mut units).cast()),
         (CL_DEVICE_MAX_CLOCK_FREQUENCY, 4, (&raw mut clock_mhz).cast()),
         (CL_DEVICE_GLOBAL_MEM_SIZE, 8, (&raw mut memory).cast()),
+        (CL_DEVICE_UUID_KHR, 16, uuid.as_mut_ptr()),
     ];
     for (what, size, place) in places {
         // SAFETY: room for so many bytes; what fails leaves the 0 there.
@@ -397,6 +401,7 @@ fn device_seen(device: P, name: &[u8; 256]) {
         compute_units: units,
         clock_khz: clock_mhz.saturating_mul(1000),
         memory_bytes: memory,
+        uuid,
         ..DeviceRecord::default()
     };
     // SAFETY: it ends with a NUL, which was left there.
