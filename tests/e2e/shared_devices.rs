@@ -2,12 +2,13 @@
 //! do one thing at a time, for all processes that share them, as a GPU without MPS does.
 
 #[path = "cuda/run.rs"]
-mod run;
+mod fake_run;
 
 use std::process::Command;
 
-use hetrace_tests::{fake, hetrace};
-use run::run_command;
+use fake_run::run_command;
+use hetrace_tests::bed::{program, run};
+use hetrace_tests::{Platform, fake, hetrace};
 use serde_json::Value;
 
 /// A second of kernels in the first process, enqueued before the second process wants `device`. Returns what `why` says.
@@ -18,11 +19,11 @@ fn two_programs(device: &str) -> Value {
     let work = fake::program("work");
     let work = work.display();
     let line = format!("{work} shared first | {work} shared second {device}");
-    let run = run_command(&["--buffer", "8192"], "auto", &["sh", "-c", &line], &environment);
-    assert_eq!(run.done.status, 0, "{}", run.done.err);
-    assert_eq!(run.ops().len(), 105, "kernels");
+    let recorded = run_command(&["--buffer", "8192"], "auto", &["sh", "-c", &line], &environment);
+    assert_eq!(recorded.done.status, 0, "{}", recorded.done.err);
+    assert_eq!(recorded.ops().len(), 105, "kernels");
     let mut why = Command::new(hetrace());
-    let done = hetrace_tests::bed::run(why.args(["why", "--json"]).arg(run.scratch.path().join("trace")));
+    let done = run(why.args(["why", "--json"]).arg(recorded.scratch.path().join("trace")));
     assert_eq!(done.status, 0, "{}", done.err);
     serde_json::from_str(&done.out).expect("JSON")
 }
@@ -54,4 +55,27 @@ fn a_program_that_waits_for_another_ones_kernels_is_named() {
 fn programs_on_devices_of_their_own_do_not_wait_for_each_other() {
     let report = two_programs("1");
     assert_eq!(shared(&report), [], "{report:#}");
+}
+
+/// Of OpenCL it is asked for; other ways to know that two processes have the same device there are not.
+#[test]
+fn a_device_of_opencl_is_the_same_one_in_all_processes_by_its_uuid() {
+    let scratch = tempfile::tempdir().expect("a scratch folder");
+    let trace = scratch.path().join("trace");
+    let devices = |layer: &str| {
+        let _ = std::fs::remove_dir_all(&trace);
+        let work = format!("{0} launch:3 && {0} launch:3", program("windows").display());
+        let mut line = Command::new(hetrace());
+        line.args(["run", "-q", "-o"]).arg(&trace).args(["--", "sh", "-c", &work]);
+        line.envs(Platform::Pocl.environment(scratch.path())).env("OPENCL_LAYERS", layer);
+        let done = run(&mut line);
+        assert_eq!(done.status, 0, "{}", done.err);
+        let why = run(Command::new(hetrace()).args(["why", "--json"]).arg(&trace));
+        let report: Value = serde_json::from_str(&why.out).expect("JSON");
+        let devices = report["devices"].as_array().expect("devices").iter();
+        devices.map(|device| device["uuid"].as_str().unwrap_or_default().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(devices(""), ["", ""]);
+    let layer = program("identity.so");
+    assert_eq!(devices(layer.to_str().expect("a path")), ["00010203-0405-0607-0809-0a0b0c0d0e0f"]);
 }
