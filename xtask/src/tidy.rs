@@ -5,6 +5,7 @@ mod links;
 mod modules;
 mod names;
 mod paths;
+mod targets;
 mod tokens;
 
 use std::collections::BTreeMap;
@@ -86,7 +87,7 @@ fn dependencies() -> Result<Vec<String>> {
         .current_dir(repo::root())
         .output()?;
     let metadata: Value = serde_json::from_slice(&out.stdout).context("cargo metadata")?;
-    let mut faults = Vec::new();
+    let mut faults = targets::faults(&repo::root().join("tests/e2e"), &metadata)?;
     let mut known: BTreeMap<&str, &[&str]> = ARROWS.iter().copied().collect();
     let packages = metadata["packages"].as_array().context("packages")?;
     for package in packages {
