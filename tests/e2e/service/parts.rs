@@ -89,11 +89,14 @@ fn windows_are_divided(parts: &[PathBuf]) {
     assert_eq!(all.len(), 2, "{all:?}");
 }
 
+/// On a busy machine the kernel may drop events, which is counted: then once more.
 #[test]
 fn a_session_is_divided_with_the_operating_systems_events() {
-    if !has_tracepoints() {
-        return;
-    }
+    assert!(!has_tracepoints() || (0..3).any(|_| is_divided()), "events dropped each time");
+}
+
+/// Returns false if the kernel dropped events.
+fn is_divided() -> bool {
     let mut bench = Bench::new(None);
     bench.serve(&[]);
     bench.well(&[
@@ -132,6 +135,10 @@ fn a_session_is_divided_with_the_operating_systems_events() {
     let parts = parts(&bench, "job");
     assert!(parts.len() > 3, "{parts:?}");
     let name = |part: &Path| format!("job/{}", part.file_name().expect("a name").to_string_lossy());
+    let mut with_kernel = parts.iter().filter(|part| part.join("kernel").exists());
+    if with_kernel.any(|part| bench.manifest(&format!("{}/hetrace", name(part)))["os"]["dropped"] != 0) {
+        return false;
+    }
     // Calls of the pause are not there; each other once.
     assert_eq!(tallied(&bench, "job", LAUNCH), 17);
     assert_eq!(parts.iter().map(|part| tallied(&bench, &name(part), LAUNCH)).sum::<u64>(), 17);
@@ -145,6 +152,7 @@ fn a_session_is_divided_with_the_operating_systems_events() {
     bench.well(&["start", "-o", "trace"]);
     bench.well(&["stop"]);
     assert!(bench.path("trace/metadata").exists());
+    true
 }
 
 #[test]
