@@ -51,8 +51,6 @@ pub(super) struct Source {
     looked: u64,
     /// Time of a record that is to come, in ticks, where its low bits say too little.
     earlier: Option<u64>,
-    /// A thread has begun with what was taken last.
-    begun: bool,
     /// Number of the ring whose records come before those that are next here.
     pub awaits: Option<u32>,
     /// What the stream lost more than this ring, while it was another ring's.
@@ -96,8 +94,10 @@ pub(crate) enum Past {
 enum Taken {
     /// All of it.
     All,
-    /// Bytes up to a thread's first record, which came from another ring: see `hand_over`.
+    /// Bytes up to a thread's first record.
     UpTo(usize),
+    /// Bytes of a thread's first record, which may have come from another ring: see `hand_over`.
+    Begun(usize),
 }
 
 impl Source {
@@ -116,7 +116,6 @@ impl Source {
             // What another drainer has left may be older than half a period by now.
             looked: if since > 0 { since } else { clock::ticks() },
             earlier: None,
-            begun: false,
             awaits: None,
             lost_elsewhere: 0,
             lost_before: (0, 0),
@@ -237,23 +236,22 @@ impl Source {
         if !self.is_refused() {
             sinks.images.get_mut(self.image).into_iter().for_each(|image| image.recorded = true);
         }
-        let taken = match taken {
+        let bytes = match taken {
             Taken::All => {
                 self.looked = looked;
                 waiting
             }
-            Taken::UpTo(bytes) => bytes,
+            Taken::UpTo(bytes) | Taken::Begun(bytes) => bytes,
         };
         if let Some(watch) = sinks.watch {
             watch.saw(sinks.host.to_ns(self.last));
         }
-        ring.take(taken);
-        if self.begun {
+        ring.take(bytes);
+        if let Taken::Begun(_) = taken {
             // A stream may have another thread now: what is known of it goes with where it begins.
-            self.begun = false;
             self.write();
         }
-        taken as u64
+        bytes as u64
     }
 
     fn take(&mut self, bytes: &[u8], sinks: &mut Sinks<'_>) -> Taken {
@@ -284,8 +282,7 @@ impl Source {
                     self.write();
                     let claimed = self.begin(body, sinks);
                     self.last = floor.max(claimed);
-                    self.begun = true;
-                    return Taken::UpTo(bytes.len() - rest.len());
+                    return Taken::Begun(bytes.len() - rest.len());
                 }
                 _ => {}
             }

@@ -223,6 +223,43 @@ enum Step {
     Flush,
 }
 
+/// A program whose two threads do what happens next, and those that have ended.
+struct Cast<'p> {
+    /// Its threads know where it is: it must not move.
+    program: &'p mut Program,
+    threads: Vec<Thread>,
+    ended: Vec<Thread>,
+}
+
+impl<'p> Cast<'p> {
+    fn new(program: &'p mut Program) -> Self {
+        let threads = (0..2).map(|i| Thread::start(program, i)).collect();
+        Cast { program, threads, ended: Vec::new() }
+    }
+
+    fn act(&mut self, step: &Step, drainer: &mut Drainer, host: &HostClock) {
+        match *step {
+            Step::Write(thread, records) => (0..records).for_each(|_| self.threads[thread].write()),
+            Step::End(thread) => {
+                self.threads[thread].end();
+                let next = (self.threads.len() + self.ended.len()) as u32;
+                let fresh = Thread::start(self.program, next);
+                self.ended.push(std::mem::replace(&mut self.threads[thread], fresh));
+            }
+            Step::Pass => {
+                drainer.discover();
+                drainer.pass(host);
+            }
+            Step::Flush => drainer.flush(1 << 40, host),
+        }
+    }
+
+    /// All threads that there were.
+    fn threads(&self) -> Vec<&Thread> {
+        self.ended.iter().chain(&self.threads).collect()
+    }
+}
+
 /// Does it, and returns how many records were lost.
 fn play(steps: &[Step], largest: usize) -> u64 {
     let trace = TempDir::new().expect("a scratch folder");
@@ -232,26 +269,10 @@ fn play(steps: &[Step], largest: usize) -> u64 {
     let (tsc, monotonic_ns) = (clock::ticks(), 1 << 40);
     let start = ReferencePoint { tsc, monotonic_ns, realtime_ns: 0, uncertainty_ns: 0 };
     let host = HostClock::new(start, start);
-    let mut threads: Vec<Thread> = (0..2).map(|i| Thread::start(&mut program, i)).collect();
-    let (mut ended, mut next) = (Vec::new(), 2);
-    for step in steps {
-        match *step {
-            Step::Write(thread, records) => (0..records).for_each(|_| threads[thread].write()),
-            Step::End(thread) => {
-                threads[thread].end();
-                let fresh = Thread::start(&mut program, next);
-                ended.push(std::mem::replace(&mut threads[thread], fresh));
-                next += 1;
-            }
-            Step::Pass => {
-                drainer.discover();
-                drainer.pass(&host);
-            }
-            Step::Flush => drainer.flush(monotonic_ns, &host),
-        }
-    }
+    let mut cast = Cast::new(&mut program);
+    steps.iter().for_each(|step| cast.act(step, &mut drainer, &host));
     drainer.finish(&host);
-    ended.append(&mut threads);
+    let ended = cast.threads();
 
     let (records, lost) = read(trace.path());
     for thread in &ended {
@@ -316,31 +337,17 @@ fn play_with_kills(steps: &[(Step, bool)]) {
     let mut traces = vec![TempDir::new().expect("a scratch folder")];
     let mut program = Program::new(LARGEST);
     let (mut drainer, host) = drainer_of(&program, traces[0].path());
-    let mut threads: Vec<Thread> = (0..2).map(|i| Thread::start(&mut program, i)).collect();
-    let (mut ended, mut next) = (Vec::new(), 2);
+    let mut cast = Cast::new(&mut program);
     for (step, killed) in steps {
-        match *step {
-            Step::Write(thread, records) => (0..records).for_each(|_| threads[thread].write()),
-            Step::End(thread) => {
-                threads[thread].end();
-                let fresh = Thread::start(&mut program, next);
-                ended.push(std::mem::replace(&mut threads[thread], fresh));
-                next += 1;
-            }
-            Step::Pass => {
-                drainer.discover();
-                drainer.pass(&host);
-            }
-            Step::Flush => drainer.flush(1 << 40, &host),
-        }
+        cast.act(step, &mut drainer, &host);
         if *killed {
             traces.push(TempDir::new().expect("a scratch folder"));
-            let (after, _) = drainer_of(&program, traces[traces.len() - 1].path());
+            let (after, _) = drainer_of(cast.program, traces[traces.len() - 1].path());
             std::mem::forget(std::mem::replace(&mut drainer, after));
         }
     }
     drainer.finish(&host);
-    ended.append(&mut threads);
+    let ended = cast.threads();
     let mut seen: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
     for trace in &traces {
         for (thread, records) in read(trace.path()).0 {
