@@ -61,6 +61,32 @@ fn what_others_plant_in_shared_memory_hangs_and_diverts_nobody() {
     }
 }
 
+/// A program of the session itself may put anything in the place of its files: those that begin then don't hang.
+#[test]
+fn what_stands_in_the_place_of_a_sessions_files_hangs_no_program() {
+    let scratch = tempfile::tempdir().expect("scratch");
+    for name in ["control", "told"] {
+        for plant in [
+            "mkfifo $f",
+            "mkdir $f",
+            "ln -s /dev/zero $f",
+            "mknod $f p; chmod 400 $f",
+            "python3 -c \"$socket\" $f",
+        ] {
+            let socket = "import socket, sys; socket.socket(socket.AF_UNIX).bind(sys.argv[1])";
+            let script = format!("f=$HETRACE_SESSION/{name}; rm $f; {plant}; $PROGRAM launch:3 fail");
+            // Around all of it, since each program in it may be the one that hangs.
+            let mut command = Command::new("timeout");
+            command.args(["-s", "KILL", "60"]).arg(hetrace());
+            command.args(["run", "-q", "--interpose", "preload", "--", "sh", "-c", &script]);
+            command.current_dir(scratch.path());
+            command.env("socket", socket).env("PROGRAM", program("windows"));
+            let done = run(command.envs(Platform::Pocl.environment(scratch.path())));
+            assert_eq!(done.status, 3, "{name}: {plant}: {}", done.err);
+        }
+    }
+}
+
 #[test]
 fn many_starts_and_ends_at_once_lose_no_session() {
     let scratch = tempfile::tempdir().expect("scratch");

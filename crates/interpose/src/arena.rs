@@ -25,8 +25,8 @@ use crate::who::{image, pid_namespace, process_start, read_file};
 
 /// Size of an arena's file, which is sparse, and of its mapping.
 const ARENA: u64 = 256 << 20;
-/// Of a program's addresses, where they are limited, an arena takes one part in this many.
-const OF_ADDRESSES: u64 = 64;
+/// Of a program's addresses, where they are limited, the arenas of all APIs take one part in this many.
+const OF_ADDRESSES: u64 = 16;
 /// Of what all rings may take now, likewise.
 const OF_BUDGET: u64 = 2;
 /// The least that is any good.
@@ -253,8 +253,9 @@ fn size(session: &Session) -> Option<u64> {
         let known = unsafe { libc::getrlimit(what, &raw mut limit) } == 0;
         if known { limit.rlim_cur } else { libc::RLIM_INFINITY }
     };
-    // Of addresses most are the program's.
-    let size = ARENA.min(limit(libc::RLIMIT_FSIZE)).min(limit(libc::RLIMIT_AS) / OF_ADDRESSES);
+    // Of addresses most are the program's, however many libraries record it.
+    let arenas = u64::from(session.control().api_count.max(1));
+    let size = ARENA.min(limit(libc::RLIMIT_FSIZE)).min(limit(libc::RLIMIT_AS) / OF_ADDRESSES / arenas);
     // `mlockall` gets memory for all of it: there must be some left for others then.
     let room = session.control().room.load(Ordering::Relaxed);
     let size = size.min((room / OF_BUDGET).max(LEAST));

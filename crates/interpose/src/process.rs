@@ -156,12 +156,13 @@ fn find(api: &str) {
     join(folder, api);
 }
 
-/// Opens a file of the session, if it is this user's.
+/// Opens a file of the session, if it is one, and this user's. Never waits: what stands there may be a FIFO.
 fn open(session: &Session, name: &str, how: libc::c_int) -> Option<File> {
     let mut buffer = [0; PATH + 64];
     let path = session.path(&mut buffer, name.as_bytes())?;
     // SAFETY: a NUL-terminated path.
-    let fd = unsafe { libc::open(path.as_ptr(), how | libc::O_CLOEXEC | libc::O_NOFOLLOW) };
+    let fd =
+        unsafe { libc::open(path.as_ptr(), how | libc::O_NONBLOCK | libc::O_CLOEXEC | libc::O_NOFOLLOW) };
     if fd < 0 {
         return None;
     }
@@ -171,7 +172,7 @@ fn open(session: &Session, name: &str, how: libc::c_int) -> Option<File> {
     let mut stat: libc::stat = unsafe { std::mem::zeroed() };
     // SAFETY: an open descriptor and a valid place.
     let ours = unsafe { libc::fstat(fd, &mut stat) == 0 && stat.st_uid == libc::geteuid() };
-    ours.then_some(file)
+    (ours && stat.st_mode & libc::S_IFMT == libc::S_IFREG).then_some(file)
 }
 
 /// Maps what the launcher says, if it is of this library's version. What is opened for reading can't be made writable

@@ -90,3 +90,14 @@ fn what_is_not_changed_stays_as_it_is() {
     let new = Manifest::rewrite(Some(b"damaged"), |m| m.schema = 2).unwrap();
     assert_eq!(String::from_utf8(new).unwrap(), r#"{"schema":2}"#);
 }
+
+proptest::proptest! {
+    /// To the last bit: reports of the same trace agree, whoever has written its manifest again.
+    #[test]
+    fn numbers_with_fractions_are_read_as_they_were_written(number in proptest::num::f64::NORMAL) {
+        let host_clock = HostClock { ticks_per_second: number, ..HostClock::default() };
+        let manifest = Manifest { host_clock, ..Manifest::default() };
+        let text = serde_json::to_vec(&manifest).unwrap();
+        proptest::prop_assert_eq!(Manifest::parse(&text).unwrap(), manifest);
+    }
+}
