@@ -9,13 +9,15 @@ use hetrace_tests::hetrace;
 use serde_json::Value;
 
 /// What `misuse` does wrong: mode, rule, the severity.
-const MISUSE: [(&str, &str, &str); 17] = [
+const MISUSE: [(&str, &str, &str); 19] = [
     ("after", "use-after-release", "error"),
     ("twice", "double-release", "error"),
     ("bounds", "out-of-bounds", "error"),
     ("memory", "leak", "warning"),
     ("streams", "leak", "warning"),
     ("events", "leak", "warning"),
+    ("grows", "leak", "warning"),
+    ("pool", "leak", "hint"),
     ("dead", "use-after-release", "error"),
     ("host", "race", "error"),
     ("race", "race", "error"),

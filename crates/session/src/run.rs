@@ -19,13 +19,13 @@ use hetrace_ring::{clock, survive};
 use crate::access::Access;
 use crate::account::account_of_files;
 use crate::apis::{Found, LibraryError};
-use crate::beside::{host_name, prepare, renew_manifest, write_manifest};
+use crate::beside::{host_name, prepare, renew_manifest};
 use crate::child::{self, Child, Ending, Event, Inherited, guard};
 use crate::contents::Contents;
 use crate::control::{Control, refused};
 use crate::declare::Declarations;
 use crate::drain::{Drainer, Pass};
-use crate::flight::{self, Recorder, Rotate, Rotating, Series, Sink, Store};
+use crate::flight::{self, Recorder, Rotate, Rotating, Series, Sink, Store, last_manifest};
 use crate::folder::Folder;
 use crate::inject::{self, Way};
 use crate::job;
@@ -445,7 +445,7 @@ pub(crate) fn finish_manifest(trace: &TraceFolder, fresh: &Fresh, manifest: &Man
     if !fresh.is_there() {
         return Some(format!("{path} was removed during recording: the trace is lost"));
     }
-    let error = write_manifest(trace, manifest).err()?;
+    let error = last_manifest(trace, manifest).err()?;
     Some(format!("cannot write {path}/{MANIFEST} ({error}): the trace does not show dropped events"))
 }
 

@@ -42,6 +42,7 @@ pub mod follow;
 pub mod hash;
 pub mod history;
 pub mod memory;
+pub mod milestones;
 pub mod os;
 pub mod owners;
 pub mod ranges;

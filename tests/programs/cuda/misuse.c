@@ -19,7 +19,11 @@
  * finish:   the context is waited for that has nothing to do
  * loop:     memory is allocated and freed around each launch
  * pageable: an asynchronous copy from memory that is not pinned
+ * grows:    in each round memory is allocated, and never freed
+ * pool:     memory is allocated in the first of many rounds, and never freed
  * again:    the same bytes are sent between launches
+ *
+ * MISUSE_CODE names a file of PTX with a kernel k20000, for a driver that is none of ours.
  */
 #define _GNU_SOURCE
 #include "fake_cuda.h"
@@ -172,6 +176,25 @@ static int order(void)
     return 1;
 }
 
+/* Memory that is never freed, in a program that launches: more in each round, or in the first one only. */
+static int rounds(void)
+{
+    CUdeviceptr made[2 * ROUNDS];
+    int count = 0;
+    if (!is("grows") && !is("pool"))
+        return 0;
+    for (int i = 0; i < ROUNDS; i++) {
+        for (int k = 0; k < 2 && (is("grows") || i == 0); k++)
+            OK(cuMemAlloc_v2(&made[count++], BYTES));
+        for (int k = 0; k < 10; k++)
+            OK(launch(one, 132));
+    }
+    OK(cuStreamSynchronize(one));
+    while (right && count > 0)
+        OK(cuMemFree_v2(made[--count]));
+    return 1;
+}
+
 /* Time that is lost. */
 static int waste(void)
 {
@@ -224,6 +247,19 @@ static int waste(void)
     return 1;
 }
 
+/* What a module is loaded from. */
+static const char *code(void)
+{
+    static char text[1 << 16] = "code";
+    const char *path = getenv("MISUSE_CODE");
+    FILE *file = path ? fopen(path, "r") : NULL;
+    if (file) {
+        text[fread(text, 1, sizeof text - 1, file)] = 0;
+        fclose(file);
+    }
+    return text;
+}
+
 int main(int argc, char **argv)
 {
     CUcontext context;
@@ -238,14 +274,14 @@ int main(int argc, char **argv)
     OK(cuStreamCreate(&one, 1));
     OK(cuStreamCreate(&two, 1));
     OK(cuEventCreate(&event, 0));
-    OK(cuModuleLoadData(&module, "code"));
+    OK(cuModuleLoadData(&module, code()));
     OK(cuModuleGetFunction(&kernel, module, "k20000"));
     OK(cuMemAlloc_v2(&memory, BYTES));
     OK(cuMemAllocHost_v2((void **)&pinned, 2 * BYTES));
     plain = calloc(1, 2 * BYTES);
     OK(cuMemcpyHtoD_v2(memory, pinned, BYTES));
 
-    if (!lifetimes() && !order() && !waste()) {
+    if (!lifetimes() && !order() && !rounds() && !waste()) {
         fprintf(stderr, "no mode %s\n", mode);
         return 2;
     }

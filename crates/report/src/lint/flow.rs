@@ -8,6 +8,7 @@ use super::passed::Passed;
 use super::rules::Severity;
 use super::sum::Sum;
 use hetrace_trace::hash::QuickMap;
+use hetrace_trace::milestones::Milestones;
 use hetrace_trace::spans::{Command, CommandKind};
 use hetrace_trace::trace::FunctionId;
 use hetrace_trace::values::Values;
@@ -76,7 +77,7 @@ pub(super) struct Flow {
     /// By position.
     threads: Vec<Thread>,
     /// By the position of the process.
-    launches: Vec<u64>,
+    launches: Vec<Milestones>,
     queues: QuickMap<(i64, usize), Queues>,
     small: QuickMap<(i64, u32), (Sum, u64, u64)>,
     /// Launches in groups of one item, and how many items at most.
@@ -87,7 +88,12 @@ pub(super) struct Flow {
 impl Flow {
     /// How often a process has launched.
     pub fn launches(&self, process: usize) -> u64 {
-        self.launches.get(process).copied().unwrap_or(0)
+        self.launches.get(process).map_or(0, Milestones::total)
+    }
+
+    /// How often a process has launched since a time.
+    pub fn launches_since(&self, process: usize, time: u64) -> u64 {
+        self.launches.get(process).map_or(0, |launches| launches.since(time))
     }
 
     fn thread(&mut self, at: usize, ids: (i64, i64)) -> &mut Thread {
@@ -128,7 +134,7 @@ impl Flow {
             thread.first_wait = thread.first_wait.or(Some(call));
         }
         if facts.launch {
-            self.launched(passed.by.process);
+            self.launched(passed.by.process, call.start);
         }
         if let Some(queue) = passed.queue.filter(|_| facts.enqueues && !facts.function.own_queue) {
             let api = usize::from(knowledge.api_of(call.function));
@@ -148,11 +154,11 @@ impl Flow {
         }
     }
 
-    fn launched(&mut self, process: usize) {
+    fn launched(&mut self, process: usize, time: u64) {
         if self.launches.len() <= process {
-            self.launches.resize(process + 1, 0);
+            self.launches.resize_with(process + 1, Milestones::default);
         }
-        self.launches[process] += 1;
+        self.launches[process].see(time, 1);
     }
 
     fn build(

@@ -40,8 +40,32 @@ pub(super) struct Lifetimes {
     pub epoch: u64,
 }
 
-/// What leaked, by the function that made it.
-pub(super) type Leaks = BTreeMap<(i64, FunctionId, String), (u64, u64, Ref)>;
+/// What leaked, by the process, the function that made it, and what it is.
+pub(super) type Leaks = BTreeMap<(i64, FunctionId, String), Leak>;
+
+/// Objects or allocations that were never released.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Leak {
+    pub count: u64,
+    pub bytes: u64,
+    pub first: Ref,
+    /// When the last of them was made.
+    pub last: u64,
+}
+
+impl Leak {
+    /// With nothing in it; the first was made by a call.
+    pub fn new(first: Ref) -> Self {
+        Self { count: 0, bytes: 0, first, last: first.start }
+    }
+
+    /// Adds one that was made at a time.
+    pub fn add(&mut self, made: u64, bytes: Option<u64>) {
+        self.count += 1;
+        self.bytes = self.bytes.saturating_add(bytes.unwrap_or(0));
+        self.last = self.last.max(made);
+    }
+}
 
 impl Lifetimes {
     /// A call begins.
@@ -363,9 +387,8 @@ impl Lifetimes {
             // A release that failed is shown as such.
             if kind.leaks && !object.refused {
                 let place = (key.0, object.made.function, kind.name.clone());
-                let leak = leaks.entry(place).or_insert((0, 0, object.made));
-                leak.0 += 1;
-                leak.1 = leak.1.saturating_add(object.bytes.unwrap_or(0));
+                let leak = leaks.entry(place).or_insert_with(|| Leak::new(object.made));
+                leak.add(object.made.start, object.bytes);
             }
         }
         let mut unused: Vec<_> =

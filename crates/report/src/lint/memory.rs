@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::facts::{Facts, Knowledge};
 use super::findings::{Findings, Hit, Ref};
-use super::lifetimes::{Leaks, Lifetimes};
+use super::lifetimes::{Leak, Leaks, Lifetimes};
 use super::passed::Passed;
 use super::span::Span;
 use hetrace_trace::hash::QuickMap;
@@ -284,9 +284,8 @@ impl Memory {
         alive.sort_by_key(|(_, block)| block.made.start);
         for ((pid, _), block) in alive {
             let place = (*pid, block.made.function, "allocation".to_owned());
-            let leak = leaks.entry(place).or_insert((0, 0, block.made));
-            leak.0 += 1;
-            leak.1 = leak.1.saturating_add(block.bytes.unwrap_or(0));
+            let leak = leaks.entry(place).or_insert_with(|| Leak::new(block.made));
+            leak.add(block.made.start, block.bytes);
         }
         let mut rounds: Vec<_> = self.rounds.iter().filter(|(_, r)| r.rounds >= LOOP).collect();
         rounds.sort_by_key(|(key, _)| **key);

@@ -10,7 +10,7 @@ use super::facts::Knowledge;
 use super::findings::{Findings, Hit, Ref};
 use super::flow::Flow;
 use super::hazards::{Ended, Hazards};
-use super::lifetimes::{Leaks, Lifetimes};
+use super::lifetimes::{Leak, Leaks, Lifetimes};
 use super::memory::Memory;
 use super::passed::{By, Hashed, Passed};
 use super::rules::Severity;
@@ -23,6 +23,8 @@ use hetrace_trace::trace::{Exit, FunctionId, ThreadId, Threads, Trace};
 use hetrace_trace::values::{Plans, Values};
 use hetrace_trace::watch::{Pace, Stopped};
 
+/// From so many launches on it is of interest during which of them something was made.
+const MANY: u64 = 100;
 /// A stack that deep is damage.
 const DEEPEST: usize = 1024;
 
@@ -198,7 +200,11 @@ impl<'t> Linter<'t> {
                 return;
             }
         };
-        for ((pid, function, kind), (count, bytes, first)) in leaks {
+        for ((pid, function, kind), Leak { count, bytes, first, last }) in leaks {
+            let process = self.processes.iter().position(|of| *of == pid);
+            let launches = process.map_or((0, 0), |process| {
+                (self.flow.launches(process), self.flow.launches_since(process, last))
+            });
             let name = &self.trace.functions().get(function).name;
             let size = if bytes > 0 {
                 format!(" ({} in total)", hetrace_trace::text::bytes(bytes))
@@ -216,6 +222,12 @@ impl<'t> Linter<'t> {
                 }
                 _ if count == 1 => hit
                     .graded(Severity::Hint, Some("a single one may be meant to live as long as the program")),
+                // Pools and libraries make what they need in the first steps, and no more.
+                _ if launches.0 >= MANY && launches.1 >= launches.0 / 10 * 9 => {
+                    let doubt =
+                        "they are no more in later steps, and may be meant to live as long as the program";
+                    hit.graded(Severity::Hint, Some(doubt))
+                }
                 _ => hit,
             });
         }

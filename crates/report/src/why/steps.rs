@@ -2,12 +2,14 @@
 //!
 //! A kernel that is launched once in each step comes as often as there are steps, at the same distance. One that is
 //! launched ten times in a step has short distances and long ones. So the best sign of steps is what recurs most
-//! evenly, of that which does so from near the beginning of the device's work to near its end.
+//! evenly, of that which does so from near the beginning of the device's work to near its end. Where it begins late, since
+//! the program loads, compiles or imports for long after a first command, most of the work must be in it.
 
 use std::collections::HashMap;
 
 use hetrace_ctf::read::Event;
 use hetrace_trace::hash::QuickMap;
+use hetrace_trace::milestones::Milestones;
 use hetrace_trace::ranges::{Ranges, Step};
 use hetrace_trace::spans::{At, Call, CommandKind, Open, Orphan, Unfinished};
 use hetrace_trace::trace::Trace;
@@ -20,6 +22,8 @@ const MOST: usize = 1 << 10;
 const HEAD: usize = 16;
 /// What comes less often is no repetition.
 const LEAST: u64 = 5;
+/// What begins late must come so often, and with most of the device's work.
+const OFTEN: u64 = 10;
 /// Distances from the shortest but 5 % to the longest but 5 %, over the median, that still count as even.
 const EVEN: f64 = 0.5;
 
@@ -102,6 +106,7 @@ pub(super) enum What {
 
 /// All that may recur.
 pub(super) struct Steps<'t> {
+    work: Milestones,
     commands: QuickMap<Key, Mark>,
     ranges: Option<Ranges<'t>>,
     /// By message, without digits.
@@ -111,11 +116,21 @@ pub(super) struct Steps<'t> {
 impl<'t> Steps<'t> {
     /// With nothing seen yet.
     pub fn new(trace: &'t Trace) -> Self {
-        Self { commands: QuickMap::default(), ranges: Some(Ranges::new(trace)), named: HashMap::new() }
+        Self { ranges: Some(Ranges::new(trace)), ..Self::bare() }
+    }
+
+    fn bare() -> Self {
+        Self {
+            work: Milestones::default(),
+            commands: QuickMap::default(),
+            ranges: None,
+            named: HashMap::new(),
+        }
     }
 
     /// A command began. Returns whether it is the first of its function.
     pub fn command(&mut self, key: Key, start: u64, end: u64) -> bool {
+        self.work.see(start, end.saturating_sub(start));
         if self.commands.len() >= MOST && !self.commands.contains_key(&key) {
             return false;
         }
@@ -166,14 +181,26 @@ impl<'t> Steps<'t> {
         costs
     }
 
-    /// The steady part, if there is one that makes up most of the time from the first command to the last.
+    /// Of what time, up to the last command, something makes up most: from the first command on, or from its own first on if
+    /// there was little work before.
+    fn most_of(&self, mark: &Mark, first: u64, last: u64) -> Option<u64> {
+        let from = mark.steady_from().max(first);
+        let (whole, rest) = (last.saturating_sub(first), last.saturating_sub(from));
+        let span = mark.last.min(last).saturating_sub(from);
+        let works = || self.work.since(from) > self.work.total() / 2;
+        match () {
+            () if mark.count >= LEAST && span > whole / 2 => Some(whole),
+            () if mark.count >= OFTEN && span > rest / 2 && works() => Some(rest),
+            () => None,
+        }
+    }
+
+    /// The steady part, if there is one that makes up most of the time from the first command to the last, or has most of
+    /// their work.
     pub fn steady(&self, first: u64, last: u64) -> Option<Steady> {
-        let whole = last.saturating_sub(first);
-        let fits = |mark: &&Mark| {
-            let from = mark.steady_from();
-            mark.count >= LEAST && mark.last.min(last).saturating_sub(from.max(first)) > whole / 2
-        };
-        let named = self.named.iter().filter(|(_, mark)| fits(mark) && mark.busy > whole / 2);
+        let fits = |mark: &&Mark| self.most_of(mark, first, last).is_some();
+        let lasts = |mark: &Mark| self.most_of(mark, first, last).is_some_and(|most| mark.busy > most / 2);
+        let named = self.named.iter().filter(|(_, mark)| lasts(mark));
         if let Some((name, mark)) = named.max_by_key(|(name, mark)| (mark.busy, std::cmp::Reverse(*name))) {
             let name = name.trim().trim_end_matches(['#', ':', '_', '-']).to_owned();
             return Some(steady(mark, What::Range(name)));
@@ -227,7 +254,7 @@ mod tests {
     /// Steps of ten `A`, evenly, and one `B`, each 1000 ns after the one before, behind a warm-up of long ones.
     #[test]
     fn steps_are_what_recurs_most_evenly() {
-        let mut steps = Steps { commands: QuickMap::default(), ranges: None, named: HashMap::new() };
+        let mut steps = Steps::bare();
         let (a, b) = ((0, 1, CommandKind::Kernel, 1), (0, 1, CommandKind::Kernel, 2));
         let mut at = 0;
         for n in 0..50_u64 {
@@ -245,9 +272,29 @@ mod tests {
         assert_eq!(steps.costs()[0].1, 2);
     }
 
+    /// A first command, a long time without any, and then the loop: that time is no part of it. Where the device worked then,
+    /// the loop is not what the run is about.
+    #[test]
+    fn a_loop_that_begins_late_is_found_by_its_work() {
+        let found = |early: u64| {
+            let mut steps = Steps::bare();
+            steps.command((0, 1, CommandKind::Write, 0), 0, early);
+            for n in 0..100_u64 {
+                steps.command(
+                    (0, 1, CommandKind::Kernel, 1),
+                    1_000_000 + 1000 * n,
+                    1_000_000 + 1000 * n + 100,
+                );
+            }
+            steps.steady(0, 1_099_100).map(|steady| (steady.from, steady.steps))
+        };
+        assert_eq!(found(100), Some((1_000_000, 99)));
+        assert_eq!(found(10_000), None);
+    }
+
     #[test]
     fn time_that_goes_back_is_no_harm() {
-        let mut steps = Steps { commands: QuickMap::default(), ranges: None, named: HashMap::new() };
+        let mut steps = Steps::bare();
         for at in [500, 100, 900, 200, 300, 50, 1000, u64::MAX, 0] {
             steps.command((0, 1, CommandKind::Kernel, 1), at, at / 2);
         }
@@ -257,7 +304,7 @@ mod tests {
 
     #[test]
     fn what_comes_a_few_times_is_no_repetition() {
-        let mut steps = Steps { commands: QuickMap::default(), ranges: None, named: HashMap::new() };
+        let mut steps = Steps::bare();
         for n in 0..4 {
             steps.command((0, 1, CommandKind::Kernel, 1), 100 * n, 100 * n + 50);
         }

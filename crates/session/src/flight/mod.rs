@@ -43,6 +43,7 @@ use crate::run::RunOptions;
 use crate::trigger::{Account, Watch};
 use noting::Noting;
 pub use rotating::Rotating;
+pub(crate) use rotating::last_manifest;
 pub use series::{Rotate, Series};
 pub use store::Store;
 use store::{Sealed, View};

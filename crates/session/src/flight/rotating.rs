@@ -125,7 +125,7 @@ impl Rotating {
         let since = (clock::nanoseconds(libc::CLOCK_MONOTONIC), clock::nanoseconds(libc::CLOCK_REALTIME));
         let last = self.describe(manifest, left);
         // Its events are there; that it is complete is known to nobody then.
-        match last.and_then(|last| write_manifest(&old, &last).map(|()| last)) {
+        match last.and_then(|last| last_manifest(&old, &last).map(|()| last)) {
             Ok(last) => {
                 self.unfinished.push_back((self.number, old, last));
                 if self.unfinished.len() > MOST_UNFINISHED {
@@ -157,7 +157,7 @@ impl Rotating {
             let Some((_, trace, mut manifest)) = self.unfinished.remove(at) else { continue };
             manifest.notes.extend(os::unwritten(&report));
             manifest.os.iter_mut().for_each(|os| os::fill(os, report.clone()));
-            match write_manifest(&trace, &manifest) {
+            match last_manifest(&trace, &manifest) {
                 // It may have been removed meanwhile, as a whole.
                 Err(error) if trace.path().exists() => {
                     self.failed = Some(format!("{}: {error}", trace.path().display()));
@@ -267,6 +267,21 @@ impl Rotating {
             notes.push(format!("a part could not be begun or finished when it was time: {why}"));
         }
         notes
+    }
+}
+
+/// Writes the last manifest of a trace. Where that is a part, older ones make room if they may be removed; one that is gone
+/// by then needs none.
+///
+/// # Errors
+/// When it can't be written.
+pub(crate) fn last_manifest(trace: &TraceFolder, manifest: &Manifest) -> io::Result<()> {
+    loop {
+        match (write_manifest(trace, manifest), trace.series()) {
+            (Err(_), Some(_)) if !trace.path().exists() => return Ok(()),
+            (Err(_), Some(series)) if series.make_room() => {}
+            (done, _) => return done,
+        }
     }
 }
 

@@ -410,15 +410,19 @@ impl Series {
         Ok(fresh)
     }
 
+    /// Removes the oldest part if parts may be removed to make room. Returns whether there was one.
+    pub fn make_room(&self) -> bool {
+        self.asked.has_retention() && self.remove_oldest(&mut self.state())
+    }
+
     /// A part could not be begun: makes room if there is a way, and returns whether it is worth another try.
     pub fn give_up(&self, fresh: Option<&Fresh>) -> bool {
         fresh.iter().for_each(|fresh| _ = fs::remove_dir_all(&fresh.hidden));
-        let mut state = self.state();
-        if self.asked.has_retention() && self.remove_oldest(&mut state) {
-            return true;
+        let made = self.make_room();
+        if !made {
+            self.state().failed = Some(Instant::now());
         }
-        state.failed = Some(Instant::now());
-        false
+        made
     }
 
     /// Goes over to the next part, whose folder has all but its streams: writes what these need of the time before,
