@@ -165,8 +165,8 @@ pub struct Control {
     pub call_ticks: AtomicU32,
     /// Raised with each new `budget`.
     pub budget_looks: AtomicU32,
-    /// Not used.
-    pub reserved: u32,
+    /// Commands that the drainer has taken from rings and not yet written, at most: they wait to be put in order.
+    pub commands_waiting: AtomicU32,
     /// A robust mutex of the C library, which the launcher holds as long as it lives. The
     /// first word is its lock, in which the kernel marks that the holder died.
     pub keeper: [AtomicU32; 16],

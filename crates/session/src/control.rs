@@ -465,6 +465,29 @@ fn prepare_window(mapping: &Mapping, told: &Mapping, asked: Option<&Asked>) {
     }
 }
 
+/// The control page of a session that this launcher or another one has made.
+#[derive(Debug)]
+pub struct LeftPage {
+    mapping: Mapping,
+}
+
+impl LeftPage {
+    /// Opens it, if the session's control file is of this version.
+    pub fn open(session: &Path) -> Option<Self> {
+        let file = open_to_write(&session.join(CONTROL_FILE)).ok()?;
+        let left = LeftPage { mapping: map_file(&file, CONTROL_BYTES, true).ok()? };
+        let page = left.page();
+        let known = page.magic.load(Ordering::Acquire) == CONTROL_MAGIC && page.version == ABI_VERSION;
+        known.then_some(left)
+    }
+
+    /// The page.
+    pub fn page(&self) -> &abi::Control {
+        // SAFETY: all of the file is mapped, and all bit patterns of a control page are valid.
+        unsafe { &*self.mapping.base().cast::<abi::Control>() }
+    }
+}
+
 /// The capture window of a session whose launcher was killed.
 #[derive(Debug)]
 pub struct LeftWindow {
@@ -475,13 +498,9 @@ pub struct LeftWindow {
 impl LeftWindow {
     /// Opens it, if the session's control file is of this version.
     pub fn open(session: &Path) -> Option<Self> {
-        let mapping =
-            map_file(&open_to_write(&session.join(CONTROL_FILE)).ok()?, CONTROL_BYTES, true).ok()?;
+        let LeftPage { mapping } = LeftPage::open(session)?;
         let told = map_file(&open_told(&session.join(TOLD_FILE)).ok()?, TOLD_BYTES, true).ok()?;
-        let left = LeftWindow { mapping, told };
-        let page = left.control();
-        let known = page.magic.load(Ordering::Acquire) == CONTROL_MAGIC && page.version == ABI_VERSION;
-        known.then_some(left)
+        Some(LeftWindow { mapping, told })
     }
 
     fn control(&self) -> &abi::Control {

@@ -26,12 +26,14 @@ mod image;
 mod limits;
 mod records;
 mod source;
+mod waiting;
 
 use arenas::Opened;
 use image::Image;
 pub use limits::Limits;
 pub(crate) use source::{Past, plausible};
 use source::{Sinks, Source};
+use waiting::Waiting;
 
 /// How long before the last look at a ring its oldest record may be, in ticks.
 const MARGIN: u64 = 1 << 32;
@@ -190,6 +192,8 @@ pub struct Drainer {
     limits: Limits,
     /// Triggers that are watched for.
     watch: Option<Watch>,
+    /// How many commands would be lost with this drainer.
+    waiting: Waiting,
 }
 
 impl Drainer {
@@ -227,6 +231,7 @@ impl Drainer {
             counted: (0, 0),
             limits: Limits::default(),
             watch: None,
+            waiting: Waiting::open(session),
         }
     }
 
@@ -388,6 +393,7 @@ impl Drainer {
                     apis: &self.apis,
                     limits: &mut self.limits,
                     watch: &mut self.watch,
+                    waiting: &self.waiting,
                 };
                 // Before the first records: it takes a part of a disk budget, too.
                 if waiting > 0 && self.modelled.insert(source.api) {
@@ -435,6 +441,12 @@ impl Drainer {
         self.watch_commands();
         self.retire(host, false);
         self.retire_devices(host);
+        self.note_waiting();
+    }
+
+    /// Notes how many commands are taken and not written.
+    fn note_waiting(&self) {
+        self.waiting.set(self.devices.values().map(Devices::waiting).sum());
     }
 
     /// Writes all that is known by now, also commands that others may have to be put before.
@@ -443,6 +455,7 @@ impl Drainer {
         for devices in self.devices.values_mut() {
             devices.press(&self.folder, host);
         }
+        self.note_waiting();
     }
 
     /// Processes that recorded and live still.
@@ -621,6 +634,7 @@ impl Drainer {
             self.retire(host, true);
         }
         self.retire_devices(host);
+        self.note_waiting();
     }
 
     /// Records and bytes written.
@@ -699,6 +713,9 @@ impl Drainer {
         losses.calls_without_ring = self.told().calls;
         // A program that was killed has counted more than it said.
         let unsaid = self.counted.0.saturating_sub(self.counted.1);
+        // Another drainer had taken them for this trace when it was killed.
+        let unwritten = if self.past == Past::OfOthers { 0 } else { self.waiting.found() };
+        let unsaid = unsaid.saturating_add(unwritten);
         losses.device_commands = self.devices().map(Devices::lost).fold(unsaid, u64::saturating_add);
         losses.commands_without_call = self.devices().map(Devices::without_call).sum();
         losses.commands_under_way = self.commands.0.saturating_sub(self.commands.1);

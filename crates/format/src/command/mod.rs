@@ -166,6 +166,12 @@ pub fn classes() -> impl Iterator<Item = EventClass> {
     CommandKind::ALL.iter().map(|kind| class(*kind))
 }
 
+/// Returns whether an event of a device's stream is a command, by its number.
+pub fn is_command(id: u16) -> bool {
+    let kind = u8::try_from(id).ok().and_then(CommandKind::of_number);
+    id == UNTIMED_ID || kind.is_some()
+}
+
 /// Returns the class of an event's number; none if it is no command.
 pub fn class_of(id: u16) -> Option<EventClass> {
     if id == UNTIMED_ID {

@@ -15,6 +15,7 @@
 use std::sync::Arc;
 
 use hetrace_format::class::DEVICE_STREAM;
+use hetrace_format::command::is_command;
 use hetrace_ring::abi::{
     ClockRecord, CommandRecord, CountRecord, DeviceRecord, FunctionRecord, LinkRecord, ObjectRecord,
     PendingRecord, PropertyRecord, QueueRecord, special,
@@ -115,6 +116,8 @@ pub struct Devices {
     /// Commands not resolved yet.
     raw: Vec<Raw>,
     order: Resequencer<Ready>,
+    /// Commands in `order`, where other records are, too.
+    ordering: usize,
     streams: Vec<Stream>,
     definitions: Option<Stream>,
     /// Contents stored by the program: name and size.
@@ -143,6 +146,7 @@ impl Devices {
             orders: ByNumber::default(),
             raw: Vec::new(),
             order: Resequencer::with_capacity_limit(HELD),
+            ordering: 0,
             streams: Vec::new(),
             definitions: None,
             contents: ByNumber::default(),
@@ -268,7 +272,11 @@ impl Devices {
         self.define(folder);
         let watermark = self.watermark(now, host);
         let (streams, identity) = (&mut self.streams, (self.identity, self.generation));
-        let mut out = |run, key, ready| write(streams, folder, identity, run, key, &ready);
+        let ordering = &mut self.ordering;
+        let mut out = |run, key, ready: Ready| {
+            *ordering -= usize::from(is_command(ready.0));
+            write(streams, folder, identity, run, key, &ready);
+        };
         self.order.advance(watermark, &mut out);
         self.streams.iter_mut().for_each(Stream::flush);
     }
@@ -301,6 +309,7 @@ impl Devices {
         self.define(folder);
         let (streams, identity) = (&mut self.streams, (self.identity, self.generation));
         self.order.finish(&mut |run, key, ready| write(streams, folder, identity, run, key, &ready));
+        self.ordering = 0;
         self.streams.iter_mut().for_each(Stream::flush);
     }
 
@@ -338,6 +347,11 @@ impl Devices {
             stream.record(id, time).extend_from_slice(&body);
         }
         stream.flush();
+    }
+
+    /// Commands that were taken and are not written.
+    pub fn waiting(&self) -> usize {
+        self.raw.len() + self.ordering
     }
 
     /// Commands without a record.

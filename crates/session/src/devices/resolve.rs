@@ -102,7 +102,10 @@ impl Devices {
 
     fn resolve_or_keep(&mut self, mut raw: Raw, force: bool, host: &HostClock) {
         match self.resolve(&raw, force || raw.rounds >= ROUNDS, host) {
-            Some((time, ready)) => self.order.push(time, ready),
+            Some((time, ready)) => {
+                self.ordering += 1;
+                self.order.push(time, ready);
+            }
             None => {
                 raw.rounds += 1;
                 self.raw.push(raw);

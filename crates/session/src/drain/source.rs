@@ -11,6 +11,7 @@ use hetrace_ring::{clock, record};
 use super::image::Image;
 use super::limits::{Limits, Thread};
 use super::records::{put_budget_step, put_error_text, put_fold, put_own_work, put_unknown, word};
+use super::waiting::Waiting;
 use crate::devices::{Devices, Shared, Special};
 use crate::manifest::ThreadLosses;
 use crate::output::{Identity, Stream};
@@ -76,6 +77,7 @@ pub(super) struct Sinks<'d> {
     /// How many threads more may be recorded.
     pub limits: &'d mut Limits,
     pub watch: &'d mut Option<Watch>,
+    pub waiting: &'d Waiting,
 }
 
 /// Whose the records are that were taken from rings before this drainer came.
@@ -340,6 +342,9 @@ impl Source {
             put_budget_step(self.stream.record(id, time), body);
         } else if id < record::FIRST_CALL_ID {
             let Some(image) = sinks.images.get_mut(self.image) else { return };
+            if id == special::COMMAND {
+                sinks.waiting.take();
+            }
             let is_watched = sinks.watch.as_ref().is_some_and(Watch::is_about_commands);
             let fresh = || Devices::new(image.identity(), image.generation, sinks.shared).watched(is_watched);
             let known = sinks.devices.entry(self.image).or_insert_with(fresh);

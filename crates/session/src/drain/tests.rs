@@ -7,8 +7,8 @@ use std::fs::File;
 use std::sync::atomic::AtomicU64;
 
 use hetrace_ring::abi::{
-    ABI_VERSION, ARENA_MAGIC, ArenaHeader, CONTROL_BYTES, Control, FIRST_RING, PAGE, RING_MAGIC, RingHeader,
-    ThreadRecord, directory_entry, ring_bytes, special,
+    ABI_VERSION, ARENA_MAGIC, ArenaHeader, CONTROL_BYTES, CommandRecord, Control, FIRST_RING, PAGE,
+    PendingRecord, RING_MAGIC, RingHeader, ThreadRecord, command_flag, directory_entry, ring_bytes, special,
 };
 use hetrace_ring::writer::Writer;
 use hetrace_ring::{clock, map_file, record};
@@ -581,6 +581,65 @@ fn a_time_of_the_future_is_not_believed() {
         write_at(writer, ID, now);
     });
     assert!(found[1] == 0, "{found:?}");
+}
+
+/// A command that ran at a time, in nanoseconds, and that nothing before another time can come any more, in ticks.
+fn write_command(writer: &Writer, at: u64, oldest: u64) {
+    fn put<T: Copy>(writer: &Writer, id: u16, body: T) {
+        // SAFETY: `T` as a whole, as the length says; records of the ABI have no padding.
+        let put = |at: *mut u8| unsafe { at.cast::<T>().write_unaligned(body) };
+        let length = record::HEAD + size_of::<T>().next_multiple_of(8);
+        // SAFETY: `put` writes what the length says.
+        unsafe { writer.record(id, length, put) }.expect("room");
+    }
+    let command = CommandRecord {
+        kind: 1,
+        queue: 5,
+        device: 7,
+        queued: at,
+        submitted: at,
+        start: at,
+        end: at + 10,
+        flags: command_flag::HOST_CLOCK,
+        ..CommandRecord::default()
+    };
+    put(writer, special::COMMAND, command);
+    put(writer, special::PENDING, PendingRecord { oldest, ..PendingRecord::default() });
+}
+
+#[test]
+fn commands_that_a_killed_drainer_had_not_put_in_order_are_counted() {
+    let mut program = Program::new(LARGEST);
+    // SAFETY: as in `Program::new`, and nobody else looks at it yet.
+    let page = unsafe { &mut *program.control.cast_mut() };
+    page.version = ABI_VERSION;
+    page.magic.store(hetrace_ring::abi::CONTROL_MAGIC, Ordering::Release);
+    let thread = Thread::start(&mut program, 1);
+    let counts =
+        |drainer: &Drainer| (drainer.devices().map(Devices::waiting).sum(), drainer.losses().device_commands);
+    // One is under way since `now` and is waited for: of 20 commands those before it are written.
+    let trace = TempDir::new().expect("a scratch folder");
+    let (mut drainer, host) = drainer_of(&program, trace.path());
+    let ticks = clock::ticks();
+    let now = host.to_ns(ticks);
+    (0..20).for_each(|i| write_command(&thread.writer, now - 7_000 + 1_000 * i, ticks));
+    drainer.discover();
+    drainer.pass(&host);
+    // Killed between two looks, all that was taken may be lost.
+    assert_eq!(page.commands_waiting.load(Ordering::Relaxed), 20);
+    // Several looks: their calls may come later.
+    (0..8).for_each(|_| drainer.flush(now, &host));
+    let waiting = page.commands_waiting.load(Ordering::Relaxed);
+    assert_eq!(counts(&drainer), (waiting as usize, 0));
+    assert_eq!(waiting, 13);
+    // As if it were killed: what it has in memory is not written.
+    std::mem::forget(drainer);
+    let other = TempDir::new().expect("a scratch folder");
+    let (mut next, _) = drainer_of(&program, other.path());
+    write_command(&thread.writer, now + 100_000, 0);
+    next.finish(&host);
+    assert_eq!(counts(&next), (0, u64::from(waiting)));
+    assert_eq!(page.commands_waiting.load(Ordering::Relaxed), 0, "and it leaves none");
 }
 
 fn step() -> impl Strategy<Value = Step> {
