@@ -38,7 +38,10 @@ struct Thread {
     pending: bool,
     launches: u64,
     waited: u64,
-    wait_ns: u64,
+    /// When it came back from waiting for all that it had launched; none once it has launched again.
+    back: Option<u64>,
+    /// How long the device had nothing of it to do then, until the next launch.
+    idle_ns: u64,
     first_wait: Option<Ref>,
     polls: Option<Polls>,
 }
@@ -127,10 +130,12 @@ impl Flow {
         if facts.launch {
             thread.pending = true;
             thread.launches += 1;
+            let idle = thread.back.take().map_or(0, |back| end.saturating_sub(back));
+            thread.idle_ns = thread.idle_ns.saturating_add(idle);
         }
         if passed.waits && std::mem::take(&mut thread.pending) {
             thread.waited += 1;
-            thread.wait_ns = thread.wait_ns.saturating_add(duration);
+            thread.back = Some(end);
             thread.first_wait = thread.first_wait.or(Some(call));
         }
         if facts.launch {
@@ -270,7 +275,7 @@ impl Flow {
                     ids.1, thread.waited, thread.launches
                 );
                 let hit = Hit::new("sync-after-launch", format!("{ids:?}"), what, ("first wait", first));
-                findings.add(hit.times(thread.waited).costs(thread.wait_ns));
+                findings.add(hit.times(thread.waited).costs(thread.idle_ns));
             }
         }
     }
@@ -297,7 +302,8 @@ impl Flow {
         for ((pid, function), (sum, groups, units)) in sorted(&self.small) {
             if sum.count >= LAUNCHES && sum.ns >= UNUSED {
                 let name = kernel(*function);
-                let what = format!("{name} is launched in at most {groups} groups on {units} compute units");
+                let groups = hetrace_trace::text::plural(*groups, "group");
+                let what = format!("{name} is launched in at most {groups} on {units} compute units");
                 let hit = Hit::new("small-launch", format!("{pid} {name}"), what, ("first", sum.first));
                 findings.add(hit.times(sum.count).costs(sum.ns));
             }

@@ -7,6 +7,8 @@ use super::facts::{Facts, Knowledge};
 use super::findings::{Findings, Hit, Ref};
 use super::lifetimes::{Leak, Leaks, Lifetimes};
 use super::passed::Passed;
+use super::reads::Whose;
+use super::rules::Severity;
 use super::span::Span;
 use hetrace_trace::hash::QuickMap;
 use hetrace_trace::trace::FunctionId;
@@ -90,8 +92,10 @@ impl Memory {
             }
         }
         if passed.root && facts.transfers {
-            for span in [passed.source, passed.target].into_iter().flatten() {
-                passed.faults.extend(self.fault(passed, facts, &span, lifetimes));
+            for (span, whose) in [passed.source, passed.target].into_iter().zip(facts.numbers.whose) {
+                passed
+                    .faults
+                    .extend(span.and_then(|span| self.fault(passed, facts, (&span, whose), lifetimes)));
             }
         }
         // An object that goes takes its memory along.
@@ -122,7 +126,13 @@ impl Memory {
         span.object.is_some() || block().is_some_and(|block| block.device && block.dead.is_none())
     }
 
-    fn fault(&self, passed: &Passed, facts: &Facts<'_>, span: &Span, lifetimes: &Lifetimes) -> Option<Hit> {
+    fn fault(
+        &self,
+        passed: &Passed,
+        facts: &Facts<'_>,
+        (span, whose): (&Span, Whose),
+        lifetimes: &Lifetimes,
+    ) -> Option<Hit> {
         let (pid, name) = (passed.call.pid, &facts.function.name);
         if let Some(object) = span.object {
             let (bytes, made) = lifetimes.bytes(pid, object)?;
@@ -134,10 +144,17 @@ impl Memory {
         }
         let (start, block) = self.around(pid, span.start)?;
         if let Some(dead) = block.dead {
-            return block.device.then(|| {
+            // Addresses that a device gave back may be the host's afterwards, which nothing in a trace says.
+            return (block.device && whose != Whose::Host).then(|| {
                 let what = format!("{name} accesses {:#x}, which was freed before", span.start);
                 let hit = Hit::new("use-after-release", name, what, ("use", passed.call));
-                hit.with(Some(("release", dead))).with(Some(("made", block.made)))
+                let hit = hit.with(Some(("release", dead))).with(Some(("made", block.made)));
+                match whose {
+                    Whose::Either => {
+                        hit.graded(Severity::Warning, Some("the address may be the host's by now"))
+                    }
+                    _ => hit,
+                }
             });
         }
         let bytes = block.bytes?;

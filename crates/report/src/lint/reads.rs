@@ -37,6 +37,26 @@ impl<'t> Number<'t> {
     }
 }
 
+/// Whose memory a function moves bytes from or to, by its name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Whose {
+    Host,
+    Device,
+    /// Whose it is an argument says, or the address.
+    #[default]
+    Either,
+}
+
+impl Whose {
+    fn of(memory: Option<&str>) -> Self {
+        match memory {
+            Some("host" | "pageable" | "pinned") => Self::Host,
+            Some("device") => Self::Device,
+            _ => Self::Either,
+        }
+    }
+}
+
 /// Where a function moves bytes from or to.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Side<'t> {
@@ -105,6 +125,8 @@ pub(super) struct Reads<'t> {
     /// How much memory it asks for or maps.
     pub size: Option<Number<'t>>,
     pub moved: Option<Moved<'t>>,
+    /// Whose the bytes are that it moves, before and after.
+    pub whose: [Whose; 2],
     pub argument: Option<Argument>,
     /// The parameter with the kernel that is launched.
     pub kernel: Option<u16>,
@@ -140,6 +162,9 @@ impl<'t> Reads<'t> {
             queue: queue.map(|name| Number::named(function, name)),
             size: size.map(|bytes| Number::of(function, bytes)),
             moved: function.transfer.as_ref().map(moved),
+            whose: function.command.as_ref().map_or_else(Default::default, |command| {
+                [&command.from, &command.to].map(|memory| Whose::of(memory.as_deref()))
+            }),
             argument: argument(function, handles).filter(|_| function.has_role("set-arg")),
             kernel: function.command.as_ref().and_then(|c| position(function, c.kernel.as_deref()?)),
             flags: function.flags.as_ref().and_then(|flags| Bits::new(function, flags)),

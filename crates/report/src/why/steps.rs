@@ -24,6 +24,10 @@ const HEAD: usize = 16;
 const LEAST: u64 = 5;
 /// What begins late must come so often, and with most of the device's work.
 const OFTEN: u64 = 10;
+/// One of so many distances may be less than half the median or more than twice that,
+const UNLIKE: u64 = 3;
+/// and all together may take so many times as long as if each were the median.
+const STRETCH: u64 = 3;
 /// Distances from the shortest but 5 % to the longest but 5 %, over the median, that still count as even.
 const EVEN: f64 = 0.5;
 
@@ -67,6 +71,16 @@ impl Mark {
     fn spread(&self) -> f64 {
         let [low, middle, high] = [0.05, 0.5, 0.95].map(|part| self.distances.quantile(part) as f64);
         if middle > 0.0 { (high - low) / middle } else { f64::MAX }
+    }
+
+    /// Whether most distances are alike, and much of its time is in such: otherwise nothing takes turns with anything.
+    fn is_regular(&self) -> bool {
+        let middle = self.distances.quantile(0.5);
+        let count = self.count.saturating_sub(1);
+        let short = count.saturating_sub(self.distances.above(middle / 2));
+        let unlike = short.saturating_add(self.distances.above(middle.saturating_mul(2)));
+        let span = self.last.saturating_sub(self.steady_from());
+        unlike.saturating_mul(UNLIKE) <= count && middle.saturating_mul(count).saturating_mul(STRETCH) >= span
     }
 
     /// When the warm-up is over: after the last of the first distances that is far longer than others.
@@ -205,7 +219,8 @@ impl<'t> Steps<'t> {
             let name = name.trim().trim_end_matches(['#', ':', '_', '-']).to_owned();
             return Some(steady(mark, What::Range(name)));
         }
-        let recurring: Vec<(&Key, &Mark)> = self.commands.iter().filter(|(_, mark)| fits(mark)).collect();
+        let recurring: Vec<(&Key, &Mark)> =
+            self.commands.iter().filter(|(_, mark)| fits(mark) && mark.is_regular()).collect();
         let busy: u64 = self.commands.values().map(|mark| mark.busy).fold(0, u64::saturating_add);
         // Of what recurs less often than most of the work, the distances say nothing of a step.
         let covers = |count: u64| {
@@ -290,6 +305,17 @@ mod tests {
         };
         assert_eq!(found(100), Some((1_000_000, 99)));
         assert_eq!(found(10_000), None);
+    }
+
+    /// Bursts of ten, a long time apart: within a burst all is alike, but that is not what takes the time.
+    #[test]
+    fn bursts_are_no_steps() {
+        let mut steps = Steps::bare();
+        for n in 0..200_u64 {
+            let at = 1_000_000 * (n / 10) + 10 * (n % 10);
+            steps.command((0, 1, CommandKind::Kernel, 1), at, at + 9);
+        }
+        assert_eq!(steps.steady(0, 20_000_000), None);
     }
 
     #[test]
