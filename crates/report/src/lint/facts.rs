@@ -212,7 +212,8 @@ fn kinds_of(model: &Model) -> Vec<Kind> {
         kinds.push(Kind {
             name: base.to_owned(),
             counted: model.functions.iter().any(retained),
-            leaks: model.functions.iter().any(made),
+            // Domains and texts of APIs that only mark ranges are meant to live as long as the program.
+            leaks: model.functions.iter().any(made) && model.functions.iter().any(enqueues),
             event: !queues.contains(&base)
                 && model.context.as_deref() != Some(base)
                 && model.functions.iter().any(|f| f.has_role("marker") || f.has_role("enqueue"))

@@ -25,6 +25,8 @@ const POLL_PERIOD: u64 = 10_000;
 const POLL_TIME: u64 = 1_000_000;
 /// Device time that small launches leave unused before it is worth a word.
 const UNUSED: u64 = 1_000_000;
+/// Of so many compute units one may be without a group.
+const UNUSED_PART: u64 = 10;
 /// Items from which on groups of one are not meant so.
 const SINGLE_ITEMS: u64 = 64;
 /// Builds of the same code again.
@@ -238,7 +240,7 @@ impl Flow {
         }
         // Where the platform chooses, there are at most as many groups as items.
         let groups = items / local.max(1);
-        if groups >= units || self.small.len() >= KEPT {
+        if groups.saturating_add(units / UNUSED_PART) >= units || self.small.len() >= KEPT {
             return;
         }
         let idle = u128::from(times.duration()) * u128::from(units - groups) / u128::from(units);

@@ -176,7 +176,7 @@ pub(super) fn report(
 }
 
 /// Runs shorter than this are mostly start and end: shares of them say little.
-const LONG: u64 = 2_000_000_000;
+const LONG: u64 = 1_000_000_000;
 /// Less than one part of so many is not worth a word.
 const PARTS: u64 = 100;
 /// Events that nobody looks at, in a second.
