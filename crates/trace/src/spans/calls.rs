@@ -82,7 +82,8 @@ impl Why {
     /// Whether a stream is a thread's from the packet and thread `now` on. If the thread had one of the same
     /// class that is over, that was of another thread with the same ids, which ended: ids are given out again,
     /// and a program that executes another keeps them. A stream's end alone does not say so much: a
-    /// thread may wait in a call, and make calls of another class inside, until the trace ends.
+    /// thread may wait in a call, and make calls of another class inside, until the trace ends. What begins with the exit of
+    /// the innermost call that is open goes on with it: see [`Stack::goes_on`](super::stack::Stack::goes_on).
     pub(super) fn begins(before: Option<(u32, ThreadId)>, now: (u32, ThreadId)) -> bool {
         before.is_none_or(|before| before.1 != now.1)
     }

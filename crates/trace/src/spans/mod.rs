@@ -13,6 +13,8 @@
 //!                                      those with callbacks have calls inside
 //!  entry f … the stream is another thread's, has a gap, or ends
 //!                                      unfinished
+//!  entry f … another stream of the thread begins with exit f
+//!                                      a call: hetrace was killed in it, and the rest was recovered
 //! ```
 //!
 //! [`walk`] passes what it finds to a [`Visitor`]. It holds the open calls and no more.

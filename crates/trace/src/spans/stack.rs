@@ -9,7 +9,7 @@ use std::ops::ControlFlow;
 use super::calls::{Call, Fold, Open, Orphan, Unfinished, Why};
 use super::deep::Deep;
 use super::inside::{Inside, Times};
-use crate::trace::{CallCost, FunctionId, ThreadId};
+use crate::trace::{CallCost, Class, FunctionId, ThreadId};
 
 /// An open call.
 #[derive(Clone, Copy, Debug)]
@@ -48,6 +48,30 @@ pub(super) struct Moment {
     pub thread: ThreadId,
     pub time: u64,
     pub stream: u32,
+}
+
+/// The event that a stream begins with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum First {
+    /// The exit of a function.
+    Exit(FunctionId),
+    /// What there is only inside of a call.
+    Inside,
+    /// What no thread records: a command of a device, or a definition.
+    OfDevice,
+    /// Something else.
+    Other,
+}
+
+impl First {
+    pub fn of(class: Option<&Class>) -> Self {
+        match class {
+            Some(Class::Exit(function, _)) => Self::Exit(*function),
+            Some(Class::OwnWork(_)) => Self::Inside,
+            Some(Class::Command(_) | Class::Definition(_)) => Self::OfDevice,
+            _ => Self::Other,
+        }
+    }
 }
 
 /// What an exit turns out to be.
@@ -273,6 +297,17 @@ impl Stack {
     /// Whether a call of this stream is open.
     pub fn has_open(&self, stream: u32) -> bool {
         self.frames.iter().any(|frame| frame.stream == stream)
+    }
+
+    /// Whether another stream goes on with what this one has left, as it begins inside of the innermost call: the tracer was
+    /// killed in the middle of that, and what was left was recovered.
+    pub fn goes_on(&self, stream: u32, first: First) -> bool {
+        let of = |top: &Frame| match first {
+            First::Exit(function) => top.function == function,
+            First::Inside => true,
+            First::OfDevice | First::Other => false,
+        };
+        self.frames.last().is_some_and(|top| top.stream == stream && of(top))
     }
 
     /// Whether a call of this function is open that was recorded in this stream.

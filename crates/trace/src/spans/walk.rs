@@ -8,7 +8,7 @@ use hetrace_ctf::read::{Event, StreamError};
 
 use super::calls::{Call, Fold, Open, Orphan, Unfinished, Why};
 use super::commands::{Command, NewQueue};
-use super::stack::{Ended, Moment, Stack};
+use super::stack::{Ended, First, Moment, Stack};
 use super::summary::Summary;
 use crate::trace::{
     Class, Cursor, Definition, FunctionId, Item, Occurrence, Thread, ThreadId, Threads, Trace,
@@ -231,8 +231,9 @@ impl Walker {
         if !occurrence.owns_stream {
             return ControlFlow::Continue(());
         }
-        if Why::begins(before, now) {
-            self.give_up_namesake(occurrence, visitor)?;
+        let first = First::of(Some(occurrence.class));
+        if Why::begins(before, now) && first != First::OfDevice {
+            self.give_up_namesake(occurrence, first, visitor)?;
         }
         let before = before.unwrap_or(now);
         if let Some(why) = Why::between(before, now, occurrence.after_gap) {
@@ -248,12 +249,15 @@ impl Walker {
     fn give_up_namesake<V: Visitor>(
         &mut self,
         occurrence: &Occurrence<'_, '_>,
+        first: First,
         visitor: &mut V,
     ) -> ControlFlow<V::Break> {
         let thread = occurrence.thread;
+        let stack = &*self.stack(thread);
         let over = |open: &u32| occurrence.is_over(*open);
-        let mut gone: Vec<u32> = self.stack(thread).streams().filter(over).collect();
-        if !gone.is_empty() && !occurrence.has_predecessor() {
+        let mut gone: Vec<u32> = stack.streams().filter(over).collect();
+        let goes_on = gone.iter().any(|gone| stack.goes_on(*gone, first));
+        if !gone.is_empty() && (goes_on || !occurrence.has_predecessor()) {
             gone.clear();
         }
         let mut gone = gone.into_iter();

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use super::super::calls::{Fold, Why};
+use super::super::stack::First;
 use crate::trace::{FunctionId, ThreadId};
 use crate::values::{Room, Values};
 
@@ -138,8 +139,8 @@ pub(super) enum Special<'t> {
     GiveUp(Why),
     /// Exits of the stream's open calls may be lost.
     Doubt,
-    /// The stream is the thread's from here on.
-    Begins,
+    /// The stream is the thread's from here on, and begins so.
+    Begins(First),
 }
 
 /// All of them that were not needed yet, numbered in their order.

@@ -6,6 +6,7 @@ use hetrace_ctf::read::{EventView, Losses, Next, PacketInfo, Pause, StreamError,
 
 use super::super::calls::Why;
 use super::super::commands::Command;
+use super::super::stack::First;
 use super::super::summary::Summary;
 use super::super::walk::{At, fold_of, number_at, text_at};
 use super::CallSink;
@@ -404,12 +405,19 @@ impl<'t> Input<'t> {
             self.push_special(time, Special::GiveUp(why));
         }
         self.run(thread);
-        if begins {
-            self.push_special(time, Special::Begins);
+        let first = self.first();
+        if begins && first != First::OfDevice {
+            self.push_special(time, Special::Begins(first));
         }
         if lossy {
             self.push_special(time, Special::Doubt);
         }
+    }
+
+    /// What the event that is read says of the stream's begin.
+    fn first(&self) -> First {
+        let event = self.source.reader.current();
+        First::of(event.and_then(|event| self.source.classes.get(event.class_index())))
     }
 
     fn event<B: CallSink>(&mut self, time: u64, to: &mut Shared<'t, '_, B>) {

@@ -172,7 +172,7 @@ impl<'t, B: CallSink> Whole<'t, B> {
                 Undecided::Fold(fold, repeated) => walk.fold(fold, repeated, at.time, at.stream),
                 Undecided::OwnWork(ns) => walk.own_work(ns, at.time, at.stream),
                 Undecided::GiveUp(why) => walk.give_up(why, at.time, at.stream),
-                Undecided::Begins => walk.begin(at.time, at.stream),
+                Undecided::Begins(first) => walk.begin(at.time, at.stream, first),
             }
         }
         if is_crossed(&track.stack, &mut crossed, u64::MAX) {

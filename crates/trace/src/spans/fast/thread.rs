@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 
 use super::super::calls::{Fold, Open, Unfinished, Why};
 use super::super::inside::Inside;
-use super::super::stack::{Ended, Moment, Stack};
+use super::super::stack::{Ended, First, Moment, Stack};
 use super::super::summary::Summary;
 use super::digest::{Digest, Kind, Special};
 use super::ends::{StreamEnd, When};
@@ -55,7 +55,7 @@ pub(super) enum Undecided<'t> {
     /// Those of the stream will have no end.
     GiveUp(Why),
     /// The stream is the thread's from here on.
-    Begins,
+    Begins(First),
 }
 
 /// When and in which stream that was.
@@ -337,10 +337,10 @@ impl<'t, B: CallSink> ThreadWalk<'_, 't, B> {
             Special::OwnWork(ns) => self.own_work(*ns, time, stream),
             Special::Failed(function, code) => self.exit(*function, time, stream, Some(*code)),
             Special::Doubt => self.track.stack.doubt(stream),
-            Special::Begins => {
-                self.begin(time, stream);
+            Special::Begins(first) => {
+                self.begin(time, stream, *first);
                 if self.from.is_some() {
-                    self.track.leave(Undecided::Begins, time, stream);
+                    self.track.leave(Undecided::Begins(*first), time, stream);
                 }
             }
             Special::GiveUp(why) => {
@@ -377,7 +377,7 @@ impl<'t, B: CallSink> ThreadWalk<'_, 't, B> {
     }
 
     /// A stream is the thread's from here on: see [`Why::begins`].
-    pub fn begin(&mut self, time: u64, stream: u32) {
+    pub fn begin(&mut self, time: u64, stream: u32, first: First) {
         if self.track.stack.streams().all(|open| open == stream) {
             return;
         }
@@ -393,8 +393,11 @@ impl<'t, B: CallSink> ThreadWalk<'_, 't, B> {
         if predecessors().any(|over| over.is_none()) {
             self.track.unfit = true;
         } else if predecessors().any(|over| over == Some(true)) {
-            let open = self.track.stack.streams();
-            let gone: Vec<u32> = open.filter(|open| is_over(*open) == Some(true)).collect();
+            let stack = &self.track.stack;
+            let mut gone: Vec<u32> = stack.streams().filter(|open| is_over(*open) == Some(true)).collect();
+            if gone.iter().any(|gone| stack.goes_on(*gone, first)) {
+                gone.clear();
+            }
             gone.into_iter().for_each(|gone| self.give_up(Why::ThreadEnded, time, gone));
         }
     }
