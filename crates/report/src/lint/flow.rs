@@ -222,7 +222,15 @@ impl Flow {
             polls.until = until;
             return;
         }
-        thread.end_polls(knowledge, findings);
+        // Of what a runtime does inside of its own questions nothing is said.
+        let within = |inner: (u64, u64), outer: (u64, u64)| outer.0 <= inner.0 && inner.1 <= outer.1;
+        let before = thread.polls.as_ref().map(|polls| (polls.since, polls.until));
+        if before.is_some_and(|before| within((since, until), before)) {
+            return;
+        }
+        if before.is_none_or(|before| !within(before, (since, until))) {
+            thread.end_polls(knowledge, findings);
+        }
         thread.polls = Some(Polls { first: call, count, since, until });
     }
 
