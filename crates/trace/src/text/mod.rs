@@ -7,9 +7,22 @@ pub use units::{bandwidth, bytes, count, duration, duration_f, energy, error, pe
 
 /// `1 thread`, `2 threads`.
 pub fn plural(n: u64, one: &str) -> String {
-    let many = match one {
-        _ if one.ends_with("process") || one.ends_with("ch") => format!("{one}es"),
-        _ => format!("{one}s"),
+    let many = match one.strip_suffix('y').filter(|stem| !stem.ends_with(['a', 'e', 'i', 'o', 'u'])) {
+        Some(stem) => format!("{stem}ies"),
+        None if one.ends_with("process") || one.ends_with("ch") => format!("{one}es"),
+        None => format!("{one}s"),
     };
     format!("{} {}", count(n), if n == 1 { one } else { &many })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_than_one() {
+        let all = ["call", "process", "batch", "CUlibrary", "array"].map(|one| plural(2, one));
+        assert_eq!(all, ["2 calls", "2 processes", "2 batches", "2 CUlibraries", "2 arrays"]);
+        assert_eq!(plural(1, "library"), "1 library");
+    }
 }
