@@ -229,6 +229,11 @@ impl Stream {
         &mut self.packet
     }
 
+    /// Whether so many bytes more may fill the packet: it would be written in between.
+    pub fn fills_up(&self, bytes: usize) -> bool {
+        self.packet.len().saturating_add(bytes) >= PACKET
+    }
+
     /// Time of the last record.
     pub fn last(&self) -> u64 {
         self.end

@@ -20,6 +20,9 @@ use crate::trigger::{CallRecord, Watch};
 
 /// Most bytes taken from one ring at a time, so that none waits for long.
 const PORTION: usize = 1 << 20;
+/// Most bytes that are taken at once: a packet is written before them or behind them, not in between, so that what a killed
+/// drainer has written is what it has given back.
+const PIECE: usize = 32 << 10;
 /// Part of a ring that may be taken and not written, so that the thread has room.
 const HELD: u64 = 8;
 /// Half a period of the low bits of time in a ring's records.
@@ -58,6 +61,8 @@ pub(super) struct Source {
     pub lost_elsewhere: u64,
     /// Losses of threads that used the ring before.
     pub lost_before: (u64, u64),
+    /// They are what had been lost when this drainer came, which may be more than by the records that it finds first.
+    ahead: bool,
     pub threads: Vec<ThreadLosses>,
     pub damaged: u64,
     /// Its process, or the thread that has it now, is beyond a limit of the session: its records are dropped.
@@ -83,10 +88,8 @@ pub(super) struct Sinks<'d> {
 /// Whose the records are that were taken from rings before this drainer came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Past {
-    /// This trace's. What had been lost then is not known.
+    /// This trace's. Losses are counted from where the trace began: nobody else has written them down.
     #[default]
-    Unknown,
-    /// This trace's. Losses are counted from where the trace began.
     Ours,
     /// Those of traces that are finished.
     OfOthers,
@@ -121,6 +124,7 @@ impl Source {
             awaits: None,
             lost_elsewhere: 0,
             lost_before: (0, 0),
+            ahead: false,
             threads: Vec::new(),
             damaged: 0,
             refused: (false, false),
@@ -166,7 +170,6 @@ impl Source {
         self.last = self.last.max(reader.time.load(Ordering::Relaxed).min(clock::ticks()));
         self.awaits = reader.follows.load(Ordering::Relaxed).checked_sub(1);
         self.lost_before = match past {
-            Past::Unknown => self.lost(),
             Past::Ours => (reader.lost.load(Ordering::Relaxed), reader.lost_calls.load(Ordering::Relaxed)),
             Past::OfOthers => {
                 let lost = self.lost();
@@ -175,6 +178,7 @@ impl Source {
                 lost
             }
         };
+        self.ahead = past == Past::OfOthers;
         image.recorded |= past != Past::OfOthers && !self.is_refused();
         self.identity = image.thread(tid);
         if self.awaits.is_none() {
@@ -226,13 +230,17 @@ impl Source {
             return 0;
         }
         let ring = Arc::clone(&self.ring);
-        let bytes = ring.published(PORTION);
+        let bytes = ring.published(PIECE);
         let waiting = bytes.len();
         if waiting == 0 {
             self.looked = looked;
             return 0;
         }
         self.active = true;
+        // A record takes no more in the stream than in the ring.
+        if self.stream.fills_up(waiting) {
+            self.write();
+        }
         self.stream.set_discarded(self.discarded());
         let taken = self.take(bytes, sinks);
         if !self.is_refused() {
@@ -437,6 +445,9 @@ impl Source {
 
     /// Books what the present thread lost, when the ring has lost `now` in all.
     pub fn note_losses(&mut self, now: (u64, u64), apis: &[String]) {
+        if self.ahead && (now.0 < self.lost_before.0 || now.1 < self.lost_before.1) {
+            return; // A thread that took the ring before this drainer came. Nothing of what was lost until then is this trace's.
+        }
         let since = |now: u64, before: u64| plausible(now.wrapping_sub(before));
         let found = (since(now.0, self.lost_before.0), since(now.1, self.lost_before.1));
         self.lost_before = now;

@@ -167,12 +167,12 @@ fn complete(manifest: &mut Manifest, drainer: &Drainer, trace: &TraceFolder, rec
     manifest.end_ns = Some(clock::nanoseconds(libc::CLOCK_MONOTONIC));
     manifest.processes = drainer.processes().to_vec();
     let _ = job::inherit(&mut manifest.processes, &manifest.job);
-    manifest.losses = drainer.losses();
+    manifest.losses = drainer.losses().since(&parts::lost_before(trace));
     manifest.device_clocks = drainer.devices().flat_map(|d| d.reports()).collect();
     manifest.session = None;
     manifest.notes.push(format!(
         "hetrace was killed while it recorded; {records} records that were left in shared memory were recovered \
-         afterwards. What was dropped before, and how the program ended, is not known"
+         afterwards. What could not be written before, and how the program ended, is not known"
     ));
     manifest.notes.append(&mut drainer.told().notes);
     manifest.notes.extend(trace.refused().iter().map(ToString::to_string));
