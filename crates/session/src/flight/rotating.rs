@@ -270,16 +270,15 @@ impl Rotating {
     }
 }
 
-/// Writes the last manifest of a trace. Where that is a part, older ones make room if they may be removed; one that is gone
-/// by then needs none.
+/// Writes the last manifest of a trace. Where that is a part, older ones make room if they may be removed.
 ///
 /// # Errors
 /// When it can't be written.
 pub(crate) fn last_manifest(trace: &TraceFolder, manifest: &Manifest) -> io::Result<()> {
     loop {
         match (write_manifest(trace, manifest), trace.series()) {
-            (Err(_), Some(_)) if !trace.path().exists() => return Ok(()),
-            (Err(_), Some(series)) if series.make_room() => {}
+            // What somebody removed needs no room.
+            (Err(_), Some(series)) if trace.path().exists() && series.make_room() => {}
             (done, _) => return done,
         }
     }

@@ -167,7 +167,8 @@ fn complete(manifest: &mut Manifest, drainer: &Drainer, trace: &TraceFolder, rec
     manifest.end_ns = Some(clock::nanoseconds(libc::CLOCK_MONOTONIC));
     manifest.processes = drainer.processes().to_vec();
     let _ = job::inherit(&mut manifest.processes, &manifest.job);
-    manifest.losses = drainer.losses().since(&parts::lost_before(trace));
+    // A ring's losses are booked when its process ends: parts before have none of those that are left.
+    manifest.losses = drainer.losses();
     manifest.device_clocks = drainer.devices().flat_map(|d| d.reports()).collect();
     manifest.session = None;
     manifest.notes.push(format!(

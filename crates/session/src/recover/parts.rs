@@ -19,7 +19,7 @@ use super::ticket::Ticket;
 use super::{above_program, belonging};
 use crate::account::account_of_files;
 use crate::beside::write_manifest;
-use crate::manifest::{Losses, Manifest, Written};
+use crate::manifest::{Manifest, Written};
 use crate::output::TraceFolder;
 
 /// A part of a series.
@@ -85,20 +85,6 @@ pub(super) fn complete(trace: &TraceFolder, session: &Path) {
             let _ = fs::remove_dir_all(entry.path());
         }
     }
-}
-
-/// Returns what the parts before that of a trace say that was lost in them.
-pub(super) fn lost_before(trace: &TraceFolder) -> Losses {
-    let mut all = Losses::default();
-    let Some(place) = Place::of(trace.path()) else { return all };
-    for number in 1..place.number {
-        let text = fs::read(place.trace(number).join(MANIFEST)).ok();
-        let manifest = text.and_then(|text| Manifest::parse(&text).ok()).unwrap_or_default();
-        all.add(manifest.losses);
-    }
-    // Those of this part are told anew.
-    all.threads.clear();
-    all
 }
 
 /// Finishes a part. Returns whether it was not.

@@ -250,8 +250,8 @@ impl Course {
         let left = LeftWindow::open(session).ok_or(io::ErrorKind::InvalidData)?;
         let windows = Some(Windows::recover(&folder, left.pages().switch(), &host, report));
         manifest.notes.push(
-            "the service was killed while it recorded, and another went on: what stood in memory of the killed one \
-             and was not written yet, a quarter of a second at most, is missing"
+            "the service was killed while it recorded, and another went on: commands on devices that the killed one had \
+             taken and not put in order are missing, and counted as lost"
                 .to_owned(),
         );
         if manifest.rotation.is_some() {
