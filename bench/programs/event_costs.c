@@ -111,9 +111,7 @@ int main(int argc, char **argv)
     verify(&m, o.most - 1);
     double plain = 0, timed = 0;
     for (int way = 0; way < WAYS; way++) {
-        print_rounds(ways[way].name, ns[way], o.rounds);
-        /* They are sorted now. */
-        double median = ns[way][o.rounds / 2];
+        double median = print_rounds(ways[way].name, ns[way], o.rounds);
         plain = way == 0 ? median : plain;
         timed = ways[way].flags == (PROFILED | EVENTS | STATUS | ALL) ? median : timed;
     }

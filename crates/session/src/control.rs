@@ -232,7 +232,7 @@ impl Control {
         };
         let left = LeftWindow::open(folder).ok_or_else(other)?;
         let name = |place: &[u8; 32]| place.iter().take_while(|b| **b != 0).copied().collect::<Vec<u8>>();
-        let page = left.control();
+        let page = left.page.page();
         let known =
             page.apis.iter().map(name).take(apis.len()).eq(apis.iter().map(|a| a.as_bytes().to_vec()));
         if !known || page.options.load(Ordering::Relaxed) & option::STANDBY == 0 {
@@ -240,7 +240,7 @@ impl Control {
         }
         page.drainer_alive.store(1, Ordering::Relaxed);
         keeper::hold(&page.keeper);
-        let LeftWindow { mapping, told } = left;
+        let LeftWindow { page: LeftPage { mapping }, told } = left;
         let control = Control::of(mapping, told, apis.len());
         control.arenas_made.begin(&control.told().arenas_made);
         control.calls_without_arena.begin(&control.told().calls_without_arena);
@@ -491,26 +491,21 @@ impl LeftPage {
 /// The capture window of a session whose launcher was killed.
 #[derive(Debug)]
 pub struct LeftWindow {
-    mapping: Mapping,
+    page: LeftPage,
     told: Mapping,
 }
 
 impl LeftWindow {
     /// Opens it, if the session's control file is of this version.
     pub fn open(session: &Path) -> Option<Self> {
-        let LeftPage { mapping } = LeftPage::open(session)?;
+        let page = LeftPage::open(session)?;
         let told = map_file(&open_told(&session.join(TOLD_FILE)).ok()?, TOLD_BYTES, true).ok()?;
-        Some(LeftWindow { mapping, told })
-    }
-
-    fn control(&self) -> &abi::Control {
-        // SAFETY: all of the file is mapped, and all bit patterns of a control page are valid.
-        unsafe { &*self.mapping.base().cast::<abi::Control>() }
+        Some(LeftWindow { page, told })
     }
 
     /// Its pages.
     pub fn pages(&self) -> Pages<'_> {
-        Pages::of(&self.mapping, &self.told)
+        Pages::of(&self.page.mapping, &self.told)
     }
 }
 

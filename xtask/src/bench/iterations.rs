@@ -18,8 +18,18 @@ const LARGE: &[(u32, u32, u32)] = &[(1280, 720, 20), (1920, 1080, 10)];
 const QUICK: &[(u32, u32, u32)] = &[(10, 10, 300), (100, 100, 300), (1280, 720, 20)];
 
 /// Words that run the program of an iteration.
-pub fn program(ground: &Ground, (width, height, loops): (u32, u32, u32), rounds: u32) -> Vec<OsString> {
-    let mut words = vec![ground.program("iteration").into()];
+pub fn program(ground: &Ground, size: (u32, u32, u32), rounds: u32) -> Vec<OsString> {
+    program_called(ground, "iteration", size, rounds)
+}
+
+/// Words that run a program with the options of that one.
+pub fn program_called(
+    ground: &Ground,
+    name: &str,
+    (width, height, loops): (u32, u32, u32),
+    rounds: u32,
+) -> Vec<OsString> {
+    let mut words = vec![ground.program(name).into()];
     for (option, value) in [("-n", loops), ("-r", rounds), ("-p", 5)] {
         words.extend([OsString::from(option), value.to_string().into()]);
     }

@@ -7,10 +7,10 @@ use super::facts::{Facts, Knowledge};
 use super::findings::{Findings, Hit, Ref};
 use super::lifetimes::{Leak, Leaks, Lifetimes};
 use super::passed::Passed;
-use super::reads::Whose;
 use super::rules::Severity;
 use super::span::Span;
 use hetrace_trace::hash::QuickMap;
+use hetrace_trace::spans::MemoryKind;
 use hetrace_trace::trace::FunctionId;
 use hetrace_trace::values::Values;
 
@@ -92,10 +92,10 @@ impl Memory {
             }
         }
         if passed.root && facts.transfers {
-            for (span, whose) in [passed.source, passed.target].into_iter().zip(facts.numbers.whose) {
+            for (span, kind) in [passed.source, passed.target].into_iter().zip(facts.numbers.memory) {
                 passed
                     .faults
-                    .extend(span.and_then(|span| self.fault(passed, facts, (&span, whose), lifetimes)));
+                    .extend(span.and_then(|span| self.fault(passed, facts, (&span, kind), lifetimes)));
             }
         }
         // An object that goes takes its memory along.
@@ -130,7 +130,7 @@ impl Memory {
         &self,
         passed: &Passed,
         facts: &Facts<'_>,
-        (span, whose): (&Span, Whose),
+        (span, kind): (&Span, MemoryKind),
         lifetimes: &Lifetimes,
     ) -> Option<Hit> {
         let (pid, name) = (passed.call.pid, &facts.function.name);
@@ -145,15 +145,13 @@ impl Memory {
         let (start, block) = self.around(pid, span.start)?;
         if let Some(dead) = block.dead {
             // Addresses that a device gave back may be the host's afterwards, which nothing in a trace says.
-            return (block.device && whose != Whose::Host).then(|| {
+            return (block.device && !kind.is_of_host()).then(|| {
                 let what = format!("{name} accesses {:#x}, which was freed before", span.start);
                 let hit = Hit::new("use-after-release", name, what, ("use", passed.call));
                 let hit = hit.with(Some(("release", dead))).with(Some(("made", block.made)));
-                match whose {
-                    Whose::Either => {
-                        hit.graded(Severity::Warning, Some("the address may be the host's by now"))
-                    }
-                    _ => hit,
+                match kind {
+                    MemoryKind::Device => hit,
+                    _ => hit.graded(Severity::Warning, Some("the address may be the host's by now")),
                 }
             });
         }

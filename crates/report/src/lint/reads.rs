@@ -4,6 +4,7 @@ use hetrace_model::{Expr, Flags, Follow, Function, Transfer};
 
 use super::kinds::{Handed, KindId};
 use super::span::Span;
+use hetrace_trace::spans::MemoryKind;
 use hetrace_trace::values::{Place, Values};
 
 /// A number that a call is passed.
@@ -33,26 +34,6 @@ impl<'t> Number<'t> {
             Self::Param(at) => values.first(Place::Param(at)),
             Self::Member(name) => values.named(name),
             Self::Computed(expr) => values.eval(expr),
-        }
-    }
-}
-
-/// Whose memory a function moves bytes from or to, by its name.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Whose {
-    Host,
-    Device,
-    /// Whose it is an argument says, or the address.
-    #[default]
-    Either,
-}
-
-impl Whose {
-    fn of(memory: Option<&str>) -> Self {
-        match memory {
-            Some("host" | "pageable" | "pinned") => Self::Host,
-            Some("device") => Self::Device,
-            _ => Self::Either,
         }
     }
 }
@@ -125,8 +106,8 @@ pub(super) struct Reads<'t> {
     /// How much memory it asks for or maps.
     pub size: Option<Number<'t>>,
     pub moved: Option<Moved<'t>>,
-    /// Whose the bytes are that it moves, before and after.
-    pub whose: [Whose; 2],
+    /// Where the bytes that it moves lie before and after, as far as its name says.
+    pub memory: [MemoryKind; 2],
     pub argument: Option<Argument>,
     /// The parameter with the kernel that is launched.
     pub kernel: Option<u16>,
@@ -162,8 +143,9 @@ impl<'t> Reads<'t> {
             queue: queue.map(|name| Number::named(function, name)),
             size: size.map(|bytes| Number::of(function, bytes)),
             moved: function.transfer.as_ref().map(moved),
-            whose: function.command.as_ref().map_or_else(Default::default, |command| {
-                [&command.from, &command.to].map(|memory| Whose::of(memory.as_deref()))
+            memory: function.command.as_ref().map_or_else(Default::default, |command| {
+                let kind = |name: &Option<String>| MemoryKind::of_name(name.as_deref()?);
+                [&command.from, &command.to].map(|name| kind(name).unwrap_or_default())
             }),
             argument: argument(function, handles).filter(|_| function.has_role("set-arg")),
             kernel: function.command.as_ref().and_then(|c| position(function, c.kernel.as_deref()?)),

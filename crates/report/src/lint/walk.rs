@@ -225,7 +225,7 @@ impl<'t> Linter<'t> {
                 // Pools and libraries make what they need in the first steps, and no more.
                 _ if launches.0 >= MANY && launches.1 >= launches.0 / 10 * 9 => {
                     let doubt =
-                        "they are no more in later steps, and may be meant to live as long as the program";
+                        "later launches make none, so they may be meant to live as long as the program";
                     hit.graded(Severity::Hint, Some(doubt))
                 }
                 _ => hit,

@@ -202,11 +202,10 @@ impl<'t> Steps<'t> {
         let (whole, rest) = (last.saturating_sub(first), last.saturating_sub(from));
         let span = mark.last.min(last).saturating_sub(from);
         let works = || self.work.since(from) > self.work.total() / 2;
-        match () {
-            () if mark.count >= LEAST && span > whole / 2 => Some(whole),
-            () if mark.count >= OFTEN && span > rest / 2 && works() => Some(rest),
-            () => None,
+        if mark.count >= LEAST && span > whole / 2 {
+            return Some(whole);
         }
+        (mark.count >= OFTEN && span > rest / 2 && works()).then_some(rest)
     }
 
     /// The steady part, if there is one that makes up most of the time from the first command to the last, or has most of

@@ -617,7 +617,7 @@ fn commands_that_a_killed_drainer_had_not_put_in_order_are_counted() {
     let thread = Thread::start(&mut program, 1);
     let counts =
         |drainer: &Drainer| (drainer.devices().map(Devices::waiting).sum(), drainer.losses().device_commands);
-    // One is under way since `now` and is waited for: of 20 commands those before it are written.
+    // One is in flight since `now`: of 20 commands those before it are written.
     let trace = TempDir::new().expect("a scratch folder");
     let (mut drainer, host) = drainer_of(&program, trace.path());
     let ticks = clock::ticks();

@@ -57,19 +57,18 @@ pub(super) enum First {
     Exit(FunctionId),
     /// What there is only inside of a call.
     Inside,
-    /// What no thread records: a command of a device, or a definition.
-    OfDevice,
     /// Something else.
     Other,
 }
 
 impl First {
-    pub fn of(class: Option<&Class>) -> Self {
+    /// Returns none for what no thread records: a device's stream begins no thread's.
+    pub fn of(class: &Class) -> Option<Self> {
         match class {
-            Some(Class::Exit(function, _)) => Self::Exit(*function),
-            Some(Class::OwnWork(_)) => Self::Inside,
-            Some(Class::Command(_) | Class::Definition(_)) => Self::OfDevice,
-            _ => Self::Other,
+            Class::Exit(function, _) => Some(Self::Exit(*function)),
+            Class::OwnWork(_) => Some(Self::Inside),
+            Class::Command(_) | Class::Definition(_) => None,
+            _ => Some(Self::Other),
         }
     }
 }
@@ -299,15 +298,15 @@ impl Stack {
         self.frames.iter().any(|frame| frame.stream == stream)
     }
 
-    /// Whether another stream goes on with what this one has left, as it begins inside of the innermost call: the tracer was
+    /// Whether another stream goes on with what these have left, as it begins inside of the innermost call: the tracer was
     /// killed in the middle of that, and what was left was recovered.
-    pub fn goes_on(&self, stream: u32, first: First) -> bool {
-        let of = |top: &Frame| match first {
+    pub fn goes_on(&self, streams: &[u32], first: First) -> bool {
+        let Some(top) = self.frames.last().filter(|top| streams.contains(&top.stream)) else { return false };
+        match first {
             First::Exit(function) => top.function == function,
             First::Inside => true,
-            First::OfDevice | First::Other => false,
-        };
-        self.frames.last().is_some_and(|top| top.stream == stream && of(top))
+            First::Other => false,
+        }
     }
 
     /// Whether a call of this function is open that was recorded in this stream.

@@ -231,8 +231,9 @@ impl Walker {
         if !occurrence.owns_stream {
             return ControlFlow::Continue(());
         }
-        let first = First::of(Some(occurrence.class));
-        if Why::begins(before, now) && first != First::OfDevice {
+        if Why::begins(before, now)
+            && let Some(first) = First::of(occurrence.class)
+        {
             self.give_up_namesake(occurrence, first, visitor)?;
         }
         let before = before.unwrap_or(now);
@@ -256,8 +257,7 @@ impl Walker {
         let stack = &*self.stack(thread);
         let over = |open: &u32| occurrence.is_over(*open);
         let mut gone: Vec<u32> = stack.streams().filter(over).collect();
-        let goes_on = gone.iter().any(|gone| stack.goes_on(*gone, first));
-        if !gone.is_empty() && (goes_on || !occurrence.has_predecessor()) {
+        if !gone.is_empty() && (stack.goes_on(&gone, first) || !occurrence.has_predecessor()) {
             gone.clear();
         }
         let mut gone = gone.into_iter();

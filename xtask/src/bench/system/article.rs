@@ -103,12 +103,8 @@ pub fn run(ground: &Ground, args: &Args, mark: &Mark, report: &mut Report) -> Re
 /// What it takes to time the commands of an iteration, without a tracer.
 fn timing(ground: &Ground, args: &Args, mark: &Mark, size: &Row, pin: Pin) -> Result<Samples> {
     let mut words: Vec<OsString> = ground.pinned(pin);
-    words.push(ground.program("event_costs").into());
-    let numbers = [("-n", size.loops.div_ceil(5)), ("-r", LOOPS)];
-    words.extend(
-        numbers.iter().flat_map(|(option, value)| [OsString::from(option), value.to_string().into()]),
-    );
-    words.extend([size.width, size.height].map(|v| OsString::from(v.to_string())));
+    let image = (size.width, size.height, size.loops.div_ceil(5));
+    words.extend(iterations::program_called(ground, "event_costs", image, LOOPS));
     let mut all = rounds(ground, args, mark, &[How::Bare], &words, Some("timing.added "))?;
     Ok(all.remove(0).0)
 }

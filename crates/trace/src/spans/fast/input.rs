@@ -405,8 +405,7 @@ impl<'t> Input<'t> {
             self.push_special(time, Special::GiveUp(why));
         }
         self.run(thread);
-        let first = self.first();
-        if begins && first != First::OfDevice {
+        if begins && let Some(first) = self.first() {
             self.push_special(time, Special::Begins(first));
         }
         if lossy {
@@ -415,9 +414,9 @@ impl<'t> Input<'t> {
     }
 
     /// What the event that is read says of the stream's begin.
-    fn first(&self) -> First {
-        let event = self.source.reader.current();
-        First::of(event.and_then(|event| self.source.classes.get(event.class_index())))
+    fn first(&self) -> Option<First> {
+        let event = self.source.reader.current()?;
+        First::of(self.source.classes.get(event.class_index()).unwrap_or(&Class::Other))
     }
 
     fn event<B: CallSink>(&mut self, time: u64, to: &mut Shared<'t, '_, B>) {

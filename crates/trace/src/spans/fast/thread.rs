@@ -54,7 +54,7 @@ pub(super) enum Undecided<'t> {
     OwnWork(u64),
     /// Those of the stream will have no end.
     GiveUp(Why),
-    /// The stream is the thread's from here on.
+    /// The stream is the thread's from here on, and begins so.
     Begins(First),
 }
 
@@ -395,7 +395,7 @@ impl<'t, B: CallSink> ThreadWalk<'_, 't, B> {
         } else if predecessors().any(|over| over == Some(true)) {
             let stack = &self.track.stack;
             let mut gone: Vec<u32> = stack.streams().filter(|open| is_over(*open) == Some(true)).collect();
-            if gone.iter().any(|gone| stack.goes_on(*gone, first)) {
+            if stack.goes_on(&gone, first) {
                 gone.clear();
             }
             gone.into_iter().for_each(|gone| self.give_up(Why::ThreadEnded, time, gone));
