@@ -415,13 +415,14 @@ fn missing(sources: &Sources) -> Vec<String> {
     let mut missing = sources.missing.clone();
     let forgotten = sources.own.as_ref().map_or(0, Own::forgotten);
     if forgotten > 0 {
-        missing
-            .push(format!("system calls and page faults of {forgotten} threads: too many threads at a time"));
+        missing.push(format!(
+            "system calls and page faults of {forgotten} threads: their numbers are beyond kernel.pid_max as it was when recording began"
+        ));
     }
     let unfollowed = sources.unfollowed();
     if unfollowed > 0 {
         missing.push(format!(
-            "{unfollowed} threads that ran already: too many threads, or too few descriptors (ulimit -n)"
+            "{unfollowed} threads that ran already: their numbers are beyond kernel.pid_max, or too few descriptors (ulimit -n)"
         ));
     }
     missing

@@ -17,10 +17,6 @@ pub struct R(pub u8);
 pub enum Function {
     /// Finds the value of a key.
     Lookup = 1,
-    /// Stores the value of a key.
-    Update = 2,
-    /// Removes a key.
-    Delete = 3,
     /// CLOCK_MONOTONIC in nanoseconds.
     Time = 5,
     /// The number of the CPU.
@@ -44,6 +40,8 @@ pub struct Label(usize);
 /// How many bytes are loaded or stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Size {
+    /// One.
+    Byte = 0x10,
     /// Four.
     Word = 0x00,
     /// Eight.
@@ -59,6 +57,8 @@ pub enum If {
     Differs = 0x50,
     /// Less, of numbers without a sign.
     Less = 0xa0,
+    /// Not less, of numbers without a sign.
+    NotLess = 0x30,
 }
 
 /// A program.
@@ -81,6 +81,16 @@ impl Code {
     /// `to = from`.
     pub fn copy(&mut self, to: R, from: R) {
         self.put(0xbf, to, from, 0, 0);
+    }
+
+    /// `to =` the lower half of `from`, with zeros above it.
+    pub fn copy_half(&mut self, to: R, from: R) {
+        self.put(0xbc, to, from, 0, 0);
+    }
+
+    /// `to += from`.
+    pub fn add_register(&mut self, to: R, from: R) {
+        self.put(0x0f, to, from, 0, 0);
     }
 
     /// `to = number`.
@@ -122,6 +132,13 @@ impl Code {
     pub fn map(&mut self, to: R, map: BorrowedFd<'_>) {
         // BPF_PSEUDO_MAP_FD: the number is a descriptor.
         self.put(0x18, to, R(1), 0, map.as_raw_fd());
+        self.put(0, R(0), R(0), 0, 0);
+    }
+
+    /// `to` becomes the address of the only value of an array, by the array's descriptor.
+    pub fn map_value(&mut self, to: R, array: BorrowedFd<'_>) {
+        // BPF_PSEUDO_MAP_VALUE: the second number is an offset into the value.
+        self.put(0x18, to, R(2), 0, array.as_raw_fd());
         self.put(0, R(0), R(0), 0, 0);
     }
 

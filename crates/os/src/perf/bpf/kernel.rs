@@ -9,7 +9,6 @@ use super::code::Code;
 /// Commands of the system call (`enum bpf_cmd`).
 mod command {
     pub const MAP_CREATE: libc::c_long = 0;
-    pub const MAP_UPDATE: libc::c_long = 2;
     pub const PROG_LOAD: libc::c_long = 5;
     pub const GET_INFO: libc::c_long = 15;
     pub const RAW_TRACEPOINT_OPEN: libc::c_long = 17;
@@ -18,8 +17,6 @@ mod command {
 /// Kinds of maps (`enum bpf_map_type`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Map {
-    /// Values by key; entries take memory when they are made.
-    Hash = 1,
     /// Values by place, in memory that can be mapped.
     Array = 2,
     /// A ring buffer.
@@ -36,8 +33,6 @@ pub enum Kind {
     RawTracepoint = 17,
 }
 
-/// Flag of a hash: nothing is allocated before it is used (`BPF_F_NO_PREALLOC`).
-const NO_PREALLOC: u32 = 1;
 /// Flag of an array: it can be mapped (`BPF_F_MMAPABLE`).
 const MAPPABLE: u32 = 1 << 10;
 /// What the functions of the kernel that record ask for.
@@ -50,15 +45,6 @@ struct MapAttr {
     value: u32,
     entries: u32,
     flags: u32,
-}
-
-#[repr(C)]
-struct ElementAttr {
-    map: u32,
-    padding: u32,
-    key: u64,
-    value: u64,
-    flags: u64,
 }
 
 #[repr(C)]
@@ -113,29 +99,12 @@ pub fn misses(program: BorrowedFd<'_>) -> io::Result<u64> {
 /// When the system refuses.
 pub fn map(kind: Map, key: u32, value: u32, entries: u32) -> io::Result<OwnedFd> {
     let flags = match kind {
-        Map::Hash => NO_PREALLOC,
         Map::Array => MAPPABLE,
         Map::Ring => 0,
     };
     let attr = MapAttr { kind: kind as u32, key, value, entries, flags };
     // SAFETY: the kernel reads the structure, which has numbers only.
     unsafe { made(command::MAP_CREATE, &attr) }
-}
-
-/// Stores a value of a map whose keys and values have four bytes.
-///
-/// # Errors
-/// When the system refuses.
-pub fn update(map: BorrowedFd<'_>, key: u32, value: u32) -> io::Result<()> {
-    let attr = ElementAttr {
-        map: map.as_raw_fd().cast_unsigned(),
-        padding: 0,
-        key: &raw const key as u64,
-        value: &raw const value as u64,
-        flags: 0,
-    };
-    // SAFETY: both addresses are of four bytes each, as the map has them, which live until it returns.
-    unsafe { call(command::MAP_UPDATE, &attr) }.map(drop)
 }
 
 /// Loads a program.

@@ -18,6 +18,7 @@ mod kernel;
 mod programs;
 mod ring;
 mod shape;
+mod threads;
 
 use std::ffi::CStr;
 use std::io;
@@ -32,9 +33,8 @@ use kernel::{Kind, Map};
 use programs::{Maps, What};
 use ring::Ring;
 use shape::Shape;
+use threads::Threads;
 
-/// Most threads that are followed at a time.
-const MOST_THREADS: u32 = 1 << 16;
 /// The tracepoint at which a new thread is known, with its parent running and interrupts off.
 const NEW: &str = "sched_wakeup_new";
 /// The smallest ring buffer, in bytes.
@@ -87,7 +87,7 @@ impl Loaded {
         let ring = |cpu: &u32| Ok((*cpu, kernel::map(Map::Ring, 0, 0, bytes)?));
         let mut rings = cpus.iter().map(ring).collect::<io::Result<Vec<_>>>()?;
         rings.sort_unstable_by_key(|(cpu, _)| *cpu);
-        let threads = follow.then(|| kernel::map(Map::Hash, 4, 4, MOST_THREADS)).transpose()?;
+        let threads = follow.then(Threads::new).transpose()?;
         let forgotten = rings.last().map_or(0, |(cpu, _)| cpu + 1);
         let counts = kernel::map(Map::Array, 4, 8, forgotten + 1)?;
         let maps = Maps { threads, counts, forgotten, rings, size };
@@ -105,8 +105,8 @@ impl Loaded {
         }
         if let Some(threads) = &maps.threads {
             for (name, code) in [
-                (c"sched_process_exec", programs::exec(&maps, threads.as_fd())),
-                (c"sched_process_exit", programs::exit(threads.as_fd())),
+                (c"sched_process_exec", programs::exec(threads)),
+                (c"sched_process_exit", programs::exit(threads)),
             ] {
                 programs.push((name, kernel::program(Kind::RawTracepoint, code)?));
             }
@@ -137,7 +137,8 @@ impl Loaded {
                 return Err(io::ErrorKind::Unsupported.into());
             }
             if let Some(starter) = starter {
-                kernel::update(threads.as_fd(), starter.as_raw_nonzero().get().cast_unsigned(), 0)?;
+                let number = starter.as_raw_nonzero().get().cast_unsigned();
+                threads.set(number, threads::FOLLOWED).ok_or(io::ErrorKind::Unsupported)?;
             }
         }
         for (name, program) in &programs {
@@ -195,14 +196,14 @@ pub struct Own {
     rings: Vec<Ring>,
     links: Vec<OwnedFd>,
     /// Those that are followed; none if all of the machine are.
-    threads: Option<OwnedFd>,
+    threads: Option<Threads>,
     wake: OwnedFd,
     /// By [`What`], and then by place among those that are copied.
     shapes: Vec<Option<Shape>>,
     /// The programs that copy.
     copying: Vec<OwnedFd>,
     counts: Counts,
-    /// The place of the number of threads that were too many.
+    /// The place of the number of threads that could not be followed.
     forgotten: usize,
     /// What was skipped when it was last asked for.
     skipped: u64,
@@ -216,10 +217,10 @@ impl Own {
         self.wake.as_fd()
     }
 
-    /// Follows threads that run already, and what they start. Returns how many there was no room for.
+    /// Follows threads that run already, and what they start. Returns how many have no place among those that can be.
     pub fn follow(&self, numbers: &[u32]) -> u64 {
         let Some(threads) = &self.threads else { return 0 };
-        let refused = |number: &&u32| kernel::update(threads.as_fd(), **number, 1).is_err();
+        let refused = |number: &&u32| threads.set(**number, threads::BEGUN).is_none();
         numbers.iter().filter(refused).count() as u64
     }
 
@@ -260,7 +261,8 @@ impl Own {
         dropped
     }
 
-    /// Returns how many threads were too many to be followed.
+    /// Returns how many threads could not be followed, as their numbers are higher than any could be when recording
+    /// began.
     pub fn forgotten(&self) -> u64 {
         self.counts.get(self.forgotten)
     }

@@ -1,8 +1,9 @@
 //! The programs: what the traced threads do themselves, and which threads these are.
 //!
 //! ```text
-//!  threads: thread ──► 0, or 1 once it or an ancestor has begun a program
-//!    sched_wakeup_new puts the child there, with its parent's value; exec stores 1; exit removes the thread
+//!  threads: a byte for each number that a thread can have: 0 if it is not followed, 1 if it is, 2 once it or an
+//!    ancestor has begun a program
+//!    sched_wakeup_new gives the child its parent's value; exec stores 2; exit stores 0
 //!
 //!  a record in a CPU's ring buffer, words of eight bytes
 //!    0 time    1 process (upper half) and thread    2 what it is    3 …
@@ -16,11 +17,12 @@
 //! Of programs at tracepoints of perf's the kernel runs one at a time on a CPU, and leaves out another that an
 //! interrupt would begin meanwhile. So there are such only where interrupts are off: at switches and wake-ups. For
 //! the same reason nobody makes system calls on maps while it is recorded, which keep these programs away as well:
-//! numbers are read from memory that is shared with the kernel.
+//! numbers are read from memory that is shared with the kernel, and threads are followed by writing there.
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 
 use super::code::{Code, Function, If, Label, R, Size};
+use super::threads::{BEGUN, Threads};
 
 /// A kind of record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,9 +69,8 @@ const WAKEUP: i32 = 2;
 #[derive(Debug)]
 pub struct Maps {
     /// The threads, unless those of the whole machine are recorded.
-    pub threads: Option<OwnedFd>,
-    /// By number of the CPU: how many records it had no room for. And how many threads could not be put into
-    /// `threads`.
+    pub threads: Option<Threads>,
+    /// By number of the CPU: how many records it had no room for. And how many threads have no place in `threads`.
     pub counts: OwnedFd,
     /// The place of the latter.
     pub forgotten: u32,
@@ -83,7 +84,6 @@ const R0: R = R(0);
 const R1: R = R(1);
 const R2: R = R(2);
 const R3: R = R(3);
-const R4: R = R(4);
 /// The context.
 const CONTEXT: R = R(6);
 /// The process and the thread.
@@ -103,11 +103,10 @@ pub fn recording(what: What, maps: &Maps, calls: &[i32]) -> Code {
     code.call(Function::Current);
     code.copy(WHO, R0);
     if let Some(threads) = &maps.threads {
-        code.store(Size::Word, STACK, -4, WHO);
-        find(&mut code, threads.as_fd(), -4);
-        code.jump_if(R0, If::Equal, 0, end);
-        code.load(Size::Word, R1, R0, 0);
-        code.jump_if(R1, If::Equal, 0, end);
+        code.copy_half(R1, WHO);
+        find(&mut code, threads, R1, end);
+        code.load(Size::Byte, R1, R2, 0);
+        code.jump_if(R1, If::Less, i32::from(BEGUN), end);
     }
     let words = match what {
         What::Entry => ENTRY,
@@ -135,7 +134,7 @@ pub fn copying(place: usize, bytes: usize, maps: &Maps, child: Option<i16>) -> C
     code.call(Function::Current);
     code.copy(WHO, R0);
     if let (Some(child), Some(threads)) = (child, &maps.threads) {
-        fork(&mut code, maps, threads.as_fd(), child);
+        fork(&mut code, maps, threads, child);
     }
     let words = HEAD + bytes.div_ceil(8);
     begin(&mut code, maps, COPY + place, words, end, full);
@@ -272,12 +271,12 @@ fn submit(code: &mut Code, size: usize, words: usize) {
     code.call(Function::Submit);
 }
 
-/// Looks up the key at a place of the stack; `r0` becomes the value's address, or 0.
-fn find(code: &mut Code, map: BorrowedFd<'_>, key: i32) {
-    code.map(R1, map);
-    code.copy(R2, STACK);
-    code.add(R2, key);
-    code.call(Function::Lookup);
+/// Finds the byte of the thread whose number is in a register: `r2` becomes its address. Goes on at a label if the
+/// thread has none.
+fn find(code: &mut Code, threads: &Threads, number: R, none: Label) {
+    code.jump_if(number, If::NotLess, threads.size(), none);
+    code.map_value(R2, threads.as_fd());
+    code.add_register(R2, number);
 }
 
 /// Counts a record that there was no room for.
@@ -289,57 +288,53 @@ fn drop_one(code: &mut Code, maps: &Maps, end: Label) {
 
 /// Adds one to the number whose place is at -4 of the stack.
 fn count(code: &mut Code, maps: &Maps, end: Label) {
-    find(code, maps.counts.as_fd(), -4);
+    code.map(R1, maps.counts.as_fd());
+    code.copy(R2, STACK);
+    code.add(R2, -4);
+    code.call(Function::Lookup);
     code.jump_if(R0, If::Equal, 0, end);
     code.set(R1, 1);
     code.add_atomically(R0, 0, R1);
 }
 
-/// Stores the value at -8 of the stack for the thread at -4.
-fn put(code: &mut Code, maps: &Maps, threads: BorrowedFd<'_>, end: Label) {
-    code.map(R1, threads);
-    code.copy(R2, STACK);
-    code.add(R2, -4);
-    code.copy(R3, STACK);
-    code.add(R3, -8);
-    code.set(R4, 0);
-    code.call(Function::Update);
-    code.jump_if(R0, If::Equal, 0, end);
-    code.store_number(Size::Word, STACK, -4, maps.forgotten as i32);
-    count(code, maps, end);
-}
-
-/// Puts the thread that begins where its parent is, which runs: its number is at this offset of the record.
-fn fork(code: &mut Code, maps: &Maps, threads: BorrowedFd<'_>, child: i16) {
-    let stranger = code.label();
-    code.store(Size::Word, STACK, -4, WHO);
-    find(code, threads, -4);
-    code.jump_if(R0, If::Equal, 0, stranger);
-    code.load(Size::Word, R1, R0, 0);
-    code.store(Size::Word, STACK, -8, R1);
+/// Gives the thread that begins its parent's value, which runs: its number is at this offset of the record.
+fn fork(code: &mut Code, maps: &Maps, threads: &Threads, child: i16) {
+    let (stranger, none) = (code.label(), code.label());
+    code.copy_half(R1, WHO);
+    find(code, threads, R1, stranger);
+    code.load(Size::Byte, R3, R2, 0);
+    code.jump_if(R3, If::Equal, 0, stranger);
     code.load(Size::Word, R1, CONTEXT, child);
-    code.store(Size::Word, STACK, -4, R1);
-    put(code, maps, threads, stranger);
+    find(code, threads, R1, none);
+    code.store(Size::Byte, R2, 0, R3);
+    code.jump(stranger);
+    code.here(none);
+    code.store_number(Size::Word, STACK, -4, maps.forgotten as i32);
+    count(code, maps, stranger);
     code.here(stranger);
 }
 
 /// Returns the program for `sched_process_exec`: a thread that was not the first of its process becomes it, and has
 /// another number than before.
-pub fn exec(maps: &Maps, threads: BorrowedFd<'_>) -> Code {
+pub fn exec(threads: &Threads) -> Code {
     let mut code = Code::default();
-    let (end, follows) = (code.label(), code.label());
+    let (end, other, follows) = (code.label(), code.label(), code.label());
     code.load(Size::Double, R1, R1, 8);
-    code.store(Size::Word, STACK, -4, R1);
-    find(&mut code, threads, -4);
-    code.copy(WHO, R0);
+    code.copy_half(WHO, R1);
     code.call(Function::Current);
-    code.store(Size::Word, STACK, -4, R0);
-    code.jump_if(WHO, If::Differs, 0, follows);
-    find(&mut code, threads, -4);
-    code.jump_if(R0, If::Equal, 0, end);
+    code.copy_half(RECORD, R0);
+    find(&mut code, threads, RECORD, end);
+    code.load(Size::Byte, R3, R2, 0);
+    code.jump_if(R3, If::Equal, 0, other);
     code.here(follows);
-    code.store_number(Size::Word, STACK, -8, 1);
-    put(&mut code, maps, threads, end);
+    code.store_number(Size::Byte, R2, 0, i32::from(BEGUN));
+    code.jump(end);
+    code.here(other);
+    code.copy(RING, R2);
+    find(&mut code, threads, WHO, end);
+    code.load(Size::Byte, R3, R2, 0);
+    code.copy(R2, RING);
+    code.jump_if(R3, If::Differs, 0, follows);
     code.here(end);
     code.set(R0, 0);
     code.exit();
@@ -347,14 +342,14 @@ pub fn exec(maps: &Maps, threads: BorrowedFd<'_>) -> Code {
 }
 
 /// Returns the program for `sched_process_exit`.
-pub fn exit(threads: BorrowedFd<'_>) -> Code {
+pub fn exit(threads: &Threads) -> Code {
     let mut code = Code::default();
+    let end = code.label();
     code.call(Function::Current);
-    code.store(Size::Word, STACK, -4, R0);
-    code.map(R1, threads);
-    code.copy(R2, STACK);
-    code.add(R2, -4);
-    code.call(Function::Delete);
+    code.copy_half(R1, R0);
+    find(&mut code, threads, R1, end);
+    code.store_number(Size::Byte, R2, 0, 0);
+    code.here(end);
     code.set(R0, 0);
     code.exit();
     code
