@@ -16,7 +16,7 @@ pub use records::*;
 pub use window::{Counts, Flip, Switch, Window};
 
 /// Raised with every change of these files.
-pub const ABI_VERSION: u32 = 14;
+pub const ABI_VERSION: u32 = 15;
 /// First bytes of a control file.
 pub const CONTROL_MAGIC: u64 = u64::from_le_bytes(*b"HTRCTRL1");
 /// First bytes of an arena file.
@@ -455,6 +455,27 @@ pub struct ReaderState {
     pub lost: AtomicU64,
     /// [`RingHeader::lost_calls`], likewise.
     pub lost_calls: AtomicU64,
+    /// What all this will be when the packet is in its file that is being written.
+    pub next: NextState,
+}
+
+/// What a drainer says before it writes a packet: if it is killed, the next one learns from the length of the file whether
+/// the packet is there.
+#[repr(C)]
+#[derive(Debug)]
+pub struct NextState {
+    /// Number of the file in its file system; 0 when nothing is being written. Stored last, and cleared first.
+    pub file: AtomicU64,
+    /// Bytes that the file has with the packet.
+    pub length: AtomicU64,
+    /// The consumer's position.
+    pub tail: AtomicU64,
+    /// [`ReaderState::time`].
+    pub time: AtomicU64,
+    /// [`ReaderState::tid`].
+    pub tid: AtomicU32,
+    /// [`ReaderState::follows`].
+    pub follows: AtomicU32,
 }
 
 /// Functions whose calls a thread adds up at a time.

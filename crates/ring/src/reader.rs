@@ -186,8 +186,12 @@ impl Ring {
     /// piece: where the ring goes over its end, the next call returns the rest. The slice is
     /// valid until [`Ring::release`].
     pub fn published(&self, most: usize) -> &[u8] {
+        self.published_from(self.taken.load(Ordering::Relaxed), most)
+    }
+
+    /// The same from a position on, at which a record begins that is not taken.
+    pub fn published_from(&self, tail: u64, most: usize) -> &[u8] {
         let header = self.header();
-        let tail = self.taken.load(Ordering::Relaxed);
         let ready = header.head.published().wrapping_sub(tail);
         // A head outside the ring is a broken producer: nothing is taken.
         if ready > self.data_bytes {
@@ -226,6 +230,24 @@ impl Ring {
     pub fn take(&self, bytes: usize) {
         let taken = self.taken.load(Ordering::Relaxed);
         self.taken.store(taken.wrapping_add(bytes as u64), Ordering::Relaxed);
+    }
+
+    /// Returns up to where this reader has taken bytes.
+    pub fn taken(&self) -> u64 {
+        self.taken.load(Ordering::Relaxed)
+    }
+
+    /// Goes on at a position that a reader before has come to, and gives the producer what is before it. Returns none
+    /// if that is not among the published bytes.
+    pub fn skip_to(&self, position: u64) -> Option<()> {
+        let taken = self.taken.load(Ordering::Relaxed);
+        let ready = self.header().head.published().wrapping_sub(taken);
+        if ready > self.data_bytes || position.wrapping_sub(taken) > ready {
+            return None;
+        }
+        self.taken.store(position, Ordering::Relaxed);
+        self.release();
+        Some(())
     }
 
     /// Gives what was taken back to the producer.

@@ -1,5 +1,6 @@
 //! From rings to streams.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ffi::OsString;
 use std::fs;
@@ -15,7 +16,8 @@ use hetrace_ring::reader::RingError;
 use crate::cost::TimingSums;
 use crate::devices::{Devices, Shared};
 use crate::manifest::{Losses, Process, ThreadLosses, Timing};
-use crate::output::{Stream, TraceFolder};
+use crate::output::{Stream, TraceFolder, lengths};
+use crate::recover::parts::trace_folders;
 use crate::time::HostClock;
 use crate::trigger::Watch;
 use hetrace_format::class::api_stream;
@@ -72,6 +74,11 @@ pub fn look(session: &Path) -> Seen {
     }
     seen.processes = pids.len();
     seen
+}
+
+/// Returns the lengths of the files of a trace, by their numbers.
+fn lengths_of(trace: &TraceFolder) -> HashMap<u64, u64> {
+    trace_folders(trace).iter().flat_map(|folder| lengths(folder)).collect()
 }
 
 /// Writes the model of an API that has recorded something: also if only commands come of it, reports need it.
@@ -181,6 +188,8 @@ pub struct Drainer {
     since: u64,
     /// Whose records were taken before.
     past: Past,
+    /// Lengths of the files of the trace when this drainer came, by their numbers: only where one before it was writing then.
+    lengths: OnceCell<HashMap<u64, u64>>,
     /// Commands enqueued and reported by threads whose rings are done.
     commands: (u64, u64),
     /// What timing commands took.
@@ -225,6 +234,7 @@ impl Drainer {
             told: Told::default(),
             since: 0,
             past: Past::default(),
+            lengths: OnceCell::new(),
             commands: (0, 0),
             timing: TimingSums::default(),
             overhead_ppm: 0,
@@ -370,7 +380,10 @@ impl Drainer {
                 if image.refused {
                     source.refuse();
                 }
-                source.resume(image, self.past);
+                source.resume(image, self.past, |end| {
+                    let lengths = self.lengths.get_or_init(|| lengths_of(&self.folder));
+                    lengths.get(&end.file).is_some_and(|length| *length >= end.length)
+                });
             }
             self.sources.push(source);
         }

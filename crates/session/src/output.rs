@@ -15,7 +15,7 @@ use crate::flight::{Kept, Series, Sink};
 mod files;
 mod ids;
 
-pub use files::{Files, Refused, StreamFile};
+pub use files::{Before, End, Files, Refused, StreamFile, lengths};
 use ids::Ids;
 
 /// A packet is written when it has this many bytes.
@@ -211,7 +211,7 @@ impl Stream {
     #[inline]
     pub fn record(&mut self, id: u16, time: u64) -> &mut Vec<u8> {
         let empty = self.packet.len() == PREAMBLE_LEN;
-        if !empty && (self.packet.len() >= PACKET || time.saturating_sub(self.end) >= REACH) {
+        if !empty && (self.packet.len() >= PACKET || self.is_far(time)) {
             self.flush();
         }
         if self.packet.len() == PREAMBLE_LEN {
@@ -234,6 +234,16 @@ impl Stream {
         self.packet.len().saturating_add(bytes) >= PACKET
     }
 
+    /// Whether a record of this time can't be in the packet with those that are there: it would be written before.
+    pub fn is_far(&self, time: u64) -> bool {
+        self.packet.len() > PREAMBLE_LEN && time.saturating_sub(self.end) >= REACH
+    }
+
+    /// Whether the records are of this thread.
+    pub fn is_of(&self, identity: &Identity) -> bool {
+        self.identity == *identity
+    }
+
     /// Time of the last record.
     pub fn last(&self) -> u64 {
         self.end
@@ -251,6 +261,12 @@ impl Stream {
 
     /// Writes the packet, if it has records.
     pub fn flush(&mut self) {
+        self.flush_saying(&mut |_| {});
+    }
+
+    /// The same; `before` learns where the packet will end before it is written. It is not called for packets that are kept
+    /// in memory.
+    pub fn flush_saying(&mut self, before: Before<'_>) {
         if self.packet.len() == PREAMBLE_LEN {
             return;
         }
@@ -279,7 +295,7 @@ impl Stream {
             head.copy_from_slice(&stream_preamble(&preamble));
         }
         self.packets += 1;
-        match self.write(&preamble) {
+        match self.write(&preamble, before) {
             Ok(bytes) => {
                 self.written += bytes;
                 // What is in no file of this stream's own is counted where it goes.
@@ -296,7 +312,7 @@ impl Stream {
         self.packet.truncate(PREAMBLE_LEN);
     }
 
-    fn write(&mut self, preamble: &PacketPreamble) -> io::Result<u64> {
+    fn write(&mut self, preamble: &PacketPreamble, before: Before<'_>) -> io::Result<u64> {
         let (files, folder) = (&self.folder.files, &self.folder);
         if let Some(declarations) = folder.declarations().filter(|_| !self.ids.fresh().is_empty()) {
             // What is not declared can't be read, so it is written afterwards.
@@ -305,7 +321,7 @@ impl Stream {
         }
         if let Some(kept) = &mut self.kept {
             let events = self.records - self.records_before;
-            return kept.keep(&self.name, *preamble, &mut self.packet, events);
+            return kept.keep(&self.name, *preamble, (&mut self.packet, events), before);
         }
         let file = match &mut self.file {
             Some(file) => file,
@@ -318,9 +334,9 @@ impl Stream {
             // One frame per packet: what was written before a crash is whole,
             // and `zstd -d` gives the plain stream.
             let frame = zstd::bulk::compress(&self.packet, 3)?;
-            file.append(files, &frame)
+            file.append(files, &frame, before)
         } else {
-            file.append(files, &self.packet)
+            file.append(files, &self.packet, before)
         }
     }
 }

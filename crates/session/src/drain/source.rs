@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use hetrace_ring::abi::{ADDED_UP, RingHeader, ThreadRecord, special, state};
+use hetrace_ring::abi::{ADDED_UP, ReaderState, RingHeader, ThreadRecord, special, state};
 use hetrace_ring::reader::Ring;
 use hetrace_ring::{clock, record};
 
@@ -14,7 +14,7 @@ use super::records::{put_budget_step, put_error_text, put_fold, put_own_work, pu
 use super::waiting::Waiting;
 use crate::devices::{Devices, Shared, Special};
 use crate::manifest::ThreadLosses;
-use crate::output::{Identity, Stream};
+use crate::output::{End, Identity, Stream};
 use crate::time::HostClock;
 use crate::trigger::{CallRecord, Watch};
 
@@ -59,6 +59,10 @@ pub(super) struct Source {
     pub awaits: Option<u32>,
     /// What the stream lost more than this ring, while it was another ring's.
     pub lost_elsewhere: u64,
+    /// Where a thread's first record is that is not taken, and what the ring had lost until then.
+    claim: Option<(u64, u64)>,
+    /// Up to where the ring was looked through for such.
+    looked_through: u64,
     /// Losses of threads that used the ring before.
     pub lost_before: (u64, u64),
     /// They are what had been lost when this drainer came, which may be more than by the records that it finds first.
@@ -95,6 +99,54 @@ pub(crate) enum Past {
     OfOthers,
 }
 
+/// What stands in the ring for another reader, once a packet is written.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Next {
+    tail: u64,
+    time: u64,
+    tid: u32,
+    awaits: Option<u32>,
+}
+
+impl Next {
+    /// Returns what was being written when a reader was killed, and where that ends; none if nothing was.
+    fn found(reader: &ReaderState) -> Option<(End, Next)> {
+        let next = &reader.next;
+        let file = next.file.load(Ordering::Acquire);
+        let end = End { file, length: next.length.load(Ordering::Relaxed) };
+        let found = Next {
+            tail: next.tail.load(Ordering::Relaxed),
+            time: next.time.load(Ordering::Relaxed),
+            tid: next.tid.load(Ordering::Relaxed),
+            awaits: next.follows.load(Ordering::Relaxed).checked_sub(1),
+        };
+        (file != 0).then_some((end, found))
+    }
+
+    fn follows(&self) -> u32 {
+        self.awaits.map_or(0, |ring| ring + 1)
+    }
+
+    /// Says that a packet is being written.
+    fn say(&self, end: End, reader: &ReaderState) {
+        let next = &reader.next;
+        next.length.store(end.length, Ordering::Relaxed);
+        next.tail.store(self.tail, Ordering::Relaxed);
+        next.time.store(self.time, Ordering::Relaxed);
+        next.tid.store(self.tid, Ordering::Relaxed);
+        next.follows.store(self.follows(), Ordering::Relaxed);
+        // A kill stops this thread between two stores, so what is stored before is there.
+        next.file.store(end.file, Ordering::Release);
+    }
+
+    /// The packet is written.
+    fn store(&self, reader: &ReaderState) {
+        reader.tid.store(self.tid, Ordering::Relaxed);
+        reader.follows.store(self.follows(), Ordering::Relaxed);
+        reader.time.store(self.time, Ordering::Relaxed);
+    }
+}
+
 /// What a portion of a ring had.
 enum Taken {
     /// All of it.
@@ -103,6 +155,20 @@ enum Taken {
     UpTo(usize),
     /// Bytes of a thread's first record, which may have come from another ring: see `hand_over`.
     Begun(usize),
+}
+
+/// Returns where the first record of a thread is among some, and what its ring had lost until then.
+fn claim_in(bytes: &[u8]) -> Option<(usize, u64)> {
+    let mut at = 0;
+    while let Some(head) = bytes.get(at..at + record::HEAD) {
+        let head = u64::from_le_bytes(head.try_into().unwrap_or_default());
+        if record::id(head) == special::THREAD {
+            let body = bytes.get(at + record::HEAD..).unwrap_or_default();
+            return Some((at, plausible(word(body, 2)).unwrap_or(0)));
+        }
+        at += record::length(head).max(record::HEAD);
+    }
+    None
 }
 
 impl Source {
@@ -123,6 +189,8 @@ impl Source {
             earlier: None,
             awaits: None,
             lost_elsewhere: 0,
+            claim: None,
+            looked_through: 0,
             lost_before: (0, 0),
             ahead: false,
             threads: Vec::new(),
@@ -159,9 +227,18 @@ impl Source {
         self.refused.1 = before.refused.1;
     }
 
-    /// Goes on where another drainer left off, which was killed, or whose trace is finished.
-    pub fn resume(&mut self, image: &mut Image, past: Past) {
+    /// Goes on where another drainer left off, which was killed, or whose trace is finished. `is_written` says whether what
+    /// the one before was writing then is in its file.
+    pub fn resume(&mut self, image: &mut Image, past: Past, is_written: impl FnOnce(End) -> bool) {
         let reader = &self.ring.header().reader;
+        if let Some((end, next)) = Next::found(reader)
+            && past == Past::Ours
+            && is_written(end)
+            && self.ring.skip_to(next.tail).is_some()
+        {
+            next.store(reader);
+        }
+        reader.next.file.store(0, Ordering::Release);
         let tid = reader.tid.load(Ordering::Relaxed);
         if tid == 0 {
             return;
@@ -212,12 +289,20 @@ impl Source {
     /// Writes what was taken, and gives the producer the room: only now, so that whoever goes on if this drainer is killed
     /// finds in the ring what is in no file.
     pub fn write(&mut self) {
-        self.stream.flush();
+        let next = self.write_packet();
         let reader = &self.ring.header().reader;
-        reader.tid.store(self.tid, Ordering::Relaxed);
-        reader.follows.store(self.awaits.map_or(0, |ring| ring + 1), Ordering::Relaxed);
-        reader.time.store(self.last, Ordering::Relaxed);
+        next.store(reader);
         self.ring.release();
+        reader.next.file.store(0, Ordering::Release);
+    }
+
+    /// Writes what was taken. Where its file will end stands in the ring meanwhile, so that whoever goes on does not find there
+    /// what is in a file.
+    pub fn write_packet(&mut self) -> Next {
+        let next = Next { tail: self.ring.taken(), time: self.last, tid: self.tid, awaits: self.awaits };
+        let reader = &self.ring.header().reader;
+        self.stream.flush_saying(&mut |end| next.say(end, reader));
+        next
     }
 
     /// Takes what belongs together. Returns how many bytes that were.
@@ -241,7 +326,8 @@ impl Source {
         if self.stream.fills_up(waiting) {
             self.write();
         }
-        self.stream.set_discarded(self.discarded());
+        let discarded = self.discarded_of_thread();
+        self.stream.set_discarded(discarded);
         let taken = self.take(bytes, sinks);
         if !self.is_refused() {
             sinks.images.get_mut(self.image).into_iter().for_each(|image| image.recorded = true);
@@ -306,6 +392,16 @@ impl Source {
             }
             let least = floor.max(look).saturating_sub(HALF_PERIOD / 2);
             let ticks = known.unwrap_or_else(|| record::unwrap_time(record::time(head), least));
+            if self.stream.is_far(sinks.host.to_ns(floor.max(ticks))) {
+                // The packet is written before it, and only what is in there may be given back then.
+                let before = bytes.len() - body.len() - record::HEAD - rest.len();
+                self.last = floor;
+                if before > 0 {
+                    self.earlier = known.or(self.earlier);
+                    return Taken::UpTo(before);
+                }
+                self.write();
+            }
             floor = floor.max(ticks);
             if self.is_refused() {
                 self.drop_one(record::id(head));
@@ -403,12 +499,17 @@ impl Source {
     pub fn rename(&mut self, image: &mut Image) {
         if std::mem::take(&mut self.active) && self.tid != 0 && self.awaits.is_none() {
             self.identity = image.thread(self.tid);
+            if !self.stream.is_of(&self.identity) {
+                self.write();
+            }
             self.stream.identify(self.identity);
         }
     }
 
     /// Runs of polls, and calls that were added up, of which the program could make no records itself.
     pub fn close_folds(&mut self, host: &HostClock) {
+        // These stand beside the records, and may be long after them.
+        self.write();
         let ring = Arc::clone(&self.ring);
         for run in ring.open_folds().filter(|run| record::is_fold(run.id)) {
             if self.is_refused() {
@@ -418,6 +519,38 @@ impl Source {
             let time = host.to_ns(run.words[2]).max(self.stream.last());
             put_fold(self.stream.record(run.id, time), run.words, host);
         }
+    }
+
+    /// Records that the stream lost up to the end of the thread whose records are next. Another may have taken the ring since,
+    /// and have lost more.
+    fn discarded_of_thread(&mut self) -> u64 {
+        let now = self.lost().0;
+        let of_others = if now == self.lost_before.0 {
+            0
+        } else {
+            self.next_claim().map_or(0, |(_, lost)| now.saturating_sub(lost))
+        };
+        self.discarded().wrapping_sub(of_others)
+    }
+
+    /// Returns where a thread's first record is in the ring, and what the ring had lost until then.
+    fn next_claim(&mut self) -> Option<(u64, u64)> {
+        let (ring, taken) = (Arc::clone(&self.ring), self.ring.taken());
+        // Nothing is looked at twice.
+        let is_ahead = |position: u64| position.wrapping_sub(taken) <= ring.size();
+        self.claim = self.claim.filter(|(at, _)| is_ahead(*at));
+        let mut at = if is_ahead(self.looked_through) { self.looked_through } else { taken };
+        while self.claim.is_none() {
+            let bytes = ring.published_from(at, PORTION);
+            if bytes.is_empty() {
+                break;
+            }
+            let found = claim_in(bytes);
+            at = at.wrapping_add(found.map_or(bytes.len(), |(offset, _)| offset) as u64);
+            self.claim = found.map(|(_, lost)| (at, lost));
+        }
+        self.looked_through = at;
+        self.claim
     }
 
     /// Records that the stream lost in all.

@@ -38,7 +38,7 @@ use crate::child::toggles;
 use crate::control::Control;
 use crate::declare::Declarations;
 use crate::manifest::{Exit, Manifest};
-use crate::output::TraceFolder;
+use crate::output::{Before, TraceFolder};
 use crate::run::RunOptions;
 use crate::trigger::{Account, Watch};
 use noting::Noting;
@@ -111,7 +111,7 @@ impl Kept {
         self.noting.record(id, time, at);
     }
 
-    /// Takes a packet. Returns the bytes that it takes.
+    /// Takes a packet and how many events it has. Returns the bytes that it takes.
     ///
     /// # Errors
     /// When it can't be compressed or written.
@@ -119,8 +119,8 @@ impl Kept {
         &mut self,
         name: &str,
         preamble: PacketPreamble,
-        bytes: &mut [u8],
-        events: u64,
+        (bytes, events): (&mut [u8], u64),
+        before: Before<'_>,
     ) -> io::Result<u64> {
         let line = *self.line.get_or_insert_with(|| match &self.sink {
             Sink::Store(store) => store.begin(name),
@@ -130,7 +130,7 @@ impl Kept {
         let now = clock::nanoseconds(libc::CLOCK_MONOTONIC);
         match &self.sink {
             Sink::Store(store) => store.keep(line, Sealed { preamble, bytes, events, notes }, now),
-            Sink::Series(series) => series.keep(line, (preamble, events, notes), bytes, now),
+            Sink::Series(series) => series.keep((line, now), (preamble, events, notes), bytes, before),
         }
     }
 }

@@ -31,7 +31,7 @@ use super::store::{Sealed, Store};
 use super::write::before;
 use crate::access::Access;
 use crate::os;
-use crate::output::{Files, StreamFile};
+use crate::output::{Before, Files, StreamFile};
 
 /// Bytes of records of the time before, in memory and at the beginning of each part.
 const EARLIER: u64 = 256 << 20;
@@ -138,9 +138,9 @@ impl Line {
     fn append(
         &mut self,
         (folder, out): (&Path, &Out<'_>),
-        preamble: PacketPreamble,
+        (preamble, events): (PacketPreamble, u64),
         packet: &mut [u8],
-        events: u64,
+        before: Before<'_>,
     ) -> io::Result<u64> {
         let bits = packet.len() as u64 * 8;
         let preamble =
@@ -161,8 +161,8 @@ impl Line {
         let compressed = out.compress.then(|| zstd::bulk::compress(packet, 3)).transpose()?;
         let bytes = compressed.as_deref().unwrap_or(packet);
         let bytes = match out.within_budget {
-            true => file.append(out.files, bytes),
-            false => file.append_anyway(out.files, bytes),
+            true => file.append(out.files, bytes, before),
+            false => file.append_anyway(out.files, bytes, before),
         }?;
         self.stored += bytes;
         let facts = PacketFacts {
@@ -328,16 +328,16 @@ impl Series {
     /// When it can't be written.
     pub fn keep(
         &self,
-        line: u64,
+        (line, now): (u64, u64),
         (preamble, events, notes): (PacketPreamble, u64, Notes),
         packet: &mut [u8],
-        now: u64,
+        before: Before<'_>,
     ) -> io::Result<u64> {
         let mut state = self.state();
         if state.closed {
             return Err(io::Error::other("it came after the end of the trace"));
         }
-        let done = self.write(&mut state, line, (preamble, events), packet);
+        let done = self.write((&mut state, line), (preamble, events), packet, before);
         // Also what is not in this part is needed in the next.
         self.store.keep(line, Sealed { preamble, bytes: packet, events, notes }, now)?;
         let bytes = done?;
@@ -348,19 +348,19 @@ impl Series {
 
     fn write(
         &self,
-        state: &mut State,
-        line: u64,
+        (state, line): (&mut State, u64),
         (preamble, events): (PacketPreamble, u64),
         packet: &mut [u8],
+        before: Before<'_>,
     ) -> io::Result<u64> {
         let folder = self.part(state.number);
         loop {
             let Some(of) = state.lines.get_mut(&line) else { return Ok(0) };
-            let (before, seq_num) = (of.discarded.0, of.packets);
+            let (earlier, seq_num) = (of.discarded.0, of.packets);
             of.discarded.1 = preamble.events_discarded;
-            let events_discarded = preamble.events_discarded.saturating_sub(before);
+            let events_discarded = preamble.events_discarded.saturating_sub(earlier);
             let preamble = PacketPreamble { events_discarded, ..preamble };
-            match of.append((&folder, &self.out()), preamble, packet, events) {
+            match of.append((&folder, &self.out()), (preamble, events), packet, &mut *before) {
                 Err(_) if self.asked.has_retention() && !state.parts.is_empty() => {
                     of.packets = seq_num;
                     self.remove_oldest(state);
@@ -444,7 +444,7 @@ impl Series {
             let put = |preamble: PacketPreamble, body: &[u8], events: u64| {
                 let mut packet = vec![0; PREAMBLE_LEN];
                 packet.extend_from_slice(body);
-                line.append((&fresh.program, &out), preamble, &mut packet, events).map(drop)
+                line.append((&fresh.program, &out), (preamble, events), &mut packet, &mut |_| {}).map(drop)
             };
             let written = before(put, &stream.earlier);
             bytes += line.stored;

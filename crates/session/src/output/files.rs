@@ -39,6 +39,25 @@ impl fmt::Display for Refused {
     }
 }
 
+/// Where a packet ends: the number of its file in the file system, and the bytes that the file has with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct End {
+    /// Never 0.
+    pub file: u64,
+    /// Of the file.
+    pub length: u64,
+}
+
+/// Learns of a packet before it is written.
+pub type Before<'a> = &'a mut dyn FnMut(End);
+
+/// Returns the numbers and lengths of the files right in a folder.
+pub fn lengths(folder: &Path) -> impl Iterator<Item = (u64, u64)> {
+    let found = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    // Of links the length is the link's own.
+    found.filter_map(|entry| entry.metadata().ok()).map(|found| (found.ino(), found.len()))
+}
+
 /// Open files, and what could not be written.
 #[derive(Debug, Default)]
 pub struct Files(Mutex<State>);
@@ -283,9 +302,9 @@ impl StreamFile {
     }
 
     /// Appends all or nothing: half a packet would hide all that follow it.
-    pub fn append(&mut self, files: &Files, bytes: &[u8]) -> io::Result<u64> {
+    pub fn append(&mut self, files: &Files, bytes: &[u8], before: Before<'_>) -> io::Result<u64> {
         files.take(bytes.len() as u64)?;
-        let done = self.put(files, bytes);
+        let done = self.put(files, bytes, before);
         if done.is_err() {
             let mut state = files.state();
             state.used = state.used.saturating_sub(bytes.len() as u64);
@@ -294,13 +313,13 @@ impl StreamFile {
     }
 
     /// The same whatever the budget is, of which these bytes are.
-    pub fn append_anyway(&mut self, files: &Files, bytes: &[u8]) -> io::Result<u64> {
-        let done = self.put(files, bytes)?;
+    pub fn append_anyway(&mut self, files: &Files, bytes: &[u8], before: Before<'_>) -> io::Result<u64> {
+        let done = self.put(files, bytes, before)?;
         files.charge(done);
         Ok(done)
     }
 
-    fn put(&mut self, files: &Files, bytes: &[u8]) -> io::Result<u64> {
+    fn put(&mut self, files: &Files, bytes: &[u8], before: Before<'_>) -> io::Result<u64> {
         let file = files.open(self)?;
         let found = file.metadata()?;
         if found.nlink() == 0 || found.ino() != self.inode {
@@ -310,6 +329,7 @@ impl StreamFile {
             // What could not be taken back when a packet did not fit.
             file.set_len(self.length)?;
         }
+        before(End { file: self.inode, length: self.length + bytes.len() as u64 });
         match file.write_all_at(bytes, self.length) {
             Ok(()) => {
                 self.length += bytes.len() as u64;

@@ -48,6 +48,15 @@ impl Place {
     }
 }
 
+/// Returns the folders that a program's trace is in: its own, or those of all parts that are there.
+pub(crate) fn trace_folders(trace: &TraceFolder) -> Vec<PathBuf> {
+    let own = trace.path().to_owned();
+    let Some(place) = Place::of(&own) else { return vec![own] };
+    let entries = fs::read_dir(&place.series).into_iter().flatten().flatten();
+    let numbers = entries.filter_map(|entry| Part::number(entry.file_name().to_str()?));
+    numbers.map(|number| place.trace(number)).collect()
+}
+
 /// Returns the ticket of a session's last part, and its manifest: the launcher may have been killed when that was begun and
 /// not noted yet. None if it is finished.
 pub(crate) fn last(ticket: Ticket, session: &Path) -> Option<(Manifest, Ticket)> {
