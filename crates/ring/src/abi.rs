@@ -455,6 +455,9 @@ pub struct ReaderState {
     pub lost: AtomicU64,
     /// [`RingHeader::lost_calls`], likewise.
     pub lost_calls: AtomicU64,
+    /// Time of that record in the trace, in nanoseconds: another drainer's clock may be a little behind, and a call that goes
+    /// on in its files would end before it begins.
+    pub written: AtomicU64,
     /// What all this will be when the packet is in its file that is being written.
     pub next: NextState,
 }
@@ -466,12 +469,16 @@ pub struct ReaderState {
 pub struct NextState {
     /// Number of the file in its file system; 0 when nothing is being written. Stored last, and cleared first.
     pub file: AtomicU64,
-    /// Bytes that the file has with the packet.
+    /// Bytes of the file before the packet.
+    pub begin: AtomicU64,
+    /// Bytes of the file with the packet.
     pub length: AtomicU64,
     /// The consumer's position.
     pub tail: AtomicU64,
     /// [`ReaderState::time`].
     pub time: AtomicU64,
+    /// [`ReaderState::written`].
+    pub written: AtomicU64,
     /// [`ReaderState::tid`].
     pub tid: AtomicU32,
     /// [`ReaderState::follows`].

@@ -16,13 +16,13 @@ use hetrace_ring::reader::RingError;
 use crate::cost::TimingSums;
 use crate::devices::{Devices, Shared};
 use crate::manifest::{Losses, Process, ThreadLosses, Timing};
-use crate::output::{Stream, TraceFolder, lengths};
-use crate::recover::parts::trace_folders;
+use crate::output::{Stream, TraceFolder};
 use crate::time::HostClock;
 use crate::trigger::Watch;
 use hetrace_format::class::api_stream;
 
 mod arenas;
+mod found;
 mod hand_over;
 mod image;
 mod limits;
@@ -31,6 +31,7 @@ mod source;
 mod waiting;
 
 use arenas::Opened;
+use found::Found;
 use image::Image;
 pub use limits::Limits;
 pub(crate) use source::{Past, plausible};
@@ -74,11 +75,6 @@ pub fn look(session: &Path) -> Seen {
     }
     seen.processes = pids.len();
     seen
-}
-
-/// Returns the lengths of the files of a trace, by their numbers.
-fn lengths_of(trace: &TraceFolder) -> HashMap<u64, u64> {
-    trace_folders(trace).iter().flat_map(|folder| lengths(folder)).collect()
 }
 
 /// Writes the model of an API that has recorded something: also if only commands come of it, reports need it.
@@ -188,8 +184,8 @@ pub struct Drainer {
     since: u64,
     /// Whose records were taken before.
     past: Past,
-    /// Lengths of the files of the trace when this drainer came, by their numbers: only where one before it was writing then.
-    lengths: OnceCell<HashMap<u64, u64>>,
+    /// Files of the trace when this drainer came: only where one before it was writing then.
+    found: OnceCell<Found>,
     /// Commands enqueued and reported by threads whose rings are done.
     commands: (u64, u64),
     /// What timing commands took.
@@ -234,7 +230,7 @@ impl Drainer {
             told: Told::default(),
             since: 0,
             past: Past::default(),
-            lengths: OnceCell::new(),
+            found: OnceCell::new(),
             commands: (0, 0),
             timing: TimingSums::default(),
             overhead_ppm: 0,
@@ -380,10 +376,16 @@ impl Drainer {
                 if image.refused {
                     source.refuse();
                 }
-                source.resume(image, self.past, |end| {
-                    let lengths = self.lengths.get_or_init(|| lengths_of(&self.folder));
-                    lengths.get(&end.file).is_some_and(|length| *length >= end.length)
+                let family = source.stream.family().to_owned();
+                let mut uncut = None;
+                source.resume(image, self.past, |place| {
+                    let found = self.found.get_or_init(|| Found::in_trace(&self.folder));
+                    found.has(place, &family).unwrap_or_else(|error| {
+                        uncut = Some(error);
+                        false
+                    })
                 });
+                self.told.take(uncut.into_iter().collect());
             }
             self.sources.push(source);
         }

@@ -15,7 +15,7 @@ use crate::flight::{Kept, Series, Sink};
 mod files;
 mod ids;
 
-pub use files::{Before, End, Files, Refused, StreamFile, lengths};
+pub use files::{Before, Files, Place, Refused, StreamFile, numbered};
 use ids::Ids;
 
 /// A packet is written when it has this many bytes.
@@ -244,6 +244,16 @@ impl Stream {
         self.identity == *identity
     }
 
+    /// Goes on with records that are not before this time.
+    pub fn go_on_from(&mut self, time: u64) {
+        self.end = self.end.max(time);
+    }
+
+    /// Returns the beginning of its file's name, which streams of the same process and API have.
+    pub fn family(&self) -> &str {
+        self.name.rfind('-').map_or(&*self.name, |at| &self.name[..=at])
+    }
+
     /// Time of the last record.
     pub fn last(&self) -> u64 {
         self.end
@@ -264,7 +274,7 @@ impl Stream {
         self.flush_saying(&mut |_| {});
     }
 
-    /// The same; `before` learns where the packet will end before it is written. It is not called for packets that are kept
+    /// The same; `before` learns where the packet will be before it is written. It is not called for packets that are kept
     /// in memory.
     pub fn flush_saying(&mut self, before: Before<'_>) {
         if self.packet.len() == PREAMBLE_LEN {

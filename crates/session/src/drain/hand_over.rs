@@ -41,7 +41,7 @@ pub(super) fn all(sources: &mut [Source], apis: &[String]) -> Freed {
             // The other was never seen: nothing can come from there.
             _ => {
                 let Some(source) = sources.get_mut(i) else { break };
-                source.awaits_no_more();
+                source.awaits_no_more(0);
                 source.stream.identify(source.identity);
                 freed.any = true;
             }
@@ -61,7 +61,7 @@ impl Source {
 /// Gives the stream of `before` to `source`, and frees the ring of `before`.
 fn take(before: &mut Source, source: &mut Source, apis: &[String]) {
     before.write();
-    source.awaits_no_more();
+    source.awaits_no_more(before.stream.last());
     before.end(apis);
     source.refused_as(before);
     // What each stream has lost so far must not jump when its ring is another one.

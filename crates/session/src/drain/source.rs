@@ -14,7 +14,7 @@ use super::records::{put_budget_step, put_error_text, put_fold, put_own_work, pu
 use super::waiting::Waiting;
 use crate::devices::{Devices, Shared, Special};
 use crate::manifest::ThreadLosses;
-use crate::output::{End, Identity, Stream};
+use crate::output::{Identity, Place, Stream};
 use crate::time::HostClock;
 use crate::trigger::{CallRecord, Watch};
 
@@ -104,23 +104,26 @@ pub(crate) enum Past {
 pub(super) struct Next {
     tail: u64,
     time: u64,
+    written: u64,
     tid: u32,
     awaits: Option<u32>,
 }
 
 impl Next {
-    /// Returns what was being written when a reader was killed, and where that ends; none if nothing was.
-    fn found(reader: &ReaderState) -> Option<(End, Next)> {
+    /// Returns where a packet was being written when a reader was killed, and what stands in the ring with it; none if none
+    /// was.
+    fn found(reader: &ReaderState) -> Option<(Place, Next)> {
         let next = &reader.next;
         let file = next.file.load(Ordering::Acquire);
-        let end = End { file, length: next.length.load(Ordering::Relaxed) };
+        let (begin, end) = (next.begin.load(Ordering::Relaxed), next.length.load(Ordering::Relaxed));
         let found = Next {
             tail: next.tail.load(Ordering::Relaxed),
             time: next.time.load(Ordering::Relaxed),
+            written: next.written.load(Ordering::Relaxed),
             tid: next.tid.load(Ordering::Relaxed),
             awaits: next.follows.load(Ordering::Relaxed).checked_sub(1),
         };
-        (file != 0).then_some((end, found))
+        (file != 0).then_some((Place { file, begin, end }, found))
     }
 
     fn follows(&self) -> u32 {
@@ -128,15 +131,17 @@ impl Next {
     }
 
     /// Says that a packet is being written.
-    fn say(&self, end: End, reader: &ReaderState) {
+    fn say(&self, place: Place, reader: &ReaderState) {
         let next = &reader.next;
-        next.length.store(end.length, Ordering::Relaxed);
+        next.begin.store(place.begin, Ordering::Relaxed);
+        next.length.store(place.end, Ordering::Relaxed);
+        next.written.store(self.written, Ordering::Relaxed);
         next.tail.store(self.tail, Ordering::Relaxed);
         next.time.store(self.time, Ordering::Relaxed);
         next.tid.store(self.tid, Ordering::Relaxed);
         next.follows.store(self.follows(), Ordering::Relaxed);
         // A kill stops this thread between two stores, so what is stored before is there.
-        next.file.store(end.file, Ordering::Release);
+        next.file.store(place.file, Ordering::Release);
     }
 
     /// The packet is written.
@@ -144,6 +149,7 @@ impl Next {
         reader.tid.store(self.tid, Ordering::Relaxed);
         reader.follows.store(self.follows(), Ordering::Relaxed);
         reader.time.store(self.time, Ordering::Relaxed);
+        reader.written.store(self.written, Ordering::Relaxed);
     }
 }
 
@@ -229,11 +235,11 @@ impl Source {
 
     /// Goes on where another drainer left off, which was killed, or whose trace is finished. `is_written` says whether what
     /// the one before was writing then is in its file.
-    pub fn resume(&mut self, image: &mut Image, past: Past, is_written: impl FnOnce(End) -> bool) {
+    pub fn resume(&mut self, image: &mut Image, past: Past, is_written: impl FnOnce(Place) -> bool) {
         let reader = &self.ring.header().reader;
-        if let Some((end, next)) = Next::found(reader)
+        if let Some((place, next)) = Next::found(reader)
             && past == Past::Ours
-            && is_written(end)
+            && is_written(place)
             && self.ring.skip_to(next.tail).is_some()
         {
             next.store(reader);
@@ -245,6 +251,9 @@ impl Source {
         }
         self.tid = tid;
         self.last = self.last.max(reader.time.load(Ordering::Relaxed).min(clock::ticks()));
+        // Behind it: readers could not tell which of two records of one time, in two files, comes first.
+        let behind = reader.written.load(Ordering::Relaxed).saturating_add(1);
+        self.stream.go_on_from(behind.min(clock::nanoseconds(libc::CLOCK_MONOTONIC)));
         self.awaits = reader.follows.load(Ordering::Relaxed).checked_sub(1);
         self.lost_before = match past {
             Past::Ours => (reader.lost.load(Ordering::Relaxed), reader.lost_calls.load(Ordering::Relaxed)),
@@ -263,10 +272,12 @@ impl Source {
         }
     }
 
-    /// The ring that came before this one is taken: its records go on here.
-    pub fn awaits_no_more(&mut self) {
+    /// The ring that came before this one is taken: its records, the last of which was at this time in the trace, go on here.
+    pub fn awaits_no_more(&mut self, before: u64) {
         self.awaits = None;
-        self.ring.header().reader.follows.store(0, Ordering::Relaxed);
+        let reader = &self.ring.header().reader;
+        reader.written.store(before, Ordering::Relaxed);
+        reader.follows.store(0, Ordering::Release);
     }
 
     /// Takes one portion. Returns how many bytes it had.
@@ -299,9 +310,15 @@ impl Source {
     /// Writes what was taken. Where its file will end stands in the ring meanwhile, so that whoever goes on does not find there
     /// what is in a file.
     pub fn write_packet(&mut self) -> Next {
-        let next = Next { tail: self.ring.taken(), time: self.last, tid: self.tid, awaits: self.awaits };
+        let next = Next {
+            tail: self.ring.taken(),
+            time: self.last,
+            written: self.stream.last(),
+            tid: self.tid,
+            awaits: self.awaits,
+        };
         let reader = &self.ring.header().reader;
-        self.stream.flush_saying(&mut |end| next.say(end, reader));
+        self.stream.flush_saying(&mut |place| next.say(place, reader));
         next
     }
 

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use hetrace_ctf::write::PREAMBLE_LEN;
 use std::fs::File;
-use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::AtomicU64;
 
 use hetrace_ring::abi::{
@@ -19,6 +18,7 @@ use tempfile::TempDir;
 
 use super::records::word;
 use super::*;
+use crate::output::numbered;
 use crate::time::ReferencePoint;
 
 /// Data bytes of a first ring, and the largest.
@@ -234,7 +234,8 @@ struct Cast<'p> {
 
 impl<'p> Cast<'p> {
     fn new(program: &'p mut Program) -> Self {
-        let threads = (0..2).map(|i| Thread::start(program, i)).collect();
+        // No thread has the number 0.
+        let threads = (1..3).map(|number| Thread::start(program, number)).collect();
         Cast { program, threads, ended: Vec::new() }
     }
 
@@ -243,7 +244,7 @@ impl<'p> Cast<'p> {
             Step::Write(thread, records) => (0..records).for_each(|_| self.threads[thread].write()),
             Step::End(thread) => {
                 self.threads[thread].end();
-                let next = (self.threads.len() + self.ended.len()) as u32;
+                let next = (self.threads.len() + self.ended.len()) as u32 + 1;
                 let fresh = Thread::start(self.program, next);
                 self.ended.push(std::mem::replace(&mut self.threads[thread], fresh));
             }
@@ -340,7 +341,7 @@ enum Kill {
     Between,
     /// A packet of each ring is in its file, and the rings do not say so yet.
     Written,
-    /// A packet of each ring was begun and is not whole, which a recovery takes away.
+    /// A packet of each ring was begun and is not whole.
     Half,
 }
 
@@ -349,27 +350,38 @@ enum Kill {
 fn play_with_kills(steps: &[(Step, Kill)]) {
     let trace = TempDir::new().expect("a scratch folder");
     let mut program = Program::new(LARGEST);
-    let (mut drainer, host) = drainer_of(&program, trace.path());
+    let (mut drainer, _) = drainer_of(&program, trace.path());
+    let tsc = clock::ticks();
+    // Clocks of two drainers differ a little.
+    let clock_of = |kills: u64| {
+        let monotonic_ns = (1 << 40) - kills * 1000;
+        let start = ReferencePoint { tsc, monotonic_ns, realtime_ns: 0, uncertainty_ns: 0 };
+        HostClock::new(start, start)
+    };
+    let (mut kills, mut host) = (0, clock_of(0));
     let mut cast = Cast::new(&mut program);
     for (step, kill) in steps {
         cast.act(step, &mut drainer, &host);
-        let before: BTreeMap<u64, u64> = lengths(trace.path()).collect();
+        let before: BTreeMap<u64, u64> =
+            numbered(trace.path()).map(|(number, (_, length))| (number, length)).collect();
         match kill {
             Kill::Not => continue,
             Kill::Between => {}
             Kill::Written => drainer.sources.iter_mut().for_each(|source| _ = source.write_packet()),
             Kill::Half => {
                 drainer.sources.iter_mut().for_each(|source| _ = source.write_packet());
-                for entry in fs::read_dir(trace.path()).expect("a folder").flatten() {
-                    let known = before.get(&entry.metadata().expect("a file").ino()).copied();
-                    let file = File::options().write(true).open(entry.path()).expect("a file");
-                    file.set_len(known.unwrap_or(0)).expect("shorter");
+                for (number, (path, length)) in numbered(trace.path()) {
+                    let begin = before.get(&number).copied().unwrap_or(0);
+                    let file = File::options().write(true).open(path).expect("a file");
+                    file.set_len(begin + (length - begin) / 2).expect("shorter");
                 }
             }
         }
         let (after, _) = drainer_of(cast.program, trace.path());
         // Nothing of it is written when it goes.
         drainer = after;
+        kills += 1;
+        host = clock_of(kills);
     }
     drainer.finish(&host);
     let mut records = read(trace.path()).0;
@@ -379,6 +391,32 @@ fn play_with_kills(steps: &[(Step, Kill)]) {
         // Files come in any order.
         seen.sort_unstable();
         assert_eq!(seen, thread.written, "thread {}", thread.number);
+    }
+    follow_each_other(trace.path());
+}
+
+/// What goes on in another file does so later, by the files' own times: readers have nothing else to go by.
+fn follow_each_other(trace: &Path) {
+    let mut packets: BTreeMap<u64, Vec<(u64, u64, PathBuf)>> = BTreeMap::new();
+    for (_, (path, _)) in numbered(trace) {
+        let bytes = fs::read(&path).expect("a file");
+        let mut rest = &bytes[..];
+        while !rest.is_empty() {
+            let number = |at: usize| word(rest, at / 8);
+            let (begin, end, thread) = (number(32), number(40), number(80) >> 32);
+            packets.entry(thread).or_default().push((begin, end, path.clone()));
+            rest = &rest[number(48) as usize / 8..];
+        }
+    }
+    for (thread, mut packets) in packets {
+        packets.sort();
+        for pair in packets.windows(2) {
+            let [(_, end, before), (begin, _, file)] = pair else { continue };
+            assert!(
+                before == file || begin > end,
+                "thread {thread}: {begin} in {file:?} after {end} in {before:?}"
+            );
+        }
     }
 }
 

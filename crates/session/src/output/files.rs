@@ -39,23 +39,27 @@ impl fmt::Display for Refused {
     }
 }
 
-/// Where a packet ends: the number of its file in the file system, and the bytes that the file has with it.
+/// Where a packet is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct End {
-    /// Never 0.
+pub struct Place {
+    /// Number of the file in its file system, never 0.
     pub file: u64,
-    /// Of the file.
-    pub length: u64,
+    /// Bytes of the file before the packet, and with it.
+    pub begin: u64,
+    /// See [`Place::begin`].
+    pub end: u64,
 }
 
 /// Learns of a packet before it is written.
-pub type Before<'a> = &'a mut dyn FnMut(End);
+pub type Before<'a> = &'a mut dyn FnMut(Place);
 
-/// Returns the numbers and lengths of the files right in a folder.
-pub fn lengths(folder: &Path) -> impl Iterator<Item = (u64, u64)> {
+/// Returns the files right in a folder: number, path, bytes.
+pub fn numbered(folder: &Path) -> impl Iterator<Item = (u64, (PathBuf, u64))> {
     let found = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    // Of links the length is the link's own.
-    found.filter_map(|entry| entry.metadata().ok()).map(|found| (found.ino(), found.len()))
+    found.filter_map(|entry| {
+        let file = entry.metadata().ok().filter(std::fs::Metadata::is_file)?;
+        Some((file.ino(), (entry.path(), file.len())))
+    })
 }
 
 /// Open files, and what could not be written.
@@ -329,7 +333,7 @@ impl StreamFile {
             // What could not be taken back when a packet did not fit.
             file.set_len(self.length)?;
         }
-        before(End { file: self.inode, length: self.length + bytes.len() as u64 });
+        before(Place { file: self.inode, begin: self.length, end: self.length + bytes.len() as u64 });
         match file.write_all_at(bytes, self.length) {
             Ok(()) => {
                 self.length += bytes.len() as u64;
