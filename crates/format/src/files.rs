@@ -6,6 +6,8 @@ pub const METADATA: &str = "metadata";
 pub const OWN: &str = "hetrace";
 /// The manifest.
 pub const MANIFEST: &str = "hetrace/manifest.json";
+/// The next manifest, until it is whole.
+pub const FRESH_MANIFEST: &str = "hetrace/manifest.json.new";
 /// In a part of a run that was divided: which one, and what of it is repeated ([`hetrace_ctf::read::Part`]).
 pub const PART: &str = hetrace_ctf::read::Part::FILE;
 /// The folder of the models.

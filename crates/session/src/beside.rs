@@ -12,7 +12,7 @@ use std::path::Path;
 use hetrace_ctf::class::{ClockClass, TraceClass};
 use hetrace_ctf::write::form;
 use hetrace_format::class::{self, Environment};
-use hetrace_format::files::{MANIFEST, MODELS, OWN};
+use hetrace_format::files::{FRESH_MANIFEST, MANIFEST, MODELS, OWN};
 use rustix::fs::{FallocateFlags, fallocate};
 
 use crate::apis::Found;
@@ -21,8 +21,6 @@ use crate::manifest::Manifest;
 use crate::output::TraceFolder;
 use crate::time::ReferencePoint;
 
-/// The next manifest, until it is whole.
-const FRESH_MANIFEST: &str = "hetrace/manifest.json.new";
 /// Room kept for the last manifest.
 const MANIFEST_ROOM: u64 = 64 << 10;
 

@@ -8,7 +8,8 @@
 //! ```
 //! A session is its launcher's from when it has the lock *and* the lock's file is still in
 //! its folder: who clears away after launchers that were killed takes the lock first, so one of
-//! the two finds out.
+//! the two finds out. The launcher's is exclusive. Who clears away shares it, so that nobody takes that for a launcher that
+//! lives, and has the folder itself locked, so that no two do.
 
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
@@ -36,6 +37,8 @@ pub struct Folder {
     path: PathBuf,
     /// Held locked for as long as the session lives.
     _lock: File,
+    /// The folder, of who clears away.
+    _claim: Option<File>,
 }
 
 impl Folder {
@@ -283,7 +286,7 @@ fn try_make(base: &Path) -> io::Result<Option<Folder>> {
     let lock = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&file)?;
     lock.set_permissions(Permissions::from_mode(0o600))?;
     let locked = lock.try_lock().is_ok() && lock.metadata()?.nlink() > 0;
-    Ok(locked.then_some(Folder { path, _lock: lock }))
+    Ok(locked.then_some(Folder { path, _lock: lock, _claim: None }))
 }
 
 /// Returns the lock of a session, if it is one that we may use: a plain file of our own, and
@@ -293,6 +296,20 @@ fn open_lock(session: &Path) -> Option<File> {
     let lock = OpenOptions::new().read(true).custom_flags(flags).open(session.join(LOCK)).ok()?;
     let found = lock.metadata().ok()?;
     (found.is_file() && found.uid() == user()).then_some(lock)
+}
+
+/// Takes the lock of a folder itself; none if somebody has it, or it is gone.
+fn claim(session: &Path) -> Option<File> {
+    let flags = libc::O_NOFOLLOW | libc::O_DIRECTORY;
+    let folder = OpenOptions::new().read(true).custom_flags(flags).open(session).ok()?;
+    let is_there =
+        || fs::metadata(session).is_ok_and(|found| folder.metadata().is_ok_and(|f| f.ino() == found.ino()));
+    (folder.try_lock().is_ok() && is_there()).then_some(folder)
+}
+
+/// Returns whether somebody clears away a session whose launcher is gone.
+pub fn is_being_cleared(session: &Path) -> bool {
+    is_alive(session) == Some(false) && claim(session).is_none() && session.is_dir()
 }
 
 /// Returns whether a name is one that [`parent_in`] makes: other folders that begin alike are not ours
@@ -320,8 +337,10 @@ fn abandoned_in(base: &Path) -> Vec<Folder> {
             }
             match open_lock(&path) {
                 Some(lock) => {
-                    if lock.try_lock().is_ok() {
-                        found.push(Folder { path, _lock: lock });
+                    if lock.try_lock_shared().is_ok()
+                        && let Some(claim) = claim(&path)
+                    {
+                        found.push(Folder { path, _lock: lock, _claim: Some(claim) });
                     }
                 }
                 // Without a lock, and anything else in it: just made, or its maker was killed

@@ -21,6 +21,7 @@ use std::time::{Duration, SystemTime};
 
 use hetrace_ctf::archive::{END, List, Listed, header, header_up_to, link, padding};
 use hetrace_ctf::read::{Content, Files, PACKED, PacketReader, Part, Trace};
+use hetrace_format::files::FRESH_MANIFEST;
 
 use crate::output::{Output, remove_whole};
 use crate::{Error, Watch, report};
@@ -144,7 +145,8 @@ fn beside(whole: &Path, traces: &[(PathBuf, Files)]) -> Result<Vec<String>, Erro
 
 /// Returns what is needed to understand the rest comes first.
 fn in_order(mut names: Vec<String>) -> Vec<String> {
-    names.retain(|name| name != List::NAME);
+    // The latter may be another file, or none, when it is read.
+    names.retain(|name| name != List::NAME && name != FRESH_MANIFEST);
     let rank = |name: &String| match name.split_once('/') {
         None if name.starts_with("metadata") => 0,
         Some(("hetrace", "manifest.json")) => 1,

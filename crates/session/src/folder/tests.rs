@@ -85,7 +85,11 @@ fn sessions_of_the_dead_are_found_and_those_of_the_living_are_not() {
     let found = abandoned_in(base.path());
     assert_eq!(found.iter().map(Folder::path).collect::<Vec<_>>(), [&*path]);
     // Taken: for no other.
-    assert!(abandoned_in(base.path()).is_empty() && is_alive(&path) == Some(true));
+    assert!(abandoned_in(base.path()).is_empty());
+    assert!(
+        is_alive(&path) == Some(false) && is_being_cleared(&path),
+        "no launcher lives, whoever clears away"
+    );
     drop(found);
     assert!(!path.exists() && living.path().exists());
 }

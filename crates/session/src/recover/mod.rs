@@ -12,6 +12,8 @@ pub mod ticket;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use hetrace_format::files;
 use hetrace_ring::clock;
@@ -29,6 +31,10 @@ use crate::run::reference;
 use crate::time::HostClock;
 use crate::window::Windows;
 use ticket::Ticket;
+
+/// How long another that recovers the same is waited for, and how long between two looks.
+const PATIENCE: Duration = Duration::from_secs(10);
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// What was recovered.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -81,6 +87,7 @@ pub fn state(session: &Path) -> State {
 /// Those of writing a trace; its session stays then.
 pub fn recover(only: Option<&Path>) -> Vec<Result<Recovered, (PathBuf, io::Error)>> {
     let mut done = Vec::new();
+    only.into_iter().for_each(wait_for_others);
     for session in Folder::abandoned() {
         let ticket = Ticket::of(session.path()).and_then(|ticket| parts::last(ticket, session.path()));
         match (ticket, only) {
@@ -93,6 +100,19 @@ pub fn recover(only: Option<&Path>) -> Vec<Result<Recovered, (PathBuf, io::Error
         }
     }
     done
+}
+
+/// Waits, but not for ever, while somebody else recovers a trace: each `hetrace run` does it for all that programs left that
+/// have ended.
+fn wait_for_others(trace: &Path) {
+    let wanted = |session: &PathBuf| Ticket::of(session).is_some_and(|ticket| is_same(&ticket.trace, trace));
+    let begin = Instant::now();
+    for session in folder::all().into_iter().filter_map(|(path, own)| own.ok().map(|()| path)).filter(wanted)
+    {
+        while folder::is_being_cleared(&session) && begin.elapsed() < PATIENCE {
+            thread::sleep(PAUSE);
+        }
+    }
 }
 
 /// Returns whether a trace is the one at a path, or a part of the series there.
