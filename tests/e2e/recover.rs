@@ -45,6 +45,30 @@ fn what_a_killed_launcher_left_is_recovered() {
     assert!(manifest.contains("left in shared memory were recovered"), "{manifest}");
 }
 
+/// Its rings can't be read here: it must not be finished as if there were nothing in them.
+#[test]
+fn what_another_build_recorded_is_left_to_that_one() {
+    let scratch = tempfile::tempdir().expect("scratch");
+    // The version is at byte 8 of the control file.
+    let put = "dd of=$(echo /dev/shm/hetrace-0/*/control) bs=1 seek=8 count=1 conv=notrunc 2>/dev/null";
+    let script = format!(
+        "{KILLED} dd if=$(echo /dev/shm/hetrace-0/*/control) of=own bs=1 skip=8 count=1 2>/dev/null; \
+         printf '\\377' | {put}; \
+         \"$HETRACE\" recover; \"$HETRACE\" run -q -o u -- true; \"$HETRACE\" recover t; echo $?; {put} <own; \
+         \"$HETRACE\" recover t; \"$HETRACE\" tally t --csv >after"
+    );
+    let done = with_own_memory(scratch.path(), "64m", &script);
+    assert_eq!(done.out, "hetrace-0\n125\n", "{}", done.err);
+    assert!(
+        done.err.contains("another build of hetrace recorded it (shared memory version 255"),
+        "{}",
+        done.err
+    );
+    assert_eq!(done.err.matches("/t: recovered 40").count(), 1, "{}", done.err);
+    let after = std::fs::read_to_string(scratch.path().join("after")).expect("a tally");
+    assert!(polls(&after).contains(",2000,"), "{after}");
+}
+
 #[test]
 fn the_next_run_recovers_too() {
     let scratch = tempfile::tempdir().expect("scratch");

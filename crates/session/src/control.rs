@@ -7,7 +7,7 @@
 
 use std::cell::Cell;
 use std::fs::{File, OpenOptions, Permissions};
-use std::io;
+use std::io::{self, Read};
 use std::mem::ManuallyDrop;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
@@ -486,6 +486,15 @@ impl LeftPage {
         // SAFETY: all of the file is mapped, and all bit patterns of a control page are valid.
         unsafe { &*self.mapping.base().cast::<abi::Control>() }
     }
+}
+
+/// Returns the version of a session's shared memory, if another build of hetrace made it: its rings can't be read here.
+pub fn foreign_version(session: &Path) -> Option<u32> {
+    let mut head = [0; 12];
+    open_told(&session.join(CONTROL_FILE)).ok()?.read_exact(&mut head).ok()?;
+    let (magic, version) = head.split_first_chunk()?;
+    let version = u32::from_le_bytes(version.try_into().ok()?);
+    (u64::from_le_bytes(*magic) == CONTROL_MAGIC && version != ABI_VERSION).then_some(version)
 }
 
 /// The capture window of a session whose launcher was killed.

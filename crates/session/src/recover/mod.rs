@@ -16,11 +16,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use hetrace_format::files;
+use hetrace_ring::abi::ABI_VERSION;
 use hetrace_ring::clock;
 
 use crate::beside::write_manifest;
 use crate::contents::Contents;
-use crate::control::LeftWindow;
+use crate::control::{LeftWindow, foreign_version};
 use crate::drain::Drainer;
 use crate::folder::{self, Folder};
 use crate::job;
@@ -90,6 +91,14 @@ pub fn recover(only: Option<&Path>) -> Vec<Result<Recovered, (PathBuf, io::Error
     only.into_iter().for_each(wait_for_others);
     for session in Folder::abandoned() {
         let ticket = Ticket::of(session.path()).and_then(|ticket| parts::last(ticket, session.path()));
+        if let (Some((_, ticket)), Some(version)) = (&ticket, foreign_version(session.path())) {
+            // Its own build finds more than nothing there.
+            if only.is_some_and(|only| is_same(&ticket.trace, only)) {
+                done.push(Err((ticket.trace.clone(), foreign(version))));
+            }
+            session.leave();
+            continue;
+        }
         match (ticket, only) {
             (Some((manifest, ticket)), Some(only)) if is_same(&ticket.trace, only) => {
                 done.extend(one(session, ticket, manifest, true));
@@ -100,6 +109,12 @@ pub fn recover(only: Option<&Path>) -> Vec<Result<Recovered, (PathBuf, io::Error
         }
     }
     done
+}
+
+fn foreign(version: u32) -> io::Error {
+    io::Error::other(format!(
+        "another build of hetrace recorded it (shared memory version {version}, not {ABI_VERSION}): recover it by that one"
+    ))
 }
 
 /// Waits, but not for ever, while somebody else recovers a trace: each `hetrace run` does it for all that programs left that
