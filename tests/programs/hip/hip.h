@@ -57,6 +57,7 @@ hipError_t hipFreeArray(hipArray_t array);
 hipError_t hipMemcpy(void *dst, const void *src, size_t sizeBytes, int kind);
 hipError_t hipMemcpyAsync(void *dst, const void *src, size_t sizeBytes, int kind, hipStream_t stream);
 hipError_t hipMemcpyDtoH(void *dst, void *src, size_t sizeBytes);
+hipError_t hipDrvMemcpy3D(const void *copy);
 hipError_t hipMemset(void *dst, int value, size_t sizeBytes);
 hipError_t hipMemsetD32Async(void *dst, int value, size_t count, hipStream_t stream);
 

@@ -2,6 +2,8 @@
 #include "counted.h"
 #include "hip.h"
 
+#include <stdlib.h>
+
 int main(void) {
     int n = -1, version = 0, major = -1, minor = -1;
     void *memory = NULL;
@@ -11,6 +13,12 @@ int main(void) {
     printf("malloc %d\n", CALL(hipMalloc, &memory, 100));
     printf("set %d\n", CALL(hipSetDevice, 0));
     printf("sync %d\n", CALL(hipDeviceSynchronize));
+    /* Before 6.0 what it points at was smaller, and of other members. */
+    struct {
+        char bytes[128];
+    } *copy = calloc(1, sizeof *copy);
+    printf("copy %d\n", CALL(hipDrvMemcpy3D, copy));
+    free(copy);
     printf("version %d", CALL(hipRuntimeGetVersion, &version));
     printf(" %d\n", version);
     printf("last %d\n", CALL(hipGetLastError));
