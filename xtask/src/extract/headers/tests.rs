@@ -161,6 +161,12 @@ fn a_value_that_meant_another_has_both_names() {
     ];
     assert_eq!(done.extracted.enums, [group(&both)]);
     assert!(done.notes.contains(&"`RED` was 0 until 1.1 and is 1".to_owned()), "{:?}", done.notes);
+
+    let bits = |all: i64| EnumGroup { bits: true, ..group(&[("ONE", 1), ("ALL", all), ("LAST", 128)]) };
+    let mut versions = vec![version("1.0", vec![], vec![]), version("1.1", vec![], vec![])];
+    versions[0].enums.push(bits(3));
+    versions[1].enums.push(bits(7));
+    assert_eq!(merge("toy", &toy(), versions).extracted.enums, [bits(7)], "bits grow");
 }
 
 #[test]
