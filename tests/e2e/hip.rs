@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use hetrace_tests::bed::run;
-use hetrace_tests::fake_hip::{REAL, programs, real};
+use hetrace_tests::fake_hip::{REAL, compiler, programs, real};
 use hetrace_tests::{Done, hetrace};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -231,6 +231,26 @@ fn the_real_library_without_a_device() {
     let late = Ran::new(&[], &["late", REAL], None);
     assert!(late.bare.out.starts_with("init 10"), "{}", late.bare.out);
     late.expect_calls(&["hipInit(flags=0) = hipErrorInvalidDevice", "= hipErrorNoDevice"]);
+}
+
+/// What a compiler of HIP makes: registration before `main`, and what `<<<…>>>` calls.
+#[test]
+fn a_compiled_program() {
+    if real().is_none() || compiler().is_none() {
+        return;
+    }
+    let ran = Ran::new(&["-m", "full"], &["compiled"], None);
+    assert!(ran.bare.out.starts_with("malloc 101, launch 10"), "{}", ran.bare.out);
+    ran.expect_calls(&[
+        "__hipRegisterFatBinary(data=0x",
+        "__hipRegisterFunction(modules=0x…deviceName=\"_Z3addPii\"",
+        "hipMalloc(ptr=NULL, size=64) = hipErrorInvalidDevice",
+        "__hipPushCallConfiguration(gridDim={x=3, y=1, z=1}, blockDim={x=64, y=1, z=1}",
+        "hipGetLastError() = hipError",
+        "__hipUnregisterFatBinary(modules=0x",
+    ]);
+    // Neither is recorded where only what matters is.
+    assert!(!Ran::new(&[], &["compiled"], None).recorded().contains_key("__hipPushCallConfiguration"));
 }
 
 /// Each copy in a process is reached by those who asked it.

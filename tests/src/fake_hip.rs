@@ -28,6 +28,18 @@ pub fn real() -> Option<PathBuf> {
     Some(found)
 }
 
+/// A compiler of HIP. Without it says so.
+pub fn compiler() -> Option<&'static str> {
+    let known = ["clang++-19", "clang++-18", "clang++-17", "clang++-16", "clang++-15", "clang++"];
+    let works =
+        |name: &&str| Command::new(name).arg("--version").output().is_ok_and(|done| done.status.success());
+    let found = known.into_iter().find(works);
+    if found.is_none() {
+        eprintln!("SKIPPED: there is no clang++ on this machine (scripts/install-deps.sh --full)");
+    }
+    found
+}
+
 /// The folder with the fake `libamdhip64.so.6`, and the programs.
 pub fn programs() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
@@ -45,7 +57,8 @@ pub fn programs() -> &'static Path {
         make.args(["-s", "-C"])
             .arg(root().join("tests/programs/hip"))
             .arg(format!("OUT={}", out.display()))
-            .args(real().map(|library| format!("REAL={}", library.display())));
+            .args(real().map(|library| format!("REAL={}", library.display())))
+            .args(compiler().map(|name| format!("HIPCC={name}")));
         let done = run(&mut make);
         assert_eq!((done.status, &*done.err), (0, ""), "the programs, without a warning");
         out
