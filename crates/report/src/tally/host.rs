@@ -11,7 +11,6 @@ use super::times::{Times, add_to};
 use hetrace_trace::spans::fast::Leaf;
 use hetrace_trace::spans::{Call, Fold, Unfinished, Why};
 use hetrace_trace::system::Shares;
-use hetrace_trace::text::plural;
 use hetrace_trace::trace::{CallCost, Function, FunctionId, Thread, ThreadId, Trace};
 
 /// Unfinished calls of a function that are reported with their arguments.
@@ -470,20 +469,16 @@ impl Host {
         rows
     }
 
-    /// Which APIs have enqueued commands that nobody timed, and why.
+    /// Which APIs have enqueued commands that nobody timed, and why. Without numbers, so that several traces say it once.
     pub fn untimed(&self, trace: &Trace) -> Vec<String> {
         let whole = self.whole(trace);
         let said = |model: &hetrace_model::Model| {
             let why = model.untimed.as_ref()?;
-            let enqueued = |(id, _, _, sum): &(FunctionId, &str, &str, Sum)| {
-                let is_one = trace.functions().get(*id).enqueues
-                    && trace.model_of(*id).is_some_and(|m| m.api == model.api);
-                if is_one { sum.calls().saturating_sub(sum.failed.calls) } else { 0 }
+            let enqueued = |(id, _, api, sum): &(FunctionId, &str, &str, Sum)| {
+                *api == model.api && trace.functions().get(*id).enqueues && sum.calls() > sum.failed.calls
             };
-            let calls: u64 = whole.iter().map(enqueued).sum();
-            let title = &model.title;
-            (calls > 0)
-                .then(|| format!("{title}: commands of {} have no times: {why}.", plural(calls, "call")))
+            let any = whole.iter().any(enqueued);
+            any.then(|| format!("{}: commands on devices have no times: {why}.", model.title))
         };
         trace.models().iter().filter_map(said).collect()
     }
