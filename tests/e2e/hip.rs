@@ -232,6 +232,19 @@ fn the_real_library_without_a_device() {
     late.expect_calls(&["hipInit(flags=0) = hipErrorInvalidDevice", "= hipErrorNoDevice"]);
 }
 
+/// From version 7 on HIPRTC's library is the only one that has it.
+#[test]
+fn the_compiler_alone() {
+    let ran = Ran::new(&[], &["rtc"], Some(&programs().join("alone")));
+    assert_eq!(ran.recorded(), ran.counted());
+    ran.expect_calls(&[
+        "hiprtcVersion(",
+        "src=\"#include <n.h>\", name=\"n.hip\", numHeaders=1, headers=[\"#define N 1\"], includeNames=[\"n.h\"]",
+        "numOptions=1, options=[\"-O3\"]) = HIPRTC_SUCCESS",
+        "hiprtcDestroyProgram(",
+    ]);
+}
+
 /// What a compiler of HIP makes: registration before `main`, and what `<<<…>>>` calls.
 #[test]
 fn a_compiled_program() {

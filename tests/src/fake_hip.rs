@@ -40,18 +40,21 @@ pub fn compiler() -> Option<&'static str> {
     found
 }
 
-/// The folder with the fake `libamdhip64.so.6`, and the programs.
+/// The folder with the fake `libamdhip64.so.6`, with `alone/libhiprtc.so.7`, and the programs.
 pub fn programs() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
         let out = root().join("target/test-programs/hip");
         std::fs::create_dir_all(&out).expect("a folder");
-        let text = ["hip", "hiprtc"].map(model).iter().map(fake_nccl::defaults).collect::<String>();
-        let text = text + &finder(&model("hip"));
-        let file = out.join("defaults.c");
-        // Only what has changed is built again.
-        if std::fs::read_to_string(&file).ok().as_deref() != Some(&text) {
-            std::fs::write(&file, text).expect("a file");
+        let (hip, hiprtc) = (model("hip"), model("hiprtc"));
+        let rtc = fake_nccl::defaults(&hiprtc);
+        let both = [fake_nccl::defaults(&hip), rtc.clone(), finder(&hip)].concat();
+        for (name, text) in [("defaults.c", both), ("rtc_defaults.c", rtc)] {
+            let file = out.join(name);
+            // Only what has changed is built again.
+            if std::fs::read_to_string(&file).ok().as_deref() != Some(&text) {
+                std::fs::write(&file, text).expect("a file");
+            }
         }
         let mut make = Command::new("make");
         make.args(["-s", "-C"])
