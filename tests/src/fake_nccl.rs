@@ -51,7 +51,7 @@ fn build(out: &Path) {
 }
 
 /// Functions that do nothing, and set nothing: programs here do not look at their outputs.
-fn defaults(api: &Value) -> String {
+pub(crate) fn defaults(api: &Value) -> String {
     let types = api["types"].as_array().expect("types");
     let list = |value: &Value| value.as_array().expect("a list").clone();
     let text = |value: &Value| value.as_str().expect("a text").to_owned();
@@ -96,6 +96,9 @@ fn defaults(api: &Value) -> String {
     }
     sizes.sort_unstable();
     sizes.dedup();
-    let structs = sizes.iter().map(|s| format!("struct of_{s} {{ char bytes[{s}]; }};\n"));
+    // Two models may stand in one file.
+    let structs = sizes
+        .iter()
+        .map(|s| format!("#ifndef OF_{s}\n#define OF_{s}\nstruct of_{s} {{ char bytes[{s}]; }};\n#endif\n"));
     format!("/* Made by tests/src/fake_nccl.rs. */\n{}{out}", structs.collect::<String>())
 }

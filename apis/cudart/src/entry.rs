@@ -8,7 +8,7 @@
 //! before. Its calls of the driver are traced.
 
 use hetrace_interpose::library;
-use hetrace_interpose::library::{Traits, Version};
+use hetrace_interpose::library::{FindVersion, Traits, Version};
 
 use crate::generated::tables::{CHANGED, LOADER, NAMES};
 
@@ -31,7 +31,7 @@ library! {
         beside: |_| None,
         versioned: true,
         several: true,
-        version: Some((c"cudaRuntimeGetVersion", version)),
+        version: Some(FindVersion::Call(c"cudaRuntimeGetVersion", version)),
         // The driver's own parts, and the tools that look into it.
         spared: &["libnvidia-", "libcudadebugger", "libnvcuvid", "libnvoptix", "libcupti"],
         sparing: &[c"cuptiActivityEnable"],

@@ -4,7 +4,7 @@
 //! be several in a process.
 
 use hetrace_interpose::library;
-use hetrace_interpose::library::{Traits, Version};
+use hetrace_interpose::library::{FindVersion, Traits, Version};
 
 use crate::generated::tables::{CHANGED, LOADER, NAMES};
 
@@ -26,7 +26,7 @@ library! {
         beside: |_| None,
         versioned: false,
         several: true,
-        version: Some((c"ncclGetVersion", version)),
+        version: Some(FindVersion::Call(c"ncclGetVersion", version)),
         // The driver's own parts, and the tools that look into it.
         spared: &["libnvidia-", "libcudadebugger", "libnvcuvid", "libnvoptix", "libcupti"],
         sparing: &[c"cuptiActivityEnable"],

@@ -64,6 +64,7 @@ fn model_json(model: &Model) -> Result<String, String> {
         ("states", json(&model.states)?, model.states.is_empty()),
         ("element_sizes", json(&model.element_sizes)?, model.element_sizes.is_empty()),
         ("timing", json(&model.timing)?, model.timing == hetrace_model::Timing::Event),
+        ("untimed", json(&model.untimed)?, model.untimed.is_none()),
         ("paradigm", json(&model.paradigm)?, model.paradigm.is_none()),
         ("event", json(&model.event)?, model.event.is_none()),
         ("queue_word", json(&model.queue_word)?, model.queue_word.is_none()),

@@ -3,30 +3,36 @@
 //! A handler may leave by `siglongjmp`, and what it interrupted never goes on. If that was a walk over the
 //! dynamic loader's list, the list's lock stays locked, and the next thread waits for ever.
 
+/// Signals 32 and 33, by which the C library tells threads to end and to change their user. It waits for answers, so
+/// they are never held; and its own functions would forget that a program was started with them blocked.
+const OF_THE_C_LIBRARY: u64 = 0b11 << 31;
+
 /// As long as it lives, signals to this thread are pending.
 pub(crate) struct Held {
-    before: libc::sigset_t,
+    before: u64,
 }
 
 impl Held {
     pub(crate) fn new() -> Self {
-        // SAFETY: a set of signals is plain words, for which zeroes are valid.
-        let (mut all, mut before): (libc::sigset_t, libc::sigset_t) =
-            unsafe { (std::mem::zeroed(), std::mem::zeroed()) };
-        // SAFETY: two sets of our own; only this thread's mask is changed. It does not touch `errno`.
-        unsafe {
-            libc::sigfillset(&raw mut all);
-            libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before);
-        }
-        Held { before }
+        Held { before: mask(libc::SIG_BLOCK, !OF_THE_C_LIBRARY) }
     }
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
-        // SAFETY: the mask that `new` found; null says that nobody wants the present one.
-        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.before, std::ptr::null_mut()) };
+        mask(libc::SIG_SETMASK, self.before);
     }
+}
+
+/// Changes this thread's mask of signals, as the kernel has it, and returns the one before. With these arguments it
+/// can't fail, and so leaves `errno` alone.
+fn mask(how: libc::c_int, signals: u64) -> u64 {
+    let mut before = 0_u64;
+    // SAFETY: two sets of our own, of the size that the kernel has them in; only this thread's mask is changed.
+    unsafe {
+        libc::syscall(libc::SYS_rt_sigprocmask, how, &raw const signals, &raw mut before, size_of::<u64>())
+    };
+    before
 }
 
 #[cfg(test)]
@@ -60,5 +66,21 @@ mod tests {
         assert_eq!(raise(), 2, "they come again");
         // SAFETY: what was there before.
         unsafe { libc::signal(libc::SIGURG, before) };
+    }
+
+    #[test]
+    fn the_mask_comes_back_whole() {
+        // A thread of its own: what it blocks is nobody else's business.
+        let thread = std::thread::spawn(|| {
+            let odd = OF_THE_C_LIBRARY | 1 << (libc::SIGURG - 1);
+            mask(libc::SIG_SETMASK, odd);
+            drop(Held::new());
+            let (after, held) = (mask(libc::SIG_SETMASK, 0), Held::new());
+            let during = mask(libc::SIG_BLOCK, 0);
+            drop(held);
+            assert_eq!(after, odd, "with the signals of the C library, which its own functions forget");
+            assert_eq!(during & OF_THE_C_LIBRARY, 0, "they are not held");
+        });
+        assert!(thread.join().is_ok());
     }
 }

@@ -77,6 +77,7 @@ pub fn resolve(extracted: &Extracted, semantics: &Semantics) -> Result<Model, Ve
         states: semantics.states.clone(),
         element_sizes: semantics.element_sizes.clone(),
         timing: semantics.timing,
+        untimed: semantics.untimed.clone(),
         event: semantics.event.clone(),
         queue_word: semantics.queue_word.clone(),
         default_queues: semantics.default_queues.clone(),

@@ -50,6 +50,9 @@ pub struct Model {
     /// How commands are timed.
     #[serde(default, skip_serializing_if = "Timing::is_event")]
     pub timing: Timing,
+    /// Why commands have no times, if nobody times them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub untimed: Option<String>,
     /// The parameter through which functions yield an event for their command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event: Option<String>,

@@ -50,6 +50,8 @@ pub struct Semantics {
     /// `crate::device::command`.
     #[serde(default)]
     pub timing: crate::Timing,
+    /// Why commands have no times, of an API whose commands nobody times; reports of traces with such commands say it.
+    pub untimed: Option<String>,
     /// The parameter through which functions yield an event for their command, where that is
     /// how commands are timed; those without it are not.
     pub event: Option<String>,

@@ -118,6 +118,9 @@ pub struct Headers {
     /// Integer types whose values are addresses or objects.
     #[serde(default)]
     pub addresses: Vec<String>,
+    /// Structs that are handles, whatever the headers of some versions show of their inside.
+    #[serde(default)]
+    pub opaque: Vec<String>,
     /// Macros that are values of a parameter.
     #[serde(default)]
     pub constants: Vec<Constants>,
@@ -226,6 +229,11 @@ impl Headers {
     pub fn is_function(&self, name: &str) -> bool {
         let starts = |with: &[String]| with.iter().any(|p| name.starts_with(p.as_str()));
         starts(&self.functions) && !starts(&self.except)
+    }
+
+    /// Whether a struct's inside is nobody's business.
+    pub fn is_opaque(&self, name: &str) -> bool {
+        self.opaque.iter().any(|o| o == name)
     }
 }
 

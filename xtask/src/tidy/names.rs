@@ -30,6 +30,7 @@ const FOLDERS: &[&str] = &[
 /// Names that may stand in a file, and why.
 const ALLOWED: &[(&str, &str, &str)] = &[
     ("crates/export/src/otf2/map/paradigms.rs", "cuda", "OTF2's own list of programming models"),
+    ("crates/export/src/otf2/map/paradigms.rs", "hip", "OTF2's own list of programming models"),
     ("crates/export/src/otf2/map/paradigms.rs", "opencl", "OTF2's own list of programming models"),
     ("crates/trace/src/demangle.rs", "cuda", "a kernel's name as a program has it"),
 ];

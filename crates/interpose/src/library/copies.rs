@@ -4,7 +4,7 @@ use std::ffi::{CStr, c_void};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
 use super::started::{is_before_us, startup_definition};
-use super::{Library, P, Version, restore};
+use super::{FindVersion, Library, P, Version, restore};
 use crate::elf::{Object, each_object};
 use crate::real::is_ours;
 
@@ -53,6 +53,14 @@ const NONE: P = std::ptr::without_provenance_mut(1);
 
 fn there(address: P) -> Option<P> {
     (address != NONE).then_some(address)
+}
+
+/// The version of the last of these functions that a library exports.
+pub(super) fn exported(object: &Object, brought: &[(&CStr, Version)]) -> Version {
+    /// Not 0.0, which stands for what was not looked up yet.
+    const OLDEST: Version = (0, 1);
+    let newest = brought.iter().rev().find(|(name, _)| object.definition(name).is_some());
+    newest.map_or(OLDEST, |(_, version)| *version)
 }
 
 impl Library {
@@ -161,24 +169,30 @@ impl Library {
     /// A copy's version; the newest there can be, if it has none.
     pub(super) fn version(&self, copy: usize) -> Version {
         const NEWEST: Version = (u32::MAX, 0);
-        let (Some(known), Some((name, read))) = (self.copies.get(copy), self.traits.version) else {
+        let (Some(known), Some(find)) = (self.copies.get(copy), self.traits.version) else {
             return NEWEST;
         };
         let word = known.version.load(Ordering::Relaxed);
         if word != 0 {
             return (word >> 16, word & 0xffff);
         }
-        let Some(get) = self.number(name).and_then(|n| self.defined(copy, n)) else { return NEWEST };
+        let found = match find {
+            FindVersion::Call(name, read) => self.ask_version(copy, name).map(read),
+            FindVersion::Exports(brought) => known.object().map(|object| exported(&object, brought)),
+        };
+        let Some(version) = found else { return NEWEST };
+        known.version.store(version.0 << 16 | version.1 & 0xffff, Ordering::Relaxed);
+        version
+    }
+
+    /// What a copy's own function says of its version.
+    fn ask_version(&self, copy: usize, name: &CStr) -> Option<i32> {
+        let get = self.number(name).and_then(|n| self.defined(copy, n))?;
         let mut number = 0;
         // SAFETY: the copy's own function, which the API promises to be this.
         let error =
             unsafe { std::mem::transmute::<P, unsafe extern "C" fn(*mut i32) -> i32>(get)(&raw mut number) };
-        if error != 0 {
-            return NEWEST;
-        }
-        let version = read(number);
-        known.version.store(version.0 << 16 | version.1 & 0xffff, Ordering::Relaxed);
-        version
+        (error == 0).then_some(number)
     }
 
     /// The wrapper of a function whose signature has changed, and whether this

@@ -113,6 +113,17 @@ pub type Version = (u32, u32);
 /// Reads a version out of the number that the API has.
 pub type ReadVersion = fn(i32) -> Version;
 
+/// How the version of a copy is found.
+#[derive(Debug, Clone, Copy)]
+pub enum FindVersion {
+    /// A function `int f(int *version)`, and how to read what it says. It is called when a program asks for a function
+    /// whose signature has changed: it must start nothing.
+    Call(&'static CStr, ReadVersion),
+    /// What versions brought, oldest first: a copy has the version of the last that it exports, and one that exports
+    /// none is older than all.
+    Exports(&'static [(&'static CStr, Version)]),
+}
+
 /// What an API says of its library.
 #[derive(Debug, Clone, Copy)]
 pub struct Traits {
@@ -133,9 +144,8 @@ pub struct Traits {
     /// Copies with different names, or inside other libraries, are usual. Of a
     /// library with one name all linked callers reach the same.
     pub several: bool,
-    /// A function `int f(int *version)` that returns a copy's version, and how to
-    /// read that.
-    pub version: Option<(&'static CStr, ReadVersion)>,
+    /// How a copy's version is found, where signatures have changed.
+    pub version: Option<FindVersion>,
     /// What callers with these beginnings of names ask for is their business.
     pub spared: &'static [&'static str],
     /// As are callers that define one of these.

@@ -2,6 +2,7 @@
 
 use std::ptr::null_mut;
 
+use super::copies::exported;
 use super::*;
 use crate::elf::{Object, each_object};
 
@@ -95,6 +96,13 @@ fn functions_have_numbers_and_wrappers() {
     // The list has other places than numbers from here on.
     assert_eq!(LIBRARY.wrapper(GETPID), Some(newer as P));
     assert_eq!(LIBRARY.wrapper(3), None);
+}
+
+#[test]
+fn a_version_is_known_by_what_it_brought() {
+    let brought: &[(&CStr, Version)] = &[(c"getpid", (5, 6)), (c"getppid", (6, 0)), (c"not_a_name", (7, 1))];
+    assert_eq!(exported(&c_library(), brought), (6, 0), "the last that it exports");
+    assert_eq!(exported(&c_library(), &brought[2..]), (0, 1), "older than all");
 }
 
 /// All that depends on what is remembered: one step after the other.

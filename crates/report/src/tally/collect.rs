@@ -430,7 +430,13 @@ impl Collector<'_> {
             unfinished_collectives,
             telemetry: monitor::rows(telemetry, names, &used),
             host_telemetry: super::monitored_host::rows(telemetry),
-            notes: manifest.notes.iter().chain(trace.problems()).cloned().collect(),
+            notes: manifest
+                .notes
+                .iter()
+                .chain(trace.problems())
+                .cloned()
+                .chain(self.host.untimed(trace))
+                .collect(),
             ..missing(manifest, summary)
         }
     }

@@ -469,6 +469,20 @@ impl Host {
         rows
     }
 
+    /// Which APIs have enqueued commands that nobody timed, and why. Without numbers, so that several traces say it once.
+    pub fn untimed(&self, trace: &Trace) -> Vec<String> {
+        let whole = self.whole(trace);
+        let said = |model: &hetrace_model::Model| {
+            let why = model.untimed.as_ref()?;
+            let enqueued = |(id, _, api, sum): &(FunctionId, &str, &str, Sum)| {
+                *api == model.api && trace.functions().get(*id).enqueues && sum.calls() > sum.failed.calls
+            };
+            let any = whole.iter().any(enqueued);
+            any.then(|| format!("{}: commands on devices have no times: {why}.", model.title))
+        };
+        trace.models().iter().filter_map(said).collect()
+    }
+
     /// Calls without an end; `with` has what some of them were called with.
     pub fn unfinished_rows(&self, trace: &Trace, with: &[(FunctionId, String)]) -> Vec<UnfinishedRow> {
         let rows = self.whole(trace).into_iter().filter(|(.., sum)| sum.unfinished > 0);

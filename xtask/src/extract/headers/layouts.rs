@@ -140,12 +140,22 @@ impl<'a> Layouts<'a> {
         // What was put into a union is still there.
         let union = self.named(new.0, &new.1.ty).is_some_and(|n| n.ty.kind == Kind::Union);
         if new.1.pointers != old.1.pointers {
-            return union && wide == narrow;
+            return (union || (self.is_handle(new) && self.is_handle(old))) && wide == narrow;
         }
         if new.1.ty != old.1.ty {
             return wide == narrow;
         }
         (wide == narrow || new.1.count == 1) && self.name(new.0, &new.1.ty) == self.name(old.0, &old.1.ty)
+    }
+
+    /// A handle may be written as a pointer to what nobody looks into.
+    fn is_handle(&self, (version, member): (usize, &Member)) -> bool {
+        let kind = self.named(version, &member.ty).map(|n| n.ty.kind);
+        match member.pointers {
+            0 => kind == Some(Kind::Handle),
+            1 => kind == Some(Kind::Opaque) && member.ty != "void",
+            _ => false,
+        }
     }
 
     /// The newest type of a group with what the older ones add.

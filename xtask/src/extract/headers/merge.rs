@@ -14,7 +14,8 @@ use super::{ctype, history};
 pub fn merge(api: &str, headers: &Headers, versions: Vec<Snapshot>) -> Extraction {
     let mut layouts = Layouts::new(&versions);
     let (functions, mut notes) = functions(headers, &versions, &mut layouts);
-    let enums = enums(&versions);
+    let (enums, moved) = enums(&versions);
+    notes.extend(moved);
     let types: Vec<Type> = used(layouts.finish(), &functions).into_iter().map(|t| t.ty).collect();
     notes.extend(types.iter().filter_map(changed));
     let mut remarks: Vec<String> = versions.iter().flat_map(|v| v.notes.clone()).collect();
@@ -56,7 +57,8 @@ fn functions(
         let mut seen: Vec<Seen<'_>> = Vec::new();
         for (version, snapshot) in versions.iter().enumerate() {
             if let Some(function) = snapshot.functions.iter().find(|f| f.name == *name) {
-                seen.push(Seen { version, function, signature: signature(layouts, version, function) });
+                let signature = signature(api, layouts, version, function);
+                seen.push(Seen { version, function, signature });
             }
         }
         let since = history::since(name, &names, &points, api);
@@ -112,17 +114,20 @@ fn renamed(layouts: &mut Layouts<'_>, version: usize, text: &str) -> String {
 
 /// What matters to whoever passes on a call: sizes, pointers, layouts. Names,
 /// `const` and signs do not.
-fn signature(layouts: &mut Layouts<'_>, version: usize, f: &ExtractedFunction) -> Vec<String> {
+fn signature(api: &Headers, layouts: &mut Layouts<'_>, version: usize, f: &ExtractedFunction) -> Vec<String> {
     let params = f.params.iter().map(|p| p.ctype.as_str());
-    params.chain([f.returns.as_str()]).map(|text| class(layouts, version, text)).collect()
+    params.chain([f.returns.as_str()]).map(|text| class(api, layouts, version, text)).collect()
 }
 
-fn class(layouts: &mut Layouts<'_>, version: usize, text: &str) -> String {
+fn class(api: &Headers, layouts: &mut Layouts<'_>, version: usize, text: &str) -> String {
     if text.contains('(') {
         return "*".to_owned();
     }
     let stars = "*".repeat(text.matches('*').count());
     let base = ctype::base(text);
+    if api.is_opaque(base) {
+        return stars;
+    }
     let Some(named) = layouts.named(version, base) else { return format!("{base}{stars}") };
     match named.ty.kind {
         Kind::Opaque if base == "void" => stars,
@@ -138,16 +143,51 @@ fn class(layouts: &mut Layouts<'_>, version: usize, text: &str) -> String {
     }
 }
 
-/// The newest version's groups with what older ones add.
-fn enums(versions: &[Snapshot]) -> Vec<EnumGroup> {
+/// The newest version's groups with what older ones add, and remarks on what they name otherwise.
+fn enums(versions: &[Snapshot]) -> (Vec<EnumGroup>, Vec<String>) {
     let mut out: Vec<EnumGroup> = Vec::new();
-    for group in versions.iter().rev().flat_map(|v| &v.enums) {
-        match out.iter_mut().find(|g| g.name == group.name) {
-            Some(known) => add_values(known, group),
-            None => out.push(group.clone()),
+    let mut notes = Vec::new();
+    for version in versions.iter().rev() {
+        for group in &version.enums {
+            match out.iter_mut().find(|g| g.name == group.name) {
+                Some(known) => {
+                    notes.extend(moved(known, group, &version.label));
+                    add_values(known, group);
+                }
+                None => out.push(group.clone()),
+            }
         }
     }
-    out
+    (out, notes)
+}
+
+/// Gives values that had another name in an older version both: `toyBlue or toyRed@1.0` says that in versions up to
+/// 1.0 the value was `toyRed`, which is another value now. A trace does not say of each call which version it was.
+fn moved(known: &mut EnumGroup, old: &EnumGroup, label: &str) -> Vec<String> {
+    // What stands for several bits grows with them, and means the same.
+    if known.bits {
+        return Vec::new();
+    }
+    // The largest marks the end of the list, and is no value.
+    let end = known.values.iter().map(|(_, v)| *v).max();
+    let mut notes = Vec::new();
+    for (name, value) in &old.values {
+        let now = known.values.iter().find(|(n, _)| plain(n) == name).map(|(_, v)| *v);
+        let Some(now) = now.filter(|now| now != value && Some(*now) != end) else { continue };
+        notes.push(format!("`{name}` was {value} until {label} and is {now}"));
+        let before = format!("{name}@{label}");
+        match known.values.iter_mut().find(|(_, v)| v == value) {
+            Some((both, _)) if both.contains(&format!("{name}@")) => {}
+            Some((both, _)) => *both = format!("{both} or {before}"),
+            None => known.values.push((before, *value)),
+        }
+    }
+    notes
+}
+
+/// The name that a value has now.
+fn plain(name: &str) -> &str {
+    name.split_once(" or ").map_or(name, |(now, _)| now)
 }
 
 /// What prototypes reach, and the API's own structs and enumerations: values of

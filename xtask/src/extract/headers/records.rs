@@ -93,6 +93,7 @@ impl<'a, 'tu> Records<'a, 'tu> {
         let size = canonical.get_sizeof().ok().and_then(|n| u32::try_from(n).ok()).unwrap_or(0);
         let mut ty = Type { name: name.clone(), size, ..Type::default() };
         match canonical.get_kind() {
+            TypeKind::Record if self.api.is_opaque(&name) => ty.size = 0,
             TypeKind::Record => self.record(&mut ty, canonical, shared.as_deref().unwrap_or(&name)),
             TypeKind::Enum => self.enumeration(&mut ty, canonical, shared.as_deref().unwrap_or(&name)),
             // Clang says 1 as GNU C does; what a function is made of is no value.

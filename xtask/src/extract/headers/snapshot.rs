@@ -80,10 +80,15 @@ impl Snapshot {
     }
 }
 
-/// Adds the names that a group lacks; what it has stays as it is.
+/// Adds the names that a group lacks; what it has stays as it is. A name may stand before ` or `, with what an older
+/// version called the value.
 pub fn add_values(known: &mut EnumGroup, more: &EnumGroup) {
     for (name, value) in &more.values {
-        if !known.values.iter().any(|(n, _)| n == name) {
+        if !known
+            .values
+            .iter()
+            .any(|(n, _)| n == name || n.strip_prefix(name.as_str()).is_some_and(|r| r.starts_with(" or ")))
+        {
             known.values.push((name.clone(), *value));
         }
     }

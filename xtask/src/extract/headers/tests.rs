@@ -137,11 +137,78 @@ fn the_newest_value_of_a_name_wins() {
     assert_eq!(done.extracted.enums, [group(&[("A", 0), ("B", 1), ("MAX", 2), ("GONE", 7)])]);
 }
 
+#[test]
+fn a_value_that_meant_another_has_both_names() {
+    let group = |values: &[(&str, i64)]| EnumGroup {
+        name: "toy_kind".into(),
+        bits: false,
+        values: values.iter().map(|(n, v)| ((*n).to_owned(), *v)).collect(),
+    };
+    let mut versions =
+        vec![version("1.0", vec![], vec![]), version("1.1", vec![], vec![]), version("2.0", vec![], vec![])];
+    for old in &mut versions[..2] {
+        old.enums.push(group(&[("RED", 0), ("BLUE", 1), ("GREY", 4), ("COUNT", 5)]));
+    }
+    versions[2].enums.push(group(&[("NONE", 0), ("RED", 1), ("BLUE", 2), ("GREY", 3), ("COUNT", 6)]));
+    let done = merge("toy", &toy(), versions);
+    let both = [
+        ("NONE or RED@1.1", 0),
+        ("RED or BLUE@1.1", 1),
+        ("BLUE", 2),
+        ("GREY", 3),
+        ("COUNT", 6),
+        ("GREY@1.1", 4),
+    ];
+    assert_eq!(done.extracted.enums, [group(&both)]);
+    assert!(done.notes.contains(&"`RED` was 0 until 1.1 and is 1".to_owned()), "{:?}", done.notes);
+
+    let bits = |all: i64| EnumGroup { bits: true, ..group(&[("ONE", 1), ("ALL", all), ("LAST", 128)]) };
+    let mut versions = vec![version("1.0", vec![], vec![]), version("1.1", vec![], vec![])];
+    versions[0].enums.push(bits(3));
+    versions[1].enums.push(bits(7));
+    assert_eq!(merge("toy", &toy(), versions).extracted.enums, [bits(7)], "bits grow");
+}
+
+#[test]
+fn what_is_opaque_is_a_handle_in_all_versions() {
+    let api = Headers { opaque: vec!["toyArray".into()], ..toy() };
+    let copy = |member: Member| {
+        let ty = Type {
+            name: "toy_copy".into(),
+            kind: Kind::Struct,
+            size: 8,
+            members: vec![member],
+            ..Type::default()
+        };
+        Named { canonical: "toy_copy".into(), ty, own: true }
+    };
+    let member = |ty: &str, pointers| Member {
+        name: "from".into(),
+        ty: ty.into(),
+        pointers,
+        count: 1,
+        ..Member::default()
+    };
+    let types = |member| {
+        vec![named("toyArray", Kind::Opaque, 0, &[]), named("toyArray_t", Kind::Handle, 8, &[]), copy(member)]
+    };
+    let functions =
+        |ty| vec![function("toyFree", &[("array", ty)]), function("toyCopy", &[("how", "toy_copy *")])];
+    let old = version("1.0", functions("toyArray *"), types(member("toyArray", 1)));
+    let new = version("2.0", functions("toyArray_t"), types(member("toyArray_t", 0)));
+    let done = merge("toy", &api, vec![old.clone(), new.clone()]);
+    assert_eq!((of(&done, "toyFree").len(), of(&done, "toyCopy").len()), (1, 1));
+    assert_eq!(merge("toy", &toy(), vec![old, new]).extracted.functions.len(), 3, "otherwise they differ");
+}
+
 const TOY: &str = "
     #include <stddef.h>
     typedef enum { TOY_RED = 1, TOY_GREEN = 2, TOY_BLUE = 4 } toyColor;
     #define TOY_FLAG_FAST 0x1
     #define TOY_FLAG_LOUD (1 << 3)
+    #define TOY_FLAG_TOP 0x80000000
+    typedef struct toyInner { int private; } toyInner;
+    int toyTouch(toyInner *inner);
     typedef struct toy_st *toyHandle;
     typedef void (*toyCallback)(void *);
     typedef struct toyBox_st {
@@ -169,7 +236,12 @@ fn headers_are_read() {
         names: vec!["TOY_FLAG_*".into()],
         except: vec![],
     };
-    let api = Headers { modes: vec![vec![], vec!["TOY_STREAM".into()]], constants: vec![flags], ..toy() };
+    let api = Headers {
+        modes: vec![vec![], vec!["TOY_STREAM".into()]],
+        constants: vec![flags],
+        opaque: vec!["toyInner".into()],
+        ..toy()
+    };
     let root = repo::root().join(format!("target/headers/test-{}", std::process::id()));
     std::fs::create_dir_all(&root).unwrap();
     std::fs::write(root.join("toy.h"), TOY).unwrap();
@@ -178,11 +250,12 @@ fn headers_are_read() {
     std::fs::remove_dir_all(&root).unwrap();
     let done = merge("toy", &api, vec![snapshot]);
     let functions: Vec<&str> = done.extracted.functions.iter().map(|f| f.name.as_str()).collect();
-    assert_eq!(functions, ["toyOpen", "toyOpen_ptds"]);
-    let params: Vec<&str> = done.extracted.functions[1].params.iter().map(|p| p.ctype.as_str()).collect();
+    assert_eq!(functions, ["toyTouch", "toyOpen", "toyOpen_ptds"]);
+    let params: Vec<&str> = done.extracted.functions[2].params.iter().map(|p| p.ctype.as_str()).collect();
     assert_eq!(params, ["toyHandle *", "const toyBox *", "size_t *", "toyCallback", "void (*)(int)"]);
     assert_eq!(ty(&done, "toyHandle").kind, Kind::Handle);
     assert_eq!(ty(&done, "toyCallback").kind, Kind::Callback);
+    assert_eq!((ty(&done, "toyInner").kind, ty(&done, "toyInner").size), (Kind::Opaque, 0));
     let members = |name: &str| -> Vec<(String, String, u8, u32, u32)> {
         let members = ty(&done, name).members.iter();
         members.map(|m| (m.name.clone(), m.ty.clone(), m.pointers, m.offset, m.count)).collect()
@@ -201,4 +274,9 @@ fn headers_are_read() {
     let groups: Vec<_> =
         done.extracted.enums.iter().map(|g| (g.name.as_str(), g.bits, g.values[1].1)).collect();
     assert_eq!(groups, [("toyColor", true, 2), ("toyOpen_flags", true, 8)]);
+    assert_eq!(
+        done.extracted.enums[1].values[2],
+        ("TOY_FLAG_TOP".to_owned(), 0x8000_0000),
+        "not a negative number"
+    );
 }

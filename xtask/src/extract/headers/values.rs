@@ -33,7 +33,10 @@ pub fn constants(api: &Headers, unit: Entity<'_>) -> Vec<(usize, String)> {
 /// C code that makes enumerators of macros, so that the compiler says their values.
 pub fn program(constants: &[(usize, String)]) -> String {
     let line = |(index, name): &(usize, String)| {
-        format!("enum hetrace_{index}_{name} {{ {OURS}{index}__{name} = (long long)({name}) }};\n")
+        // The second makes it an enumeration of 64 bits: 0x80000000 is a positive number.
+        format!(
+            "enum hetrace_{index}_{name} {{ {OURS}{index}__{name} = (long long)({name}), hetrace_wide_{index}_{name} = 1LL << 62 }};\n"
+        )
     };
     constants.iter().map(line).collect()
 }

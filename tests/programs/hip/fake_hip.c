@@ -1,0 +1,339 @@
+/* Stands for HIP's library where there is no device: memory is the host's, streams do at once what they are given, and
+ * a kernel is a function of the host. What is not here does nothing and returns 0 (defaults.c, made of the model).
+ *
+ * An event is ready when it was asked for as often as FAKE_HIP_POLLS says (5). */
+#include "hip.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define API __attribute__((visibility("default")))
+
+/* Kernels that run in a stream, or are captured into a graph. */
+typedef void (*Kernel)(void **args);
+struct step {
+    Kernel kernel;
+    void **args;
+};
+struct ihipGraph {
+    struct step steps[16];
+    int count;
+};
+struct hipGraphExec {
+    struct ihipGraph graph;
+};
+struct ihipStream_t {
+    struct ihipGraph *capturing;
+};
+struct ihipEvent_t {
+    int polls;
+};
+struct ihipModule_t {
+    char unused;
+};
+/* A kernel of a module: the function of the program with this name. */
+struct ihipModuleSymbol_t {
+    Kernel kernel;
+};
+
+static __thread hipError_t last;
+static __thread struct {
+    dim3 grid, block;
+    size_t shared;
+    hipStream_t stream;
+} configuration;
+
+static hipError_t said(hipError_t error) {
+    if (error != hipSuccess && error != hipErrorNotReady)
+        last = error;
+    return error;
+}
+
+API hipError_t hipInit(unsigned int flags) {
+    return said(flags == 0 ? hipSuccess : hipErrorInvalidValue);
+}
+
+API hipError_t hipRuntimeGetVersion(int *version) {
+    *version = 60400000;
+    return said(hipSuccess);
+}
+
+API hipError_t hipGetDeviceCount(int *count) {
+    *count = 1;
+    return said(hipSuccess);
+}
+
+API hipError_t hipSetDevice(int deviceId) {
+    return said(deviceId == 0 ? hipSuccess : hipErrorInvalidDevice);
+}
+
+API hipError_t hipGetDevicePropertiesR0600(hipDeviceProp_tR0600 *prop, int deviceId) {
+    memset(prop, 0, sizeof *prop);
+    strcpy(prop->name, "a fake of gfx90a");
+    return said(deviceId == 0 ? hipSuccess : hipErrorInvalidDevice);
+}
+
+API const char *hipGetErrorName(hipError_t error) {
+    switch (error) {
+    case hipSuccess: return "hipSuccess";
+    case hipErrorInvalidValue: return "hipErrorInvalidValue";
+    case hipErrorInvalidMemcpyDirection: return "hipErrorInvalidMemcpyDirection";
+    case hipErrorInvalidDevice: return "hipErrorInvalidDevice";
+    case hipErrorNotFound: return "hipErrorNotFound";
+    case hipErrorNotReady: return "hipErrorNotReady";
+    default: return "hipErrorUnknown";
+    }
+}
+
+API const char *hipGetErrorString(hipError_t error) {
+    switch (error) {
+    case hipErrorInvalidValue: return "invalid argument";
+    case hipErrorInvalidMemcpyDirection: return "invalid copy direction for memcpy";
+    case hipErrorInvalidDevice: return "invalid device ordinal";
+    case hipErrorNotFound: return "named symbol not found";
+    case hipErrorNotReady: return "device not ready";
+    default: return "unknown error";
+    }
+}
+
+API hipError_t hipGetLastError(void) {
+    hipError_t error = last;
+    last = hipSuccess;
+    return error;
+}
+
+/* In defaults.c: the library's own function, whoever stands before it. */
+void *fake_find(const char *name);
+
+API hipError_t hipGetProcAddress(const char *symbol, void **pfn, int version, uint64_t flags, int *status) {
+    (void)version;
+    (void)flags;
+    *pfn = fake_find(symbol);
+    if (status)
+        *status = *pfn ? 0 : 1;
+    return said(*pfn ? hipSuccess : hipErrorNotFound);
+}
+
+/* ---- Memory */
+
+API hipError_t hipMalloc(void **ptr, size_t size) {
+    *ptr = calloc(1, size ? size : 1);
+    return said(*ptr ? hipSuccess : 2);
+}
+
+API hipError_t hipFree(void *ptr) {
+    /* No address of ours is odd. */
+    if ((uintptr_t)ptr & 1)
+        return said(hipErrorInvalidValue);
+    free(ptr);
+    return said(hipSuccess);
+}
+
+API hipError_t hipHostMalloc(void **ptr, size_t size, unsigned int flags) {
+    (void)flags;
+    return hipMalloc(ptr, size);
+}
+
+API hipError_t hipHostFree(void *ptr) {
+    free(ptr);
+    return said(hipSuccess);
+}
+
+API hipError_t hipMallocArray(hipArray_t *array, const hipChannelFormatDesc *desc, size_t width, size_t height,
+                              unsigned int flags) {
+    (void)flags;
+    return hipMalloc((void **)array, width * height * (size_t)(desc->x + desc->y + desc->z + desc->w) / 8);
+}
+
+API hipError_t hipFreeArray(hipArray_t array) {
+    free(array);
+    return said(hipSuccess);
+}
+
+API hipError_t hipMemcpy(void *dst, const void *src, size_t sizeBytes, int kind) {
+    if (kind < 0 || kind > 4)
+        return said(hipErrorInvalidMemcpyDirection);
+    memcpy(dst, src, sizeBytes);
+    return said(hipSuccess);
+}
+
+API hipError_t hipMemcpyAsync(void *dst, const void *src, size_t sizeBytes, int kind, hipStream_t stream) {
+    (void)stream;
+    return hipMemcpy(dst, src, sizeBytes, kind);
+}
+
+API hipError_t hipMemcpyDtoH(void *dst, void *src, size_t sizeBytes) {
+    memcpy(dst, src, sizeBytes);
+    return said(hipSuccess);
+}
+
+API hipError_t hipMemset(void *dst, int value, size_t sizeBytes) {
+    memset(dst, value, sizeBytes);
+    return said(hipSuccess);
+}
+
+API hipError_t hipMemsetD32Async(void *dst, int value, size_t count, hipStream_t stream) {
+    (void)stream;
+    for (size_t i = 0; i < count; i++)
+        ((int *)dst)[i] = value;
+    return said(hipSuccess);
+}
+
+/* ---- Streams and events */
+
+API hipError_t hipStreamCreateWithFlags(hipStream_t *stream, unsigned int flags) {
+    (void)flags;
+    return hipMalloc((void **)stream, sizeof **stream);
+}
+
+API hipError_t hipStreamDestroy(hipStream_t stream) {
+    free(stream);
+    return said(hipSuccess);
+}
+
+API hipError_t hipEventCreateWithFlags(hipEvent_t *event, unsigned int flags) {
+    (void)flags;
+    return hipMalloc((void **)event, sizeof **event);
+}
+
+API hipError_t hipEventDestroy(hipEvent_t event) {
+    free(event);
+    return said(hipSuccess);
+}
+
+API hipError_t hipEventRecord(hipEvent_t event, hipStream_t stream) {
+    (void)stream;
+    event->polls = getenv("FAKE_HIP_POLLS") ? atoi(getenv("FAKE_HIP_POLLS")) : 5;
+    return said(hipSuccess);
+}
+
+API hipError_t hipEventQuery(hipEvent_t event) {
+    return said(event->polls-- > 0 ? hipErrorNotReady : hipSuccess);
+}
+
+API hipError_t hipEventElapsedTime(float *ms, hipEvent_t start, hipEvent_t stop) {
+    (void)start;
+    (void)stop;
+    *ms = 1.5f;
+    return said(hipSuccess);
+}
+
+/* ---- Kernels */
+
+static hipError_t launch(hipStream_t stream, Kernel kernel, void **args) {
+    if (stream && stream->capturing) {
+        struct ihipGraph *graph = stream->capturing;
+        graph->steps[graph->count++] = (struct step){kernel, args};
+        return said(hipSuccess);
+    }
+    kernel(args);
+    return said(hipSuccess);
+}
+
+API void **__hipRegisterFatBinary(const void *data) {
+    static void *modules[1];
+    modules[0] = (void *)data;
+    return modules;
+}
+
+API hipError_t __hipPushCallConfiguration(dim3 gridDim, dim3 blockDim, size_t sharedMem, hipStream_t stream) {
+    configuration.grid = gridDim;
+    configuration.block = blockDim;
+    configuration.shared = sharedMem;
+    configuration.stream = stream;
+    return hipSuccess;
+}
+
+API hipError_t __hipPopCallConfiguration(dim3 *gridDim, dim3 *blockDim, size_t *sharedMem, hipStream_t *stream) {
+    *gridDim = configuration.grid;
+    *blockDim = configuration.block;
+    *sharedMem = configuration.shared;
+    *stream = configuration.stream;
+    return hipSuccess;
+}
+
+API hipError_t hipLaunchKernel(const void *function, dim3 grid, dim3 block, void **args, size_t shared,
+                               hipStream_t stream) {
+    (void)shared;
+    if (grid.x == 0 || block.x == 0)
+        return said(hipErrorInvalidValue);
+    return launch(stream, (Kernel)(uintptr_t)function, args);
+}
+
+API hipError_t hipModuleLoadData(hipModule_t *module, const void *image) {
+    if (memcmp(image, "\177ELF", 4) != 0)
+        return said(hipErrorInvalidImage);
+    return hipMalloc((void **)module, sizeof **module);
+}
+
+API hipError_t hipModuleUnload(hipModule_t module) {
+    free(module);
+    return said(hipSuccess);
+}
+
+API hipError_t hipModuleGetFunction(hipFunction_t *function, hipModule_t module, const char *name) {
+    static struct ihipModuleSymbol_t symbol;
+    (void)module;
+    symbol.kernel = (Kernel)(uintptr_t)dlsym(RTLD_DEFAULT, name);
+    *function = &symbol;
+    return said(symbol.kernel ? hipSuccess : hipErrorNotFound);
+}
+
+API hipError_t hipModuleLaunchKernel(hipFunction_t f, unsigned int gx, unsigned int gy, unsigned int gz,
+                                     unsigned int bx, unsigned int by, unsigned int bz, unsigned int shared,
+                                     hipStream_t stream, void **params, void **extra) {
+    (void)gx, (void)gy, (void)gz, (void)bx, (void)by, (void)bz, (void)shared, (void)extra;
+    return launch(stream, f->kernel, params);
+}
+
+API hipError_t hipExtModuleLaunchKernel(hipFunction_t f, uint32_t gx, uint32_t gy, uint32_t gz, uint32_t bx,
+                                        uint32_t by, uint32_t bz, size_t shared, hipStream_t stream, void **params,
+                                        void **extra, hipEvent_t start, hipEvent_t stop, uint32_t flags) {
+    (void)gx, (void)gy, (void)gz, (void)bx, (void)by, (void)bz, (void)shared, (void)extra;
+    (void)start, (void)stop, (void)flags;
+    return launch(stream, f->kernel, params);
+}
+
+API hipError_t EXT_OF_CXX(hipFunction_t f, uint32_t gx, uint32_t gy, uint32_t gz, uint32_t bx, uint32_t by,
+                          uint32_t bz, size_t shared, hipStream_t stream, void **params, void **extra,
+                          hipEvent_t start, hipEvent_t stop, uint32_t flags) {
+    return hipExtModuleLaunchKernel(f, gx, gy, gz, bx, by, bz, shared, stream, params, extra, start, stop, flags);
+}
+
+/* ---- Graphs */
+
+API hipError_t hipStreamBeginCapture(hipStream_t stream, int mode) {
+    (void)mode;
+    return hipMalloc((void **)&stream->capturing, sizeof *stream->capturing);
+}
+
+API hipError_t hipStreamEndCapture(hipStream_t stream, hipGraph_t *graph) {
+    *graph = stream->capturing;
+    stream->capturing = NULL;
+    return said(hipSuccess);
+}
+
+API hipError_t hipGraphInstantiate(hipGraphExec_t *exec, hipGraph_t graph, void *node, char *log, size_t size) {
+    (void)node, (void)log, (void)size;
+    hipError_t error = hipMalloc((void **)exec, sizeof **exec);
+    (*exec)->graph = *graph;
+    return error;
+}
+
+API hipError_t hipGraphLaunch(hipGraphExec_t exec, hipStream_t stream) {
+    (void)stream;
+    for (int i = 0; i < exec->graph.count; i++)
+        exec->graph.steps[i].kernel(exec->graph.steps[i].args);
+    return said(hipSuccess);
+}
+
+API hipError_t hipGraphExecDestroy(hipGraphExec_t exec) {
+    free(exec);
+    return said(hipSuccess);
+}
+
+API hipError_t hipGraphDestroy(hipGraph_t graph) {
+    free(graph);
+    return said(hipSuccess);
+}
