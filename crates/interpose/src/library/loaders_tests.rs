@@ -51,7 +51,7 @@ fn library(choosing: fn(usize) -> Option<P>, loader: Option<Loader>) -> Library 
 }
 
 fn loader(driver: &'static CStr, below: fn(usize, usize) -> Option<P>) -> Option<Loader> {
-    Some(Loader { driver, below, starting: |number| (number == 0).then_some(STANDS) })
+    Some(Loader { driver, lacks: None, below, starting: |number| (number == 0).then_some(STANDS) })
 }
 
 const BELOW: P = std::ptr::without_provenance_mut(64);

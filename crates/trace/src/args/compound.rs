@@ -8,7 +8,8 @@ use std::fmt::Write;
 
 use hetrace_ctf::Scalar;
 use hetrace_ctf::class::FieldClass;
-use hetrace_model::{Kind, Member, Model, Type};
+use hetrace_model::layout::recorded_size;
+use hetrace_model::{CHAIN_HEAD, Kind, Member, Model, Type};
 
 use super::names::{group, quoted, write_bytes, write_named};
 use super::pieces::Args;
@@ -130,6 +131,36 @@ pub(super) fn write_typed(out: &mut String, tags: &Tags<'_>, name: &str, bytes: 
     for (i, element) in bytes.chunks(size.min(bytes.len()).max(1)).enumerate() {
         out.push_str(if i > 0 { ", " } else { "" });
         value(out, tags, name, element, 0, None);
+    }
+    out.push(']');
+}
+
+/// Appends structs that are linked by their first members, as they lie one after the other. Of one that the model
+/// does not have there are the tag and the next one's address.
+pub(super) fn write_chain(out: &mut String, tags: &Tags<'_>, linked: &[(u32, String)], bytes: &[u8]) {
+    let mut rest = bytes;
+    out.push('[');
+    while !rest.is_empty() {
+        out.push_str(if rest.len() < bytes.len() { ", " } else { "" });
+        let head = CHAIN_HEAD as usize;
+        let tag = unsigned(rest.get(..4).unwrap_or(rest)) as u32;
+        let ty = linked.iter().find(|(known, _)| *known == tag).and_then(|(_, ty)| find(tags.model, ty));
+        let size = ty.map_or(head, |ty| recorded_size(ty) as usize).clamp(head, rest.len().max(head));
+        let Some((one, others)) = rest.split_at_checked(size) else {
+            write_bytes(out, rest);
+            break;
+        };
+        match ty {
+            Some(ty) => {
+                out.push_str(&ty.name);
+                value(out, tags, &ty.name, one, 0, None);
+            }
+            None => {
+                let next = unsigned(one.get(8..).unwrap_or_default());
+                let _ = write!(out, "{{tag={tag:#x}, next={next:#x}}}");
+            }
+        }
+        rest = others;
     }
     out.push(']');
 }
