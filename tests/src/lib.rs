@@ -12,6 +12,7 @@ pub mod expect;
 pub mod fake;
 pub mod fake_nccl;
 pub mod fake_roctx;
+pub mod fake_ze;
 pub mod invented;
 pub mod platform;
 pub mod seen;
