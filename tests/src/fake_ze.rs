@@ -29,9 +29,12 @@ pub fn programs() -> Option<&'static Path> {
 
 fn build() -> Option<PathBuf> {
     let header = Path::new("/usr/include/level_zero/ze_api.h").exists();
-    let linked = run(Command::new("cc").args(["-shared", "-o", "/dev/null", "-x", "c", "/dev/null", "-lze_loader"]));
+    let linked =
+        run(Command::new("cc").args(["-shared", "-o", "/dev/null", "-x", "c", "/dev/null", "-lze_loader"]));
     if !header || linked.status != 0 {
-        eprintln!("SKIPPED: Level Zero's loader is not here: scripts/install-deps.sh installs libze1 and libze-dev");
+        eprintln!(
+            "SKIPPED: Level Zero's loader is not here: scripts/install-deps.sh installs libze1 and libze-dev"
+        );
         return None;
     }
     let out = root().join("target/test-programs/ze");
@@ -119,7 +122,9 @@ impl Model {
                 _ => ("long ".to_owned(), "0".to_owned()),
             };
             let bytes = if ctype.matches('*').count() > 1 { 8 } else { size };
-            let output = ctype.contains('*') && !ctype.contains("const") && !aggregate && base != "char";
+            // Handles behind pointers are lists that are read as often as answers.
+            let output = ctype.contains('*') && !ctype.contains("const") && !aggregate && kind != "handle";
+            let output = output && base != "char";
             if output && base != "void" && (1..=8).contains(&bytes) {
                 let _ = write!(body, " if (p{i}) memset(p{i}, 0, {bytes});");
             }
@@ -133,7 +138,10 @@ impl Model {
 
     /// Names and numbers.
     fn names(&self) -> String {
-        let mut out = format!("/* Made by tests/src/fake_ze.rs. */\nenum {{ FUNCTIONS = {} }};\nenum {{\n", self.functions.len());
+        let mut out = format!(
+            "/* Made by tests/src/fake_ze.rs. */\nenum {{ FUNCTIONS = {} }};\nenum {{\n",
+            self.functions.len()
+        );
         for f in &self.functions {
             let _ = writeln!(out, "    ID_{},", f.name);
         }
@@ -166,7 +174,10 @@ impl Model {
             let _ = writeln!(out, "EXPORT unsigned {table}(unsigned version, char *table) {{");
             for (offset, name, (major, minor)) in members {
                 let since = major << 16 | minor;
-                let _ = writeln!(out, "    if (version >= {since}) *(void **)(table + {offset}) = (void *){name};");
+                let _ = writeln!(
+                    out,
+                    "    if (version >= {since}) *(void **)(table + {offset}) = (void *){name};"
+                );
             }
             out.push_str("    return 0;\n}\n");
         }
@@ -176,14 +187,18 @@ impl Model {
     /// The tables: what fills one in, and where each function of it lies and since when.
     fn tables(&self) -> Vec<(String, Vec<(u64, String, (u32, u32))>)> {
         let functions = self.api["functions"].as_array().expect("functions").iter();
-        let tables = functions.filter(|f| f["before"].is_null() && text(f, "name").ends_with("ProcAddrTable"));
+        let tables =
+            functions.filter(|f| f["before"].is_null() && text(f, "name").ends_with("ProcAddrTable"));
         let table = |f: &Value| {
             let param = f["params"].as_array()?.iter().find(|p| p["name"] == "pDdiTable")?;
-            let members = self.find(text(param, "type").trim_end_matches([' ', '*']))?["members"].as_array()?.clone();
+            let members =
+                self.find(text(param, "type").trim_end_matches([' ', '*']))?["members"].as_array()?.clone();
             let known = |m: &Value| {
                 let name = text(m, "type").strip_suffix("_t")?.replacen("_pfn", "", 1);
                 let there = self.functions.iter().any(|f| f.name == name);
-                there.then(|| (m["offset"].as_u64().unwrap_or(0), name, version(m["since"].as_str().unwrap_or("1.0"))))
+                there.then(|| {
+                    (m["offset"].as_u64().unwrap_or(0), name, version(m["since"].as_str().unwrap_or("1.0")))
+                })
             };
             Some((text(f, "name").to_owned(), members.iter().filter_map(known).collect()))
         };

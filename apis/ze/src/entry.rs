@@ -15,7 +15,8 @@ pub const UNSUPPORTED: i32 = 0x7800_0003;
 /// `ze`, perhaps a letter for the part of the API, and a capital.
 fn begins(name: &[u8]) -> bool {
     let Some(rest) = name.strip_prefix(b"ze") else { return false };
-    let rest = rest.strip_prefix(b"t").or(rest.strip_prefix(b"s")).or(rest.strip_prefix(b"r")).unwrap_or(rest);
+    let rest =
+        rest.strip_prefix(b"t").or(rest.strip_prefix(b"s")).or(rest.strip_prefix(b"r")).unwrap_or(rest);
     rest.strip_prefix(b"l").unwrap_or(rest).first().is_some_and(u8::is_ascii_uppercase)
 }
 

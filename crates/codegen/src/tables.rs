@@ -107,14 +107,17 @@ fn handed_out(model: &Model, out: &mut String) {
         model.functions.iter().position(|f| f.name == name)
     };
     let _ = writeln!(out, "\n/// What the API hands out in tables, by the function that fills one in.");
-    let _ = writeln!(out, "#[allow(non_upper_case_globals)]\npub mod handed_out {{\n    use super::Handed;\n");
+    let _ =
+        writeln!(out, "#[allow(non_upper_case_globals)]\npub mod handed_out {{\n    use super::Handed;\n");
     for f in model.functions.iter().filter(|f| f.has_role("entry-point")) {
         let table = f.params.iter().filter(|p| p.pointers == 1);
         let table = table.filter_map(|p| model.types.iter().find(|t: &&Type| t.name == p.base));
         let since = f.changed.as_deref().map_or((0, 0), version);
         let members = table.flat_map(|t| &t.members).filter_map(|m| Some((m, number(&m.ty)?)));
         let members: Vec<String> = members
-            .map(|(m, number)| format!("Handed::new({}, {number}, {:?})", m.offset, since.max(version(&m.since))))
+            .map(|(m, number)| {
+                format!("Handed::new({}, {number}, {:?})", m.offset, since.max(version(&m.since)))
+            })
             .collect();
         if !members.is_empty() {
             let (name, count) = (&f.name, members.len());

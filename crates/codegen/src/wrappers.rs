@@ -262,7 +262,10 @@ fn behind(scope: &Scope<'_>, p: &Param, ok: Option<&str>) -> Result<String, Stri
         ),
         Follow::Bytes { length: n } => format!("bytes({name}, {}, caps)", length(n)?),
         Follow::Chain { tags } => match ok {
-            Some(ok) => format!("chain(if {ok} {{ {name} }} else {{ null_mut() }}.cast(), &{}, caps)", chain_table(tags)),
+            Some(ok) => format!(
+                "chain(if {ok} {{ {name} }} else {{ null_mut() }}.cast(), &{}, caps)",
+                chain_table(tags)
+            ),
             None => format!("chain({name}.cast(), &{}, caps)", chain_table(tags)),
         },
         Follow::Value | Follow::Data { .. } | Follow::Callback | Follow::Waived { .. } => name,

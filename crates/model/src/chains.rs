@@ -37,7 +37,8 @@ pub(crate) fn resolve(
         let values = extracted.enums.iter().filter(|g| g.name == *group).flat_map(|g| &g.values);
         for (name, value) in values {
             let ty = chain.type_of(name);
-            let fits = extracted.types.iter().any(|t| t.name == ty && tag(extracted, chain, t) == Some(group));
+            let fits =
+                extracted.types.iter().any(|t| t.name == ty && tag(extracted, chain, t) == Some(group));
             match u32::try_from(*value) {
                 // Of two names for a value the first is the one.
                 Ok(value) if fits && !structs.iter().any(|(known, _)| *known == value) => {
@@ -51,7 +52,8 @@ pub(crate) fn resolve(
         }
         structs.sort_unstable();
     }
-    let known = |name: &String| extracted.enums.iter().flat_map(|g| &g.values).any(|(value, _)| value == name);
+    let known =
+        |name: &String| extracted.enums.iter().flat_map(|g| &g.values).any(|(value, _)| value == name);
     for name in chain.types.keys().filter(|name| !known(name)) {
         report("chain", format!("no value `{name}`"));
     }
@@ -135,7 +137,8 @@ mod tests {
         s.types.clear();
         s.types.insert("toy_box".into(), [("next".to_owned(), "chain".to_owned())].into());
         let model = resolve(&e, &s).unwrap();
-        let known: Vec<(u32, &str)> = model.chains["toy_kind"].iter().map(|(v, t)| (*v, t.as_str())).collect();
+        let known: Vec<(u32, &str)> =
+            model.chains["toy_kind"].iter().map(|(v, t)| (*v, t.as_str())).collect();
         assert_eq!(known, [(2, "toy_box"), (7, "toy_lid")], "by value, and none for what is no struct");
         let entry = &function_events(&model, 0)[0];
         let fields: Vec<&str> = entry.fields.iter().map(|f| f.name.as_str()).collect();
@@ -146,9 +149,16 @@ mod tests {
 
     #[test]
     fn what_is_no_chain_is_an_error() {
-        assert!(problems("").contains("toy_other.next: not the second member behind a tag"), "{}", problems(""));
+        assert!(
+            problems("").contains("toy_other.next: not the second member behind a tag"),
+            "{}",
+            problems("")
+        );
         for (extra, says) in [
-            ("types = { TOY_KIND_LID = \"toy_other\" }", "`toy_other` is no struct with the tag `TOY_KIND_LID`"),
+            (
+                "types = { TOY_KIND_LID = \"toy_other\" }",
+                "`toy_other` is no struct with the tag `TOY_KIND_LID`",
+            ),
             ("types = { TOY_KIND_NONE = \"toy_lid\" }", "no value `TOY_KIND_NONE`"),
         ] {
             assert!(problems(extra).contains(says), "{extra}: {}", problems(extra));

@@ -42,8 +42,8 @@ pub use glob::glob_matches;
 pub use memory::{Current, Flags, HASHED, Holders, Memory, Place, Transfer};
 pub use resolve::{Problem, resolve};
 pub use resolved::{
-    Collective, Command, Communicator, Direction, Follow, Function, Interpose, Model, Named, Param, Success,
-    Timing, Union, HandedOut,
+    Collective, Command, Communicator, Direction, Follow, Function, HandedOut, Interpose, Model, Named,
+    Param, Success, Timing, Union,
 };
 pub use role::{ROLES, is_role};
 pub use semantics::{Chain, FunctionSemantics, Rule, Semantics, Suffixes};

@@ -15,7 +15,8 @@ pub fn merge(api: &str, headers: &Headers, versions: Vec<Snapshot>) -> Extractio
     let mut layouts = Layouts::new(&versions);
     let (functions, mut notes) = functions(headers, &versions, &mut layouts);
     let mut enums = enums(&versions);
-    let mut types: Vec<Type> = used(headers, layouts.finish(), &functions).into_iter().map(|t| t.ty).collect();
+    let mut types: Vec<Type> =
+        used(headers, layouts.finish(), &functions).into_iter().map(|t| t.ty).collect();
     if let Some([flags, flag]) = &headers.flag_types {
         name_flags(&mut types, &mut enums, flags, flag);
     }
