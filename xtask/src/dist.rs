@@ -68,7 +68,7 @@ impl Package {
 const SUMMARY: &str = "Tracer for OpenCL and CUDA programs";
 
 /// What it is, for packages.
-const DESCRIPTION: &str = "hetrace records every call of a program into OpenCL, CUDA, NCCL, NVTX, ITT and ROCTX \
+const DESCRIPTION: &str = "hetrace records every call of a program into OpenCL, CUDA, Level Zero, NCCL, NVTX, ITT and ROCTX \
                            with its arguments, and every command on the devices with its true times, on one time line.";
 
 /// Where the project's users write to, for forms that want an address.

@@ -126,3 +126,39 @@ fn handed_out(model: &Model, out: &mut String) {
     }
     let _ = writeln!(out, "}}");
 }
+
+#[cfg(test)]
+mod tests {
+    use hetrace_model::Model;
+
+    #[test]
+    fn tables_of_functions_are_known_by_the_names_of_types() {
+        let model = serde_json::json!({
+            "api": "toy", "registry": {"file": "", "sha256": ""}, "interpose": {"libraries": []},
+            "errors": "", "enums": [], "info": {},
+            "handed_out": {"infix": "_pfn", "suffix": "_t"},
+            "chains": {"toy_kind": [[2, "toy_box"], [7, "toy_none"]]},
+            "types": [
+                {"name": "toy_pfnOpen_t", "kind": "callback", "size": 8},
+                {"name": "toy_pfnGone_t", "kind": "callback", "size": 8},
+                {"name": "toy_box", "kind": "struct", "size": 40},
+                {"name": "toy_table", "kind": "struct", "size": 24, "members": [
+                    {"name": "pfnGone", "type": "toy_pfnGone_t", "offset": 0},
+                    {"name": "pfnOpen", "type": "toy_pfnOpen_t", "offset": 8, "since": "1.10"}]},
+            ],
+            "functions": [
+                {"name": "toyOpen", "roles": [], "returns": "int", "success": "always", "params": []},
+                {"name": "toyGetTable", "roles": ["entry-point"], "returns": "int", "success": "always", "params": [
+                    {"name": "table", "type": "toy_table *", "base": "toy_table", "pointers": 1, "direction": "none",
+                     "follow": {"how": "waived", "why": "a test"}}]}],
+        });
+        let model: Model = serde_json::from_value(model).unwrap();
+        let text = super::tables(&model);
+        assert!(
+            text.contains("pub static toyGetTable: [Handed; 1] = [Handed::new(8, 0, (1, 10))];"),
+            "{text}"
+        );
+        // Of a struct that the model does not have there is what each has.
+        assert!(text.contains("pub static CHAIN_TOY_KIND: [(u32, u16); 2] = [(2, 40), (7, 16)];"), "{text}");
+    }
+}

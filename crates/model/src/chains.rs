@@ -101,7 +101,8 @@ mod tests {
 
     fn inputs(extra: &str, member: &str) -> (crate::Extracted, Semantics) {
         let head = |tag: &str| {
-            serde_json::json!([{"name": tag, "type": "toy_kind", "offset": 0},
+            let ty = if tag == "kind" { "toy_kind" } else { "int" };
+            serde_json::json!([{"name": tag, "type": ty, "offset": 0},
                                {"name": "next", "type": "void", "pointers": 1, "offset": 8}])
         };
         let extracted = serde_json::json!({

@@ -59,7 +59,7 @@ wrapper! { #[unsafe(no_mangle)] 15 zeDeviceGetModuleProperties(hDevice: P, pModu
 } }
 wrapper! { #[unsafe(no_mangle)] 16 zeDeviceGetCommandQueueGroupProperties(hDevice: P, pCount: *mut u32, pCommandQueueGroupProperties: *mut [u8; 40]) -> u32, on, {
     let before_pCount = behind(pCount);
-    call(on, 80, move || (hDevice,one(pCount, true),), move |_| real::zeDeviceGetCommandQueueGroupProperties(hDevice, pCount, pCommandQueueGroupProperties), move |result| { let caps = Caps::current(); let ok = result == 0; (result,one(pCount, ok),seq(pCommandQueueGroupProperties, if ok { (before_pCount).min(behind(pCount)) } else { 0 }, caps),) }, || ())
+    call(on, 80, move || (hDevice,one(pCount, true),), move |_| real::zeDeviceGetCommandQueueGroupProperties(hDevice, pCount, pCommandQueueGroupProperties), move |result| { let caps = Caps::current(); let ok = result == 0; (result,one(pCount, ok),seq(pCommandQueueGroupProperties, if ok { ((before_pCount).min(behind(pCount))).min(50) } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 17 zeDeviceGetMemoryProperties(hDevice: P, pCount: *mut u32, pMemProperties: *mut [u8; 296]) -> u32, on, {
     let before_pCount = behind(pCount);
@@ -710,11 +710,11 @@ wrapper! { #[unsafe(no_mangle)] 228 zeRTASParallelOperationDestroyExt(hParallelO
 } }
 wrapper! { #[unsafe(no_mangle)] 229 zeDeviceGetVectorWidthPropertiesExt(hDevice: P, pCount: *mut u32, pVectorWidthProperties: *mut [u8; 80]) -> u32, on, {
     let before_pCount = behind(pCount);
-    call(on, 719, move || (hDevice,one(pCount, true),), move |_| real::zeDeviceGetVectorWidthPropertiesExt(hDevice, pCount, pVectorWidthProperties), move |result| { let caps = Caps::current(); let ok = result == 0; (result,one(pCount, ok),seq(pVectorWidthProperties, if ok { (before_pCount).min(behind(pCount)) } else { 0 }, caps),) }, || ())
+    call(on, 719, move || (hDevice,one(pCount, true),), move |_| real::zeDeviceGetVectorWidthPropertiesExt(hDevice, pCount, pVectorWidthProperties), move |result| { let caps = Caps::current(); let ok = result == 0; (result,one(pCount, ok),seq(pVectorWidthProperties, if ok { ((before_pCount).min(behind(pCount))).min(25) } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 230 zeKernelGetAllocationPropertiesExp(hKernel: P, pCount: *mut u32, pAllocationProperties: *mut [u8; 40]) -> u32, on, {
     let before_pCount = behind(pCount);
-    call(on, 722, move || (hKernel,one(pCount, true),), move |_| real::zeKernelGetAllocationPropertiesExp(hKernel, pCount, pAllocationProperties), move |result| { let caps = Caps::current(); let ok = result == 0; (result,one(pCount, ok),seq(pAllocationProperties, if ok { (before_pCount).min(behind(pCount)) } else { 0 }, caps),) }, || ())
+    call(on, 722, move || (hKernel,one(pCount, true),), move |_| real::zeKernelGetAllocationPropertiesExp(hKernel, pCount, pAllocationProperties), move |result| { let caps = Caps::current(); let ok = result == 0; (result,one(pCount, ok),seq(pAllocationProperties, if ok { ((before_pCount).min(behind(pCount))).min(50) } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 231 zeMemGetIpcHandleWithProperties(hContext: P, ptr: *const c_void, pNext: *mut c_void, pIpcHandle: *mut [u8; 64]) -> u32, on, {
     call(on, 725, move || { let caps = Caps::current(); (hContext,ptr,chain(pNext.cast(), &crate::generated::tables::CHAIN_ZE_STRUCTURE_TYPE_T, caps),) }, move |_| real::zeMemGetIpcHandleWithProperties(hContext, ptr, pNext, pIpcHandle), move |result| { let ok = result == 0; (result,one(pIpcHandle, ok),) }, || ())
@@ -802,7 +802,7 @@ changed_wrapper! { NAMES, #[unsafe(export_name = "zetDebugGetRegisterSetProperti
 } }
 value_wrapper! { #[unsafe(no_mangle)] 259 zetDebugGetThreadRegisterSetProperties(hDebug: P, thread: Val<[u64; 2]>, pCount: *mut u32, pRegisterSetProperties: *mut [u8; 48]) -> u32, on, {
     let before_pCount = behind(pCount);
-    call(on, 809, move || (hDebug,thread,one(pCount, true),), move |_| real::zetDebugGetThreadRegisterSetProperties(hDebug, thread, pCount, pRegisterSetProperties), move |result| { let caps = Caps::current(); let ok = result == 0; (result,one(pCount, ok),seq(pRegisterSetProperties, if ok { (before_pCount).min(behind(pCount)) } else { 0 }, caps),) }, || ())
+    call(on, 809, move || (hDebug,thread,one(pCount, true),), move |_| real::zetDebugGetThreadRegisterSetProperties(hDebug, thread, pCount, pRegisterSetProperties), move |result| { let caps = Caps::current(); let ok = result == 0; (result,one(pCount, ok),seq(pRegisterSetProperties, if ok { ((before_pCount).min(behind(pCount))).min(41) } else { 0 }, caps),) }, || ())
 } }
 value_wrapper! { #[unsafe(no_mangle)] 260 zetDebugReadRegisters(hDebug: P, thread: Val<[u64; 2]>, type_: u32, start: u32, count: u32, pRegisterValues: *mut c_void) -> u32, on, {
     call(on, 812, move || (hDebug,thread,type_,start,count,pRegisterValues,), move |_| real::zetDebugReadRegisters(hDebug, thread, type_, start, count, pRegisterValues), move |result| { let _ = result; (result,) }, || ())
@@ -1023,7 +1023,7 @@ wrapper! { #[unsafe(no_mangle)] 325 zesDeviceResetExt(hDevice: P, pProperties: *
 } }
 wrapper! { #[unsafe(no_mangle)] 326 zesDeviceProcessesGetState(hDevice: P, pCount: *mut u32, pProcesses: *mut [u8; 48]) -> u32, on, {
     let before_pCount = behind(pCount);
-    call(on, 1010, move || (hDevice,one(pCount, true),), move |_| real::zesDeviceProcessesGetState(hDevice, pCount, pProcesses), move |result| { let caps = Caps::current(); let ok = result == 0; (result,one(pCount, ok),seq(pProcesses, if ok { (before_pCount).min(behind(pCount)) } else { 0 }, caps),) }, || ())
+    call(on, 1010, move || (hDevice,one(pCount, true),), move |_| real::zesDeviceProcessesGetState(hDevice, pCount, pProcesses), move |result| { let caps = Caps::current(); let ok = result == 0; (result,one(pCount, ok),seq(pProcesses, if ok { ((before_pCount).min(behind(pCount))).min(41) } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 327 zesDevicePciGetProperties(hDevice: P, pProperties: *mut [u8; 56]) -> u32, on, {
     call(on, 1013, move || { let caps = Caps::current(); (hDevice,one(pProperties, true),chain(at_ptr::<u8>(pProperties.cast(), 8, true), &crate::generated::tables::CHAIN_ZES_STRUCTURE_TYPE_T, caps),) }, move |_| real::zesDevicePciGetProperties(hDevice, pProperties), move |result| { let caps = Caps::current(); let ok = result == 0; (result,one(pProperties, ok),chain(at_ptr::<u8>(pProperties.cast(), 8, ok), &crate::generated::tables::CHAIN_ZES_STRUCTURE_TYPE_T, caps),) }, || ())
@@ -1033,7 +1033,7 @@ wrapper! { #[unsafe(no_mangle)] 328 zesDevicePciGetState(hDevice: P, pState: *mu
 } }
 wrapper! { #[unsafe(no_mangle)] 329 zesDevicePciGetBars(hDevice: P, pCount: *mut u32, pProperties: *mut [u8; 40]) -> u32, on, {
     let before_pCount = behind(pCount);
-    call(on, 1019, move || (hDevice,one(pCount, true),), move |_| real::zesDevicePciGetBars(hDevice, pCount, pProperties), move |result| { let caps = Caps::current(); let ok = result == 0; (result,one(pCount, ok),seq(pProperties, if ok { (before_pCount).min(behind(pCount)) } else { 0 }, caps),) }, || ())
+    call(on, 1019, move || (hDevice,one(pCount, true),), move |_| real::zesDevicePciGetBars(hDevice, pCount, pProperties), move |result| { let caps = Caps::current(); let ok = result == 0; (result,one(pCount, ok),seq(pProperties, if ok { ((before_pCount).min(behind(pCount))).min(50) } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 330 zesDevicePciGetStats(hDevice: P, pStats: *mut [u8; 56]) -> u32, on, {
     call(on, 1022, move || (hDevice,), move |_| real::zesDevicePciGetStats(hDevice, pStats), move |result| { let ok = result == 0; (result,one(pStats, ok),) }, || ())
@@ -1093,7 +1093,7 @@ wrapper! { #[unsafe(no_mangle)] 347 zesDiagnosticsGetProperties(hDiagnostics: P,
 } }
 wrapper! { #[unsafe(no_mangle)] 348 zesDiagnosticsGetTests(hDiagnostics: P, pCount: *mut u32, pTests: *mut [u8; 68]) -> u32, on, {
     let before_pCount = behind(pCount);
-    call(on, 1076, move || (hDiagnostics,one(pCount, true),), move |_| real::zesDiagnosticsGetTests(hDiagnostics, pCount, pTests), move |result| { let caps = Caps::current(); let ok = result == 0; (result,one(pCount, ok),seq(pTests, if ok { (before_pCount).min(behind(pCount)) } else { 0 }, caps),) }, || ())
+    call(on, 1076, move || (hDiagnostics,one(pCount, true),), move |_| real::zesDiagnosticsGetTests(hDiagnostics, pCount, pTests), move |result| { let caps = Caps::current(); let ok = result == 0; (result,one(pCount, ok),seq(pTests, if ok { ((before_pCount).min(behind(pCount))).min(29) } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 349 zesDiagnosticsRunTests(hDiagnostics: P, startIndex: u32, endIndex: u32, pResult: *mut u32) -> u32, on, {
     call(on, 1079, move || (hDiagnostics,startIndex,endIndex,one(pResult, true),), move |_| real::zesDiagnosticsRunTests(hDiagnostics, startIndex, endIndex, pResult), move |result| { let ok = result == 0; (result,one(pResult, ok),) }, || ())
@@ -1407,10 +1407,10 @@ wrapper! { #[unsafe(no_mangle)] 446 zesTemperatureGetState(hTemperature: P, pTem
 } }
 wrapper! { #[unsafe(no_mangle)] 447 zesPowerGetLimitsExt(hPower: P, pCount: *mut u32, pSustained: *mut [u8; 48]) -> u32, on, {
     let before_pCount = behind(pCount);
-    call(on, 1373, move || (hPower,one(pCount, true),), move |_| real::zesPowerGetLimitsExt(hPower, pCount, pSustained), move |result| { let caps = Caps::current(); let ok = result == 0; (result,one(pCount, ok),seq(pSustained, if ok { (before_pCount).min(behind(pCount)) } else { 0 }, caps),) }, || ())
+    call(on, 1373, move || (hPower,one(pCount, true),), move |_| real::zesPowerGetLimitsExt(hPower, pCount, pSustained), move |result| { let caps = Caps::current(); let ok = result == 0; (result,one(pCount, ok),seq(pSustained, if ok { ((before_pCount).min(behind(pCount))).min(41) } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 448 zesPowerSetLimitsExt(hPower: P, pCount: *mut u32, pSustained: *mut [u8; 48]) -> u32, on, {
-    call(on, 1376, move || { let caps = Caps::current(); (hPower,one(pCount, true),seq(pSustained, behind(pCount), caps),) }, move |_| real::zesPowerSetLimitsExt(hPower, pCount, pSustained), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1376, move || { let caps = Caps::current(); (hPower,one(pCount, true),seq(pSustained, (behind(pCount)).min(41), caps),) }, move |_| real::zesPowerSetLimitsExt(hPower, pCount, pSustained), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 449 zesPowerGetLimitsExt2(hPower: P, pLimit: *mut u32) -> u32, on, {
     call(on, 1379, move || (hPower,), move |_| real::zesPowerGetLimitsExt2(hPower, pLimit), move |result| { let ok = result == 0; (result,one(pLimit, ok),) }, || ())
@@ -1450,7 +1450,7 @@ wrapper! { #[unsafe(no_mangle)] 459 zesFirmwareSetSecurityVersionExp(hFirmware: 
 } }
 wrapper! { #[unsafe(no_mangle)] 460 zesDeviceGetSubDevicePropertiesExp(hDevice: P, pCount: *mut u32, pSubdeviceProps: *mut [u8; 40]) -> u32, on, {
     let before_pCount = behind(pCount);
-    call(on, 1412, move || (hDevice,one(pCount, true),), move |_| real::zesDeviceGetSubDevicePropertiesExp(hDevice, pCount, pSubdeviceProps), move |result| { let caps = Caps::current(); let ok = result == 0; (result,one(pCount, ok),seq(pSubdeviceProps, if ok { (before_pCount).min(behind(pCount)) } else { 0 }, caps),) }, || ())
+    call(on, 1412, move || (hDevice,one(pCount, true),), move |_| real::zesDeviceGetSubDevicePropertiesExp(hDevice, pCount, pSubdeviceProps), move |result| { let caps = Caps::current(); let ok = result == 0; (result,one(pCount, ok),seq(pSubdeviceProps, if ok { ((before_pCount).min(behind(pCount))).min(50) } else { 0 }, caps),) }, || ())
 } }
 value_wrapper! { #[unsafe(no_mangle)] 461 zesDriverGetDeviceByUuidExp(hDriver: P, uuid: Val<[u64; 2]>, phDevice: *mut P, onSubdevice: *mut u8, subdeviceId: *mut u32) -> u32, on, {
     call(on, 1415, move || (hDriver,uuid,), move |_| real::zesDriverGetDeviceByUuidExp(hDriver, uuid, phDevice, onSubdevice, subdeviceId), move |result| { let ok = result == 0; (result,one(phDevice, ok),one(onSubdevice, ok),one(subdeviceId, ok),) }, || ())
@@ -1464,11 +1464,11 @@ wrapper! { #[unsafe(no_mangle)] 463 zesVFManagementGetVFPropertiesExp(hVFhandle:
 } }
 wrapper! { #[unsafe(no_mangle)] 464 zesVFManagementGetVFMemoryUtilizationExp(hVFhandle: P, pCount: *mut u32, pMemUtil: *mut [u8; 48]) -> u32, on, {
     let before_pCount = behind(pCount);
-    call(on, 1424, move || (hVFhandle,one(pCount, true),), move |_| real::zesVFManagementGetVFMemoryUtilizationExp(hVFhandle, pCount, pMemUtil), move |result| { let caps = Caps::current(); let ok = result == 0; (result,one(pCount, ok),seq(pMemUtil, if ok { (before_pCount).min(behind(pCount)) } else { 0 }, caps),) }, || ())
+    call(on, 1424, move || (hVFhandle,one(pCount, true),), move |_| real::zesVFManagementGetVFMemoryUtilizationExp(hVFhandle, pCount, pMemUtil), move |result| { let caps = Caps::current(); let ok = result == 0; (result,one(pCount, ok),seq(pMemUtil, if ok { ((before_pCount).min(behind(pCount))).min(41) } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 465 zesVFManagementGetVFEngineUtilizationExp(hVFhandle: P, pCount: *mut u32, pEngineUtil: *mut [u8; 48]) -> u32, on, {
     let before_pCount = behind(pCount);
-    call(on, 1427, move || (hVFhandle,one(pCount, true),), move |_| real::zesVFManagementGetVFEngineUtilizationExp(hVFhandle, pCount, pEngineUtil), move |result| { let caps = Caps::current(); let ok = result == 0; (result,one(pCount, ok),seq(pEngineUtil, if ok { (before_pCount).min(behind(pCount)) } else { 0 }, caps),) }, || ())
+    call(on, 1427, move || (hVFhandle,one(pCount, true),), move |_| real::zesVFManagementGetVFEngineUtilizationExp(hVFhandle, pCount, pEngineUtil), move |result| { let caps = Caps::current(); let ok = result == 0; (result,one(pCount, ok),seq(pEngineUtil, if ok { ((before_pCount).min(behind(pCount))).min(41) } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 466 zesVFManagementSetVFTelemetryModeExp(hVFhandle: P, flags: u32, enable: u8) -> u32, on, {
     call(on, 1430, move || (hVFhandle,flags,enable,), move |_| real::zesVFManagementSetVFTelemetryModeExp(hVFhandle, flags, enable), move |result| { let _ = result; (result,) }, || ())
@@ -1489,7 +1489,7 @@ wrapper! { #[unsafe(no_mangle)] 470 zesVFManagementGetVFMemoryUtilizationExp2(hV
 } }
 wrapper! { #[unsafe(no_mangle)] 471 zesVFManagementGetVFEngineUtilizationExp2(hVFhandle: P, pCount: *mut u32, pEngineUtil: *mut [u8; 40]) -> u32, on, {
     let before_pCount = behind(pCount);
-    call(on, 1445, move || (hVFhandle,one(pCount, true),), move |_| real::zesVFManagementGetVFEngineUtilizationExp2(hVFhandle, pCount, pEngineUtil), move |result| { let caps = Caps::current(); let ok = result == 0; (result,one(pCount, ok),seq(pEngineUtil, if ok { (before_pCount).min(behind(pCount)) } else { 0 }, caps),) }, || ())
+    call(on, 1445, move || (hVFhandle,one(pCount, true),), move |_| real::zesVFManagementGetVFEngineUtilizationExp2(hVFhandle, pCount, pEngineUtil), move |result| { let caps = Caps::current(); let ok = result == 0; (result,one(pCount, ok),seq(pEngineUtil, if ok { ((before_pCount).min(behind(pCount))).min(50) } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 472 zesVFManagementGetVFCapabilitiesExp2(hVFhandle: P, pCapability: *mut [u8; 48]) -> u32, on, {
     call(on, 1448, move || { let caps = Caps::current(); (hVFhandle,one(pCapability, true),chain(at_ptr::<u8>(pCapability.cast(), 8, true), &crate::generated::tables::CHAIN_ZES_STRUCTURE_TYPE_T, caps),) }, move |_| real::zesVFManagementGetVFCapabilitiesExp2(hVFhandle, pCapability), move |result| { let caps = Caps::current(); let ok = result == 0; (result,one(pCapability, ok),chain(at_ptr::<u8>(pCapability.cast(), 8, ok), &crate::generated::tables::CHAIN_ZES_STRUCTURE_TYPE_T, caps),) }, || ())

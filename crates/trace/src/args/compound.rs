@@ -290,3 +290,40 @@ fn member(out: &mut String, tags: &Tags<'_>, m: &Member, place: &Around<'_>, dep
     }
     out.push_str(if m.count as usize > MAX_ELEMENTS { ", …]" } else { "]" });
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Tags, write_chain};
+
+    #[test]
+    fn linked_structs_are_shown_one_after_the_other() {
+        let model = serde_json::json!({
+            "api": "toy", "registry": {"file": "", "sha256": ""}, "interpose": {"libraries": []},
+            "errors": "", "enums": [], "info": {}, "functions": [],
+            "types": [
+                {"name": "int", "kind": "int", "size": 4}, {"name": "void", "kind": "opaque", "size": 0},
+                {"name": "toy_box", "kind": "struct", "size": 24, "members": [
+                    {"name": "kind", "type": "int", "offset": 0},
+                    {"name": "next", "type": "void", "pointers": 1, "offset": 8},
+                    {"name": "width", "type": "int", "offset": 16}]},
+            ],
+        });
+        let model = serde_json::from_value(model).unwrap();
+        let shown = |words: &[u64], cut: usize| {
+            let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+            let mut out = String::new();
+            let linked = [(2, "toy_box".to_owned())];
+            write_chain(&mut out, &Tags::new(&model, [None, None]), &linked, &bytes[..bytes.len() - cut]);
+            out
+        };
+        assert_eq!(shown(&[], 0), "[]");
+        assert_eq!(
+            shown(&[9, 0x70, 2, 0, 5], 0),
+            "[{tag=0x9, next=0x70}, toy_box{kind=2, next=NULL, width=5}]",
+            "an unknown one, and one of the model"
+        );
+        // A trace that was damaged ends nothing.
+        assert!(shown(&[2, 0, 5], 10).starts_with('['));
+        assert!(shown(&[9, 0], 12).ends_with(']'));
+    }
+}
