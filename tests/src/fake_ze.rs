@@ -70,6 +70,9 @@ struct Prototype {
     there: bool,
 }
 
+/// Where in a table a function lies, its name, and the version since which it is there.
+type Place = (u64, String, (u32, u32));
+
 struct Model {
     api: Value,
     /// Written by hand.
@@ -185,7 +188,7 @@ impl Model {
     }
 
     /// The tables: what fills one in, and where each function of it lies and since when.
-    fn tables(&self) -> Vec<(String, Vec<(u64, String, (u32, u32))>)> {
+    fn tables(&self) -> Vec<(String, Vec<Place>)> {
         let functions = self.api["functions"].as_array().expect("functions").iter();
         let tables =
             functions.filter(|f| f["before"].is_null() && text(f, "name").ends_with("ProcAddrTable"));
