@@ -136,69 +136,69 @@ fn loaders_with_layers_and_several_drivers_are_traced() {
     }
 }
 
+/// How calls begin, and what stands in one of them.
+const RECORDED: &[(&str, &str)] = &[
+    ("zeInit(flags=0x10)", "= ZE_RESULT_ERROR_INVALID_ENUMERATION"),
+    // With a count of 0 nothing is filled in.
+    ("zeDeviceGet(", "pCount=[0] → [1], phDevices=[]) = ZE_RESULT_SUCCESS"),
+    // What the program left in the header leads nowhere.
+    ("zeContextCreate(", "pNext=0x7abcdef00000, flags=0}], desc.pNext=[], phContext=[0x"),
+    ("zeModuleCreate(", "desc.pBuildFlags=\"-bad\""),
+    ("zeModuleCreate(", "= ZE_RESULT_ERROR_MODULE_BUILD_FAILURE"),
+    ("zeModuleBuildLogGetString(", "pSize=[20], pBuildLog=\"error: that was bad\")"),
+    ("zeModuleGetKernelNames(", "pCount=[4] → [2], pNames=[\"scale\", \"saxpy\"])"),
+    ("zeKernelCreate(", "desc.pKernelName=\"nobody\", phKernel=NULL) = ZE_RESULT_ERROR_INVALID_KERNEL_NAME"),
+    ("zeKernelCreate(", "desc.pKernelName=\"saxpy\", phKernel=[0x"),
+    ("zeKernelGetName(", "pSize=[64] → [6], pName=\"saxpy\""),
+    ("zeKernelSetArgumentValue(", "argIndex=0, argSize=4, pArgValue=[00 00 20 40])"),
+    (
+        "zeMemAllocDevice(",
+        "device_desc.pNext=[ze_external_memory_export_desc_t{stype=ZE_STRUCTURE_TYPE_EXTERNAL_MEMORY_EXPORT_DESC, \
+         pNext=NULL, flags=ZE_EXTERNAL_MEMORY_TYPE_FLAG_DMA_BUF}], size=4096, alignment=64, hDevice=0x",
+    ),
+    ("zeMemAllocDevice(", "pptr=NULL) = ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY"),
+    (
+        "zeCommandQueueCreate(",
+        "mode=ZE_COMMAND_QUEUE_MODE_ASYNCHRONOUS, priority=ZE_COMMAND_QUEUE_PRIORITY_PRIORITY_HIGH}]",
+    ),
+    (
+        "zeEventPoolCreate(",
+        "flags=ZE_EVENT_POOL_FLAG_KERNEL_TIMESTAMP, count=4}], desc.pNext=[], numDevices=1, phDevices=[0x",
+    ),
+    (
+        "zeCommandListAppendLaunchKernel(",
+        "pLaunchFuncArgs=[{groupCountX=8, groupCountY=2, groupCountZ=1}], hSignalEvent=0x",
+    ),
+    ("zeCommandListAppendMemoryFill(", "pattern=[09], pattern_size=1, size=4096"),
+    ("zeEventQueryStatus(", "= ZE_RESULT_NOT_READY"),
+    ("zeEventQueryKernelTimestamp(", "dstptr=[{global={kernelStart=1000, kernelEnd=3000}, context={"),
+    ("zeGetMemProcAddrTable(", "version=ZE_API_VERSION_1_4, pDdiTable=0x"),
+    ("zeDriverGetApiVersion(", "version=[ZE_API_VERSION_1_4]"),
+    (
+        "zeDriverGetExtensionProperties(",
+        "pCount=[32] → [12], pExtensionProperties=[{name=\"ZE_extension_0\", version=0}, ",
+    ),
+    ("zeDeviceGetProperties(", "flags=ZE_DEVICE_PROPERTY_FLAG_INTEGRATED|ZE_DEVICE_PROPERTY_FLAG_ECC"),
+    // A chain of three, of which the model does not have the second; what was filled in is of the exit.
+    (
+        "zeDeviceGetProperties(",
+        "fp32Flags=ZE_DEVICE_FP_ATOMIC_EXT_FLAG_GLOBAL_ADD, fp64Flags=0}, {tag=0x7ead, next=0x",
+    ),
+    (
+        "zeDeviceGetProperties(",
+        "}, ze_device_raytracing_ext_properties_t{stype=ZE_STRUCTURE_TYPE_DEVICE_RAYTRACING_EXT_PROPERTIES, pNext=NULL, flags=0, maxBVHLevels=7}]",
+    ),
+    ("zexFakeTwice(0x15, ", "not in the model"),
+    ("zeMemFree(hContext=0x", "= ZE_RESULT_SUCCESS"),
+];
+
 #[test]
 fn arguments_results_and_what_they_point_at_are_there() {
     let Some(folder) = programs() else { return };
     let ran = Way::new(folder, &["work", "linked", "commands"]).traced(&[]);
     let queries = Way::new(folder, &["late", "tables", "queries"]).traced(&[]);
     let calls = [ran.calls(), queries.calls()].concat();
-    for (begins, has) in [
-        ("zeInit(flags=0x10)", "= ZE_RESULT_ERROR_INVALID_ENUMERATION"),
-        // With a count of 0 nothing is filled in.
-        ("zeDeviceGet(", "pCount=[0] → [1], phDevices=[]) = ZE_RESULT_SUCCESS"),
-        // What the program left in the header leads nowhere.
-        ("zeContextCreate(", "pNext=0x7abcdef00000, flags=0}], desc.pNext=[], phContext=[0x"),
-        ("zeModuleCreate(", "desc.pBuildFlags=\"-bad\""),
-        ("zeModuleCreate(", "= ZE_RESULT_ERROR_MODULE_BUILD_FAILURE"),
-        ("zeModuleBuildLogGetString(", "pSize=[20], pBuildLog=\"error: that was bad\")"),
-        ("zeModuleGetKernelNames(", "pCount=[4] → [2], pNames=[\"scale\", \"saxpy\"])"),
-        (
-            "zeKernelCreate(",
-            "desc.pKernelName=\"nobody\", phKernel=NULL) = ZE_RESULT_ERROR_INVALID_KERNEL_NAME",
-        ),
-        ("zeKernelCreate(", "desc.pKernelName=\"saxpy\", phKernel=[0x"),
-        ("zeKernelGetName(", "pSize=[64] → [6], pName=\"saxpy\""),
-        ("zeKernelSetArgumentValue(", "argIndex=0, argSize=4, pArgValue=[00 00 20 40])"),
-        (
-            "zeMemAllocDevice(",
-            "device_desc.pNext=[ze_external_memory_export_desc_t{stype=ZE_STRUCTURE_TYPE_EXTERNAL_MEMORY_EXPORT_DESC, \
-             pNext=NULL, flags=ZE_EXTERNAL_MEMORY_TYPE_FLAG_DMA_BUF}], size=4096, alignment=64, hDevice=0x",
-        ),
-        ("zeMemAllocDevice(", "pptr=NULL) = ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY"),
-        (
-            "zeCommandQueueCreate(",
-            "mode=ZE_COMMAND_QUEUE_MODE_ASYNCHRONOUS, priority=ZE_COMMAND_QUEUE_PRIORITY_PRIORITY_HIGH}]",
-        ),
-        (
-            "zeEventPoolCreate(",
-            "flags=ZE_EVENT_POOL_FLAG_KERNEL_TIMESTAMP, count=4}], desc.pNext=[], numDevices=1, phDevices=[0x",
-        ),
-        (
-            "zeCommandListAppendLaunchKernel(",
-            "pLaunchFuncArgs=[{groupCountX=8, groupCountY=2, groupCountZ=1}], hSignalEvent=0x",
-        ),
-        ("zeCommandListAppendMemoryFill(", "pattern=[09], pattern_size=1, size=4096"),
-        ("zeEventQueryStatus(", "= ZE_RESULT_NOT_READY"),
-        ("zeEventQueryKernelTimestamp(", "dstptr=[{global={kernelStart=1000, kernelEnd=3000}, context={"),
-        ("zeGetMemProcAddrTable(", "version=ZE_API_VERSION_1_4, pDdiTable=0x"),
-        ("zeDriverGetApiVersion(", "version=[ZE_API_VERSION_1_4]"),
-        (
-            "zeDriverGetExtensionProperties(",
-            "pCount=[32] → [12], pExtensionProperties=[{name=\"ZE_extension_0\", version=0}, ",
-        ),
-        ("zeDeviceGetProperties(", "flags=ZE_DEVICE_PROPERTY_FLAG_INTEGRATED|ZE_DEVICE_PROPERTY_FLAG_ECC"),
-        // A chain of three, of which the model does not have the second; what was filled in is of the exit.
-        (
-            "zeDeviceGetProperties(",
-            "fp32Flags=ZE_DEVICE_FP_ATOMIC_EXT_FLAG_GLOBAL_ADD, fp64Flags=0}, {tag=0x7ead, next=0x",
-        ),
-        (
-            "zeDeviceGetProperties(",
-            "}, ze_device_raytracing_ext_properties_t{stype=ZE_STRUCTURE_TYPE_DEVICE_RAYTRACING_EXT_PROPERTIES, pNext=NULL, flags=0, maxBVHLevels=7}]",
-        ),
-        ("zexFakeTwice(0x15, ", "not in the model"),
-        ("zeMemFree(hContext=0x", "= ZE_RESULT_SUCCESS"),
-    ] {
+    for (begins, has) in RECORDED {
         let found = calls.iter().any(|call| call.starts_with(begins) && call.contains(has));
         let alike: Vec<&String> = calls.iter().filter(|call| call.starts_with(begins)).collect();
         assert!(found, "{begins} … {has}\n{alike:#?}");
