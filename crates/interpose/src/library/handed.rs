@@ -96,7 +96,7 @@ impl Library {
     }
 
     /// The copy, which is no file, that has this function at this address.
-    fn behind(&self, address: P, number: usize) -> Option<usize> {
+    pub(super) fn behind(&self, address: P, number: usize) -> Option<usize> {
         for (copy, known) in self.copies.iter().enumerate().skip(1).rev() {
             if !known.is_handed_out() {
                 continue;
