@@ -290,7 +290,7 @@ fn libraries_do_not_make_each_other_slower_to_start() {
     };
     let Some(bare) = with(&[]) else { return };
     let with = |preloaded: &[PathBuf]| with(preloaded).expect("valgrind") - bare;
-    let all = libraries(&["cuda", "cudart", "nccl", "opencl", "roctx"]);
+    let all = libraries(&["cuda", "cudart", "nccl", "opencl", "roctx", "ze"]);
     let each: u64 = all.iter().map(|library| with(std::slice::from_ref(library))).sum();
     let together = with(&all);
     assert!(together < each * 3 / 2, "{together} together, {each} each alone, {bare} without");

@@ -13,6 +13,7 @@ pub mod fake;
 pub mod fake_hip;
 pub mod fake_nccl;
 pub mod fake_roctx;
+pub mod fake_ze;
 pub mod invented;
 pub mod platform;
 pub mod seen;

@@ -68,7 +68,7 @@ impl Package {
 const SUMMARY: &str = "Tracer for OpenCL and CUDA programs";
 
 /// What it is, for packages.
-const DESCRIPTION: &str = "hetrace records every call of a program into OpenCL, CUDA, HIP, NCCL, NVTX, ITT and ROCTX \
+const DESCRIPTION: &str = "hetrace records every call of a program into OpenCL, CUDA, HIP, Level Zero, NCCL, NVTX, ITT and ROCTX \
                            with its arguments, and every command of OpenCL and CUDA on the devices with its true times, on one \
                            time line.";
 

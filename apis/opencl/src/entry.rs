@@ -32,6 +32,7 @@ library! {
         sparing: &[],
         loader: Some(Loader {
             driver: c"clIcdGetPlatformIDsKHR",
+            lacks: None,
             below: layer::below,
             starting,
         }),

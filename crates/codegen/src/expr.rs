@@ -5,6 +5,24 @@ use hetrace_model::{Expr, Function, Model, Type};
 
 use crate::rust_type::{element, ident};
 
+/// The built-in function for what a pointer parameter pointed at when the call began.
+const BEFORE: &str = "before";
+
+/// Returns the variable that keeps what a pointer parameter pointed at when the call began.
+pub fn before(param: &str) -> String {
+    format!("before_{param}")
+}
+
+/// Returns the parameters of which that is kept for an expression.
+pub fn kept(expr: &Expr) -> Vec<&str> {
+    match expr {
+        Expr::Call(name, args) if name == BEFORE => args.iter().flat_map(Expr::names).collect(),
+        Expr::Call(_, args) => args.iter().flat_map(kept).collect(),
+        Expr::Binary(a, _, b) => [kept(a), kept(b)].concat(),
+        Expr::Number(_) | Expr::Name(_) | Expr::Deref(_) | Expr::Index(..) => Vec::new(),
+    }
+}
+
 /// What the names in an expression mean.
 #[derive(Clone, Copy)]
 pub struct Scope<'m> {
@@ -83,6 +101,10 @@ impl<'m> Scope<'m> {
                 let args: Result<Vec<String>, String> = args.iter().enumerate().map(one).collect();
                 args?.join(&format!(".{name}"))
             }
+            Expr::Call(name, args) if name == BEFORE => match args.as_slice() {
+                [Expr::Deref(of)] if self.inside.is_none() => before(of),
+                _ => return Err(format!("`{expr}`: write {BEFORE}(*PARAMETER)")),
+            },
             Expr::Call(name, args) => {
                 let args: Result<Vec<String>, String> = args.iter().map(|a| self.rust(a)).collect();
                 format!("crate::measure::{name}({})", args?.join(", "))
@@ -115,6 +137,7 @@ mod tests {
             ("n", "n as usize"),
             ("min(n, *m)", "(n as usize).min(behind(m))"),
             ("r[0] * 4", "(element(r, 0)).saturating_mul(4)"),
+            ("min(before(*n), *n)", "(before_n).min(behind(n))"),
             ("2 - n", "(2_usize).saturating_sub(n as usize)"),
             ("image_bytes(image, region)", "crate::measure::image_bytes(image as usize, region as usize)"),
             ("c.in.n", "at_num::<i32>(c.cast(), 12)"),

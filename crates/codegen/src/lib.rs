@@ -60,6 +60,8 @@ fn model_json(model: &Model) -> Result<String, String> {
     let mut extra = String::new();
     for (name, text, empty) in [
         ("members", json(&model.members)?, model.members.is_empty()),
+        ("chains", json(&model.chains)?, model.chains.is_empty()),
+        ("handed_out", json(&model.handed_out)?, model.handed_out.is_none()),
         ("unions", json(&model.unions)?, model.unions.is_empty()),
         ("states", json(&model.states)?, model.states.is_empty()),
         ("element_sizes", json(&model.element_sizes)?, model.element_sizes.is_empty()),

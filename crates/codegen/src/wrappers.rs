@@ -5,7 +5,7 @@ use std::fmt::Write;
 use hetrace_model::layout::{self, Phase, Source};
 use hetrace_model::{Command, Direction, Expr, Follow, Function, Model, Param, Success, Timing};
 
-use crate::expr::Scope;
+use crate::expr::{self, Scope, before};
 use crate::rust_type::{self, ident};
 use crate::{heading, tables};
 
@@ -84,6 +84,9 @@ fn wrapper(model: &Model, index: usize, out: &mut String) -> Result<(), String> 
     let mut body = String::new();
     if let Success::OutZero(name) = &f.success {
         let _ = writeln!(body, "    let mut own = 0; let {name} = or_own({name}, &raw mut own);");
+    }
+    for name in kept(f) {
+        let _ = writeln!(body, "    let {} = behind({});", before(name), ident(name));
     }
     let real = if by_loader { format!("real::{}", f.name) } else { format!("real::{}::<I>", f.name) };
     let events = layout::function_events(model, index);
@@ -168,6 +171,23 @@ fn export(
     }
 }
 
+/// Returns the pointer parameters of which it matters what they pointed at when the call began.
+fn kept(f: &Function) -> Vec<&str> {
+    let mut names: Vec<&str> = Vec::new();
+    for p in f.params.iter().filter(|p| p.direction != Direction::In) {
+        let found = match &p.follow {
+            Follow::Array { length } | Follow::Bytes { length } => expr::kept(length),
+            Follow::String { length } => length.as_ref().map(expr::kept).unwrap_or_default(),
+            Follow::Strings { count, .. } => expr::kept(count),
+            _ => Vec::new(),
+        };
+        names.extend(found);
+    }
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
 fn tuple(mut parts: Vec<String>) -> String {
     // Tuples of more than 12 are nested, since Rust gives them no traits.
     if parts.len() > 12 {
@@ -241,8 +261,20 @@ fn behind(scope: &Scope<'_>, p: &Param, ok: Option<&str>) -> Result<String, Stri
             guarded(format!("({} as usize).min(behind({}))", ident(size), ident(size_ret)), ok)
         ),
         Follow::Bytes { length: n } => format!("bytes({name}, {}, caps)", length(n)?),
+        Follow::Chain { tags } => match ok {
+            Some(ok) => format!(
+                "chain(if {ok} {{ {name} }} else {{ null_mut() }}.cast(), &{}, caps)",
+                chain_table(tags)
+            ),
+            None => format!("chain({name}.cast(), &{}, caps)", chain_table(tags)),
+        },
         Follow::Value | Follow::Data { .. } | Follow::Callback | Follow::Waived { .. } => name,
     })
+}
+
+/// The table with the sizes of what may be in a chain, which `tables.rs` has.
+fn chain_table(tags: &str) -> String {
+    format!("crate::generated::tables::{}", tables::chain_name(tags))
 }
 
 /// Returns whether a parameter points at a struct that contains its own size.
@@ -289,6 +321,7 @@ fn member(scope: &Scope<'_>, p: &Param, path: &[usize], ok: Option<&str>) -> Res
         Follow::Bytes { length } => {
             format!("bytes({}, {}, caps)", place("u8"), guarded(inside.rust(length)?, ok))
         }
+        Follow::Chain { tags } => format!("chain({}, &{}, caps)", place("u8"), chain_table(tags)),
         other => return Err(format!("{other:?} is no field")),
     })
 }

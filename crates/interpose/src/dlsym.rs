@@ -43,6 +43,9 @@ pub static DLOPEN: Lookup = Lookup::new(c"dlopen");
 /// `dlclose`.
 pub static DLCLOSE: Lookup = Lookup::new(c"dlclose");
 
+/// A function that our libraries have, each for its API.
+pub(crate) const CLAIMS: &CStr = c"hetrace_claims";
+
 impl Lookup {
     const fn new(name: &'static CStr) -> Lookup {
         Lookup { name, real: AtomicPtr::new(std::ptr::null_mut()) }
@@ -60,8 +63,13 @@ impl Lookup {
             if is_ours_unasked(object) {
                 behind = true;
             } else if let Some(address) = object.definition(self.name) {
-                // Loaded as a layer we stand at the end, behind all of them.
-                *(if behind { &mut found } else { &mut before }) = Some(address);
+                // Loaded as a layer we stand at the end, behind all of them. Another of our libraries that came late
+                // has us behind itself, and would send what it gets from us back.
+                if behind {
+                    found = Some(address);
+                } else if object.definition(CLAIMS).is_none() {
+                    before = Some(address);
+                }
             }
             found.is_none()
         });

@@ -5,6 +5,9 @@ pub use std::ffi::c_void;
 pub use std::mem::transmute;
 pub use std::ptr::{null, null_mut};
 
+pub use crate::chain::{Chain, chain};
+#[cfg(not(loom))]
+pub use crate::library::Handed;
 pub use crate::members::*;
 pub use crate::put::*;
 pub use crate::real::{Address, Real};

@@ -8,6 +8,7 @@
 //! ```
 //! `*name` is what a pointer parameter points at, `name[i]` its i-th element,
 //! and `name.member` a member of the struct that it points at.
+//! `before(*name)` is what a pointer parameter pointed at when the call began.
 //! `min`, `max` and, in sizes of memory, `choose` are built in; any other call names a hand-written function
 //! of the API's own folder, or in sizes of memory a table of numbers, of which a model has a `choose`.
 //!

@@ -212,7 +212,7 @@ fn inner_fields(
             let shape = match follow {
                 Follow::String { .. } => Shape::Text,
                 Follow::Strings { .. } => Shape::Texts,
-                Follow::Bytes { .. } => Shape::Bytes,
+                Follow::Bytes { .. } | Follow::Chain { .. } => Shape::Bytes,
                 _ => Shape::Seq(Box::new(scalar_shape(model, &m.ty, m.pointers - 1))),
             };
             fields.push(Field { name, shape, source: Source::Member { param, path: path.clone() } });
@@ -230,6 +230,7 @@ fn is_behind(follow: &Follow) -> bool {
             | Follow::String { .. }
             | Follow::Strings { .. }
             | Follow::Bytes { .. }
+            | Follow::Chain { .. }
     )
 }
 
@@ -293,7 +294,7 @@ fn behind_shape(model: &Model, p: &Param, follow: &Follow) -> Shape {
     match follow {
         Follow::String { .. } => Shape::Text,
         Follow::Strings { .. } => Shape::Texts,
-        Follow::Bytes { .. } | Follow::Info { .. } => Shape::Bytes,
+        Follow::Bytes { .. } | Follow::Info { .. } | Follow::Chain { .. } => Shape::Bytes,
         _ => Shape::Seq(Box::new(value_shape(model, p, 1))),
     }
 }

@@ -17,6 +17,7 @@
 //! The crate knows no API by name, does no I/O, and is never linked into a
 //! traced program.
 
+mod chains;
 mod expr;
 mod extracted;
 mod glob;
@@ -31,6 +32,7 @@ mod role;
 mod semantics;
 mod spec;
 
+pub use chains::CHAIN_HEAD;
 pub use expr::{Expr, ExprError};
 pub use extracted::{
     EnumGroup, Extracted, Function as ExtractedFunction, Kind, Member, Param as ExtractedParam, Registry,
@@ -40,9 +42,9 @@ pub use glob::glob_matches;
 pub use memory::{Current, Flags, HASHED, Holders, Memory, Place, Transfer};
 pub use resolve::{Problem, resolve};
 pub use resolved::{
-    Collective, Command, Communicator, Direction, Follow, Function, Interpose, Model, Named, Param, Success,
-    Timing, Union,
+    Collective, Command, Communicator, Direction, Follow, Function, HandedOut, Interpose, Model, Named,
+    Param, Success, Timing, Union,
 };
 pub use role::{ROLES, is_role};
-pub use semantics::{FunctionSemantics, Rule, Semantics, Suffixes};
+pub use semantics::{Chain, FunctionSemantics, Rule, Semantics, Suffixes};
 pub use spec::{ParamSpec, SpecError};

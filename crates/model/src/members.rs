@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::chains::Chains;
 use crate::extracted::{Extracted, Kind, Member, Type};
 use crate::resolve::mentioned;
 use crate::resolved::{Follow, Function};
@@ -25,6 +26,7 @@ fn is_pointer(extracted: &Extracted, m: &Member) -> bool {
 pub(crate) fn resolve(
     extracted: &Extracted,
     semantics: &Semantics,
+    chains: &Chains,
     report: &mut impl FnMut(&str, String),
 ) -> Members {
     let mut members = Members::new();
@@ -48,7 +50,7 @@ pub(crate) fn resolve(
                 defaults.get(&m.name).or_else(|| defaults.get(ctype.trim_end()))
             });
             let Some(text) = text else { continue };
-            match follow(extracted, t, m, text) {
+            match follow(extracted, chains, t, m, text) {
                 Ok(follow) => {
                     members.entry(t.name.clone()).or_default().insert(m.name.clone(), follow);
                 }
@@ -76,7 +78,16 @@ pub(crate) fn resolve(
     members
 }
 
-fn follow(extracted: &Extracted, t: &Type, m: &Member, text: &str) -> Result<Follow, String> {
+fn follow(
+    extracted: &Extracted,
+    chains: &Chains,
+    t: &Type,
+    m: &Member,
+    text: &str,
+) -> Result<Follow, String> {
+    if text == "chain" {
+        return crate::chains::of_member(extracted, chains, t, m);
+    }
     let bare = text == "callback" || text.starts_with("none:");
     let spec = if bare { ParamSpec::parse(text) } else { ParamSpec::parse(&format!("in {text}")) };
     let follow = spec.map_err(|e| e.to_string())?.follow;
@@ -86,7 +97,9 @@ fn follow(extracted: &Extracted, t: &Type, m: &Member, text: &str) -> Result<Fol
         }
     }
     match &follow {
-        Follow::List { .. } | Follow::Info { .. } | Follow::Value => Err("not a form for members".to_owned()),
+        Follow::List { .. } | Follow::Info { .. } | Follow::Value | Follow::Chain { .. } => {
+            Err("not a form for members".to_owned())
+        }
         Follow::Strings { lengths: Some(_), .. } => {
             Err("lengths of texts in a struct are not read".to_owned())
         }

@@ -48,7 +48,8 @@ pub fn resolve(extracted: &Extracted, semantics: &Semantics) -> Result<Model, Ve
     types(extracted, semantics, &mut report);
     tables(extracted, semantics, &mut report);
     timing(extracted, semantics, &mut report);
-    let members = crate::members::resolve(extracted, semantics, &mut report);
+    let chains = crate::chains::resolve(extracted, semantics, &mut report);
+    let members = crate::members::resolve(extracted, semantics, &chains, &mut report);
     let empty = FunctionSemantics::default();
     let mut functions = Vec::new();
     // An older signature of the same symbol is no function of the model: see
@@ -57,6 +58,7 @@ pub fn resolve(extracted: &Extracted, semantics: &Semantics) -> Result<Model, Ve
         let (under, known) = semantics.of(&f.name).unwrap_or((&f.name, &empty));
         let whole = under == f.name;
         functions.push(function(extracted, semantics, f, known, whole, &groups, &mut report));
+        crate::chains::cover(functions.last(), &chains, &mut report);
     }
     crate::members::cover(extracted, &functions, &members, &mut report);
     if !problems.is_empty() {
@@ -73,6 +75,8 @@ pub fn resolve(extracted: &Extracted, semantics: &Semantics) -> Result<Model, Ve
         enums: extracted.enums.clone(),
         info: semantics.info.clone(),
         members,
+        chains,
+        handed_out: semantics.handed_out.clone(),
         unions: semantics.unions.clone(),
         states: semantics.states.clone(),
         element_sizes: semantics.element_sizes.clone(),

@@ -41,6 +41,13 @@ pub struct Model {
     /// Which member of a union is meant, by the union's type.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub unions: BTreeMap<String, Union>,
+    /// Structs that may be linked to others by their first members, by the enumeration that distinguishes them:
+    /// value and type, by value. Such a struct begins with a 32-bit tag, and at byte 8 has the address of the next one.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub chains: BTreeMap<String, Vec<(u32, String)>>,
+    /// How types of members of tables name the functions that the API hands out in them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub handed_out: Option<HandedOut>,
     /// Results that report a state and no failure.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub states: Vec<String>,
@@ -98,6 +105,24 @@ pub struct Union {
     pub tag: Vec<String>,
     /// The names of the values for which each member is meant.
     pub members: BTreeMap<String, Vec<String>>,
+}
+
+/// How the name of a function pointer's type names the function: `toy_pfnOpen_t` is `toyOpen`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HandedOut {
+    /// What is in the type's name only (`_pfn`).
+    pub infix: String,
+    /// What stands behind it (`_t`).
+    pub suffix: String,
+}
+
+impl HandedOut {
+    /// Returns the function that a type's name means, if it has this form.
+    pub fn function(&self, ty: &str) -> Option<String> {
+        let (api, name) = ty.strip_suffix(self.suffix.as_str())?.split_once(self.infix.as_str())?;
+        Some(format!("{api}{name}"))
+    }
 }
 
 /// How programs reach the API, and so how the tracer gets between.
@@ -365,6 +390,11 @@ pub enum Follow {
     Data {
         /// Its size in bytes.
         length: Expr,
+    },
+    /// Structs that are linked by their first members, see [`Model::chains`].
+    Chain {
+        /// The enumeration whose values distinguish them.
+        tags: String,
     },
     /// A function of the program, of which the address is recorded.
     Callback,

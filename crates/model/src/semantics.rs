@@ -35,6 +35,10 @@ pub struct Semantics {
     /// by the member's name or by its C type (`"void *"`).
     #[serde(default, rename = "type")]
     pub types: BTreeMap<String, BTreeMap<String, String>>,
+    /// How structs are linked to further ones by their first members.
+    pub chain: Option<Chain>,
+    /// How types of members of tables name the functions that the API hands out in them.
+    pub handed_out: Option<crate::HandedOut>,
     /// Which member of a union is meant, by the union's type.
     #[serde(default, rename = "union")]
     pub unions: BTreeMap<String, crate::Union>,
@@ -128,6 +132,32 @@ impl Semantics {
     pub(crate) fn names<'s, 'n: 's>(&'s self, name: &'n str) -> impl Iterator<Item = &'n str> + 's {
         let other = self.prefixes.iter().filter_map(|p| name.strip_prefix(p.as_str()));
         std::iter::once(name).chain(other).flat_map(|n| self.suffixes.names(n))
+    }
+}
+
+/// Structs that begin with a tag and the address of the next one.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Chain {
+    /// The first member: a value of an enumeration, which says what struct it is.
+    pub tag: String,
+    /// The second member: the next struct's address, or NULL.
+    pub next: String,
+    /// What is in the name of a value only: `TOY_KIND_BOX` is the struct `toy_box`.
+    pub infix: String,
+    /// What stands behind the struct's name.
+    #[serde(default)]
+    pub suffix: String,
+    /// Structs of values that are named otherwise, by value.
+    #[serde(default)]
+    pub types: BTreeMap<String, String>,
+}
+
+impl Chain {
+    /// Returns the name that the struct of a value has.
+    pub fn type_of(&self, value: &str) -> String {
+        let named = || value.replacen(&self.infix, "", 1).to_ascii_lowercase() + &self.suffix;
+        self.types.get(value).cloned().unwrap_or_else(named)
     }
 }
 

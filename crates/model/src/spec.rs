@@ -14,6 +14,9 @@
 //! in bytes(LENGTH)                  few bytes, recorded
 //! in|out|inout data(LENGTH)         bulk memory: its size is known, its content
 //!                                   is recorded on demand only
+//! in|out|inout chain(GROUP)         structs that are linked by their first members, which the values
+//!                                   of GROUP distinguish; of members `chain` alone, since the struct
+//!                                   around has such a tag itself
 //! callback                          a function of the program
 //! none: WHY                         not followed, with the reason
 //! ```
@@ -106,6 +109,7 @@ impl ParamSpec {
             },
             ("bytes", 1) => Follow::Bytes { length: Expr::parse(args[0])? },
             ("data", 1) => Follow::Data { length: Expr::parse(args[0])? },
+            ("chain", 0 | 1) => Follow::Chain { tags: args.first().copied().unwrap_or_default().to_owned() },
             _ => return Err(form()),
         };
         let nameable = matches!(follow, Follow::Pointee | Follow::Array { .. });
@@ -151,6 +155,7 @@ mod tests {
         assert_eq!(follow("in string"), Follow::String { length: None });
         assert_eq!(follow("in list(1)"), Follow::List { pairs: false });
         assert_eq!(follow("callback"), Follow::Callback);
+        assert_eq!(follow("in chain(toy_kind)"), Follow::Chain { tags: "toy_kind".into() });
         assert_eq!(ParamSpec::parse("out value as cl_error").unwrap().values.as_deref(), Some("cl_error"));
         assert_eq!(ParamSpec::parse("out array(n) as e").unwrap().values.as_deref(), Some("e"));
         assert!(ParamSpec::parse("out value as e always").unwrap().always);

@@ -15,8 +15,10 @@
 //! modes = [[], ["TOY_PER_THREAD"]]     # macros that are set, a list per reading; the first reading is preferred
 //! functions = ["toy"]                  # beginnings of the names of its functions
 //! except = ["toyInternal"]             # … and of names that those take by mistake
+//! except_types = ["toy_*_params_t"]    # types that are left out where no function uses them; `*` stands for anything
 //! addresses = ["toyPointer"]           # integer types whose values are addresses or objects
 //! bits = ["toyMask"]                   # enumerations that are sets of bits, where their values do not show it
+//! flag_types = ["_flags_t", "_flag_t"] # an integer type `toy_open_flags_t` has the bits of the enumeration `toy_open_flag_t`
 //! not_bits = ["toyKind"]               # … and that look like sets of bits and are none
 //! constants = [                        # macros that are values of a parameter
 //!     { group = "toyOpen_flags", bits = true, names = ["TOY_OPEN_*"], except = ["TOY_OPEN_MAX"] },
@@ -115,6 +117,9 @@ pub struct Headers {
     /// Beginnings of names that the others take and that are not its own.
     #[serde(default)]
     pub except: Vec<String>,
+    /// Types that are left out where no function uses them.
+    #[serde(default)]
+    pub except_types: Vec<String>,
     /// Integer types whose values are addresses or objects.
     #[serde(default)]
     pub addresses: Vec<String>,
@@ -127,6 +132,8 @@ pub struct Headers {
     /// Enumerations that are sets of bits, where it does not show.
     #[serde(default)]
     pub bits: Vec<String>,
+    /// The end of names of integer types whose values are bits, and that of the enumerations which have these bits.
+    pub flag_types: Option<[String; 2]>,
     /// Enumerations that look like sets of bits and are not.
     #[serde(default)]
     pub not_bits: Vec<String>,

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use hetrace_model::{Expr, Follow, Function, Model, Param};
 
 /// Built into the language of expressions.
-const BUILT_IN: [&str; 2] = ["min", "max"];
+const BUILT_IN: [&str; 3] = ["before", "max", "min"];
 
 /// The summary's text.
 pub fn of(model: &Model) -> String {
@@ -50,6 +50,7 @@ fn way(follow: &Follow) -> &'static str {
         Follow::Info { .. } => "info",
         Follow::Bytes { .. } => "bytes",
         Follow::Data { .. } => "data",
+        Follow::Chain { .. } => "chain",
         Follow::Callback => "callback",
         Follow::Waived { .. } => "waived",
     }

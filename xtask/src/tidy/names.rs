@@ -123,9 +123,15 @@ fn has(word: &str, name: &str) -> bool {
         return false;
     }
     let lower = word.to_ascii_lowercase();
-    let ends = |at: usize| word[at..].bytes().next().is_none_or(|b| !b.is_ascii_lowercase());
     let bytes = word.as_bytes();
     let is = |at: usize, kind: fn(&u8) -> bool| bytes.get(at).is_some_and(kind);
+    // Nor ends one there, as in `ZERO`; one does in `CUDAMalloc`.
+    let inside = |at: usize| {
+        is(at - 1, u8::is_ascii_uppercase)
+            && is(at, u8::is_ascii_uppercase)
+            && !is(at + 1, u8::is_ascii_lowercase)
+    };
+    let ends = |at: usize| !is(at, u8::is_ascii_lowercase) && !inside(at);
     lower.match_indices(name).any(|(at, _)| {
         // Inside of capitals begins no word, as in `LITTLE`; one does in `GPUCuda`.
         let apart = !is(at.wrapping_sub(1), u8::is_ascii_uppercase) || is(at + 1, u8::is_ascii_lowercase);
@@ -201,6 +207,7 @@ mod tests {
             "a(\"// \\\"\", toyOpen);",
             "let c = '\"'; toy();",
             "fn GPUToy() {}",
+            "TOYOpen",
             "r#\"// a \" toy\"#",
         ] {
             let found = faults("crates/trace/src/a.rs", &format!("// why\n{line}\n"));
@@ -218,6 +225,7 @@ mod tests {
             "let toys = stoy + Toyota;",
             "a('\\''); // toy",
             "HISTOYS",
+            "TOYS",
         ] {
             assert_eq!(faults("crates/trace/src/a.rs", line), [""; 0], "{line}");
         }

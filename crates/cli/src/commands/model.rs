@@ -96,6 +96,7 @@ fn words(p: &Param) -> String {
         Follow::Info { name, .. } => format!("the value that {name} selects"),
         Follow::Bytes { length } => format!("{length} bytes"),
         Follow::Data { length } => format!("address, and {length} bytes on demand"),
+        Follow::Chain { tags } => format!("linked structs, by the tags of {tags}"),
         Follow::Callback => "address of a function".to_owned(),
         Follow::Waived { why } => format!("address only: {why}"),
     }

@@ -182,7 +182,7 @@ impl Library {
         }
     }
 
-    fn entry_of(&self, copy: usize, number: usize) -> Option<P> {
+    pub(super) fn entry_of(&self, copy: usize, number: usize) -> Option<P> {
         let wrapper = match self.changed(copy, number) {
             Some((wrapper, _)) => wrapper,
             None => self.wrapper(number)?,

@@ -42,11 +42,20 @@ impl Copy {
         }
     }
 
+    /// Whether this place is, from now on at the latest, that of functions handed out in tables.
+    pub(super) fn is_handed_out(&self) -> bool {
+        let there = self.start.compare_exchange(0, HANDED_OUT, Ordering::AcqRel, Ordering::Acquire);
+        there.map_or_else(|there| there == HANDED_OUT, |_| true)
+    }
+
     /// Where it begins; 0 if there is none.
     pub(super) fn start(&self) -> usize {
         self.start.load(Ordering::Acquire)
     }
 }
+
+/// Where a copy begins that is no file: nothing is at this address.
+const HANDED_OUT: usize = 1;
 
 /// Stands for "looked up, and not there".
 const NONE: P = std::ptr::without_provenance_mut(1);

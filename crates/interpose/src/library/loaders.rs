@@ -35,6 +35,8 @@ use crate::real::is_ours;
 pub struct Loader {
     /// A library that has this function is a driver.
     pub driver: &'static CStr,
+    /// Unless it has this one, too: loaders of some APIs have all functions of a driver.
+    pub lacks: Option<&'static CStr>,
     /// Returns the function below us, by its number, in the loader that begins at
     /// an address; `None` if that loader does not call us as its layer.
     pub below: fn(usize, usize) -> Option<P>,
@@ -53,7 +55,10 @@ static CAME_BACK: Seen<8> = Seen::new();
 impl Library {
     /// Whether a library is a driver.
     pub(super) fn is_driver(&self, object: &Object) -> bool {
-        self.traits.loader.is_some_and(|l| object.definition(l.driver).is_some_and(|a| !is_ours(a)))
+        self.traits.loader.is_some_and(|l| {
+            object.definition(l.driver).is_some_and(|a| !is_ours(a))
+                && l.lacks.is_none_or(|lacks| object.definition(lacks).is_none())
+        })
     }
 
     /// Whether a library is a loader that calls us as its layer.

@@ -51,7 +51,7 @@ fn library(choosing: fn(usize) -> Option<P>, loader: Option<Loader>) -> Library 
 }
 
 fn loader(driver: &'static CStr, below: fn(usize, usize) -> Option<P>) -> Option<Loader> {
-    Some(Loader { driver, below, starting: |number| (number == 0).then_some(STANDS) })
+    Some(Loader { driver, lacks: None, below, starting: |number| (number == 0).then_some(STANDS) })
 }
 
 const BELOW: P = std::ptr::without_provenance_mut(64);
@@ -76,6 +76,34 @@ fn a_driver_is_a_copy_that_is_not_counted() {
     let driver = library(|_| None, loader(c"getpid", |_, _| None));
     assert!(driver.is_copy(&c) && driver.is_driver(&c));
     assert_eq!((driver.count(), driver.any_definition(c"getpgrp")), (0, None));
+    // A loader that has all that a driver has.
+    let both = Loader { lacks: Some(c"getppid"), ..loader(c"getpid", |_, _| None).expect("one") };
+    let both = library(|_| None, Some(both));
+    assert!(both.is_copy(&c) && !both.is_driver(&c));
+    assert_eq!(both.count(), 1);
+}
+
+#[test]
+fn what_is_handed_out_in_a_table_is_a_copy_that_is_no_file() {
+    let toy = library(|_| None, None);
+    assert_eq!(toy.copy(&c_library()), Some(0));
+    let (one, other, third) = (BELOW, STANDS, std::ptr::without_provenance_mut(192));
+    let last = COPIES - 1;
+    assert_eq!(
+        (toy.behind(one, 1), toy.behind(one, 1), toy.behind(other, 0)),
+        (Some(last), Some(last), Some(last))
+    );
+    // Another function under the same number, and so on, until there is no place; the first is for files.
+    assert_eq!((toy.behind(other, 1), toy.target(last - 1, 1)), (Some(last - 1), Some(other)));
+    assert_eq!(
+        (toy.target(last, 0), toy.target(last, 1), toy.target(last, 2)),
+        (Some(other), Some(one), None)
+    );
+    assert_eq!(
+        (toy.behind(third, 1), toy.behind(std::ptr::without_provenance_mut(256), 1)),
+        (Some(last - 2), None)
+    );
+    assert_eq!(toy.copy(&c_library()), Some(0), "which keeps its place");
 }
 
 #[test]

@@ -26,6 +26,7 @@
 //! * [`callers`], [`seen`]: who makes a call, without a lock, and who was looked at;
 //! * [`asked`]: what `dlsym` returns; [`index`]: the numbers of names;
 //! * [`loaders`]: what is particular about a library that is a loader of drivers;
+//! * [`handed`]: functions that the API hands out in tables;
 //! * [`neighbours`]: names that another API has, too;
 //! * [`started`]: putting right what our presence changed at the start;
 //! * [`thunks`], [`hint`]: the machine code, and what it shows;
@@ -43,6 +44,7 @@ pub mod asked;
 mod callers;
 mod choose;
 mod copies;
+mod handed;
 pub mod hint;
 pub mod index;
 mod loaders;
@@ -60,6 +62,7 @@ pub mod watch;
 pub use asked::global_scope;
 pub use choose::{Scope, scope};
 pub use copies::{COPIES, Copy};
+pub use handed::Handed;
 pub use loaders::Loader;
 use started::restore;
 

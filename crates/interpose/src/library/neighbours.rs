@@ -16,12 +16,12 @@ use std::ffi::{CStr, c_void};
 
 use super::started::startup_definition;
 use super::{Library, P};
+use crate::dlsym::CLAIMS;
 use crate::elf::{Object, each_object};
 use crate::real::is_ours;
 
-/// What each library of ours exports: whether the library that begins at an address is a copy of
+/// What each library of ours exports as [`CLAIMS`]: whether the library that begins at an address is a copy of
 /// its API's.
-pub const CLAIMS: &CStr = c"hetrace_claims";
 type Claims = unsafe extern "C" fn(*const c_void) -> bool;
 /// Other libraries of ours that are asked.
 const MOST: usize = 16;

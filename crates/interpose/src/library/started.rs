@@ -65,12 +65,23 @@ pub(super) fn startup_definition(name: &CStr, will_do: impl Fn(&Object) -> bool)
 }
 
 /// Binds a library's references to its own functions to them again, where they
-/// are bound to us.
+/// are bound to us, or would be at their first call.
 pub(super) fn restore(object: &Object, known: impl Fn(&CStr) -> bool) {
     object.rebind(|reference| {
-        let ours = reference.defines && is_ours(reference.now) && known(reference.name());
-        if ours { object.definition(reference.name()) } else { None }
+        if !reference.defines || !known(reference.name()) {
+            return None;
+        }
+        let own = object.definition(reference.name())?;
+        // Not bound yet: it leads to the library's own jumps.
+        let late = reference.now != own && object.contains(reference.now);
+        (is_ours(reference.now) || (late && is_first(reference.name()))).then_some(own)
     });
+}
+
+/// Whether the global scope has our function of this name first.
+fn is_first(name: &CStr) -> bool {
+    // SAFETY: a NUL-terminated name; nothing is loaded.
+    is_ours(unsafe { libc::dlsym(super::global_scope(), name.as_ptr()) })
 }
 
 /// Takes back from a library what it refers to weakly and would have done

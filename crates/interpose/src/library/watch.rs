@@ -273,7 +273,7 @@ impl Library {
         // Only now do entries leave hints: every one of them is taken up.
         if !set_several() {
             self.say(
-                b"several copies, or another interposer: each call is forwarded to the copy it was made for",
+                b"several copies, tables of functions or another interposer: each call goes where it was made for",
             );
         }
     }

@@ -8,7 +8,8 @@ use std::fmt::Write;
 
 use hetrace_ctf::Scalar;
 use hetrace_ctf::class::FieldClass;
-use hetrace_model::{Kind, Member, Model, Type};
+use hetrace_model::layout::recorded_size;
+use hetrace_model::{CHAIN_HEAD, Kind, Member, Model, Type};
 
 use super::names::{group, quoted, write_bytes, write_named};
 use super::pieces::Args;
@@ -130,6 +131,36 @@ pub(super) fn write_typed(out: &mut String, tags: &Tags<'_>, name: &str, bytes: 
     for (i, element) in bytes.chunks(size.min(bytes.len()).max(1)).enumerate() {
         out.push_str(if i > 0 { ", " } else { "" });
         value(out, tags, name, element, 0, None);
+    }
+    out.push(']');
+}
+
+/// Appends structs that are linked by their first members, as they lie one after the other. Of one that the model
+/// does not have there are the tag and the next one's address.
+pub(super) fn write_chain(out: &mut String, tags: &Tags<'_>, linked: &[(u32, String)], bytes: &[u8]) {
+    let mut rest = bytes;
+    out.push('[');
+    while !rest.is_empty() {
+        out.push_str(if rest.len() < bytes.len() { ", " } else { "" });
+        let head = CHAIN_HEAD as usize;
+        let tag = unsigned(rest.get(..4).unwrap_or(rest)) as u32;
+        let ty = linked.iter().find(|(known, _)| *known == tag).and_then(|(_, ty)| find(tags.model, ty));
+        let size = ty.map_or(head, |ty| recorded_size(ty) as usize).clamp(head, rest.len().max(head));
+        let Some((one, others)) = rest.split_at_checked(size) else {
+            write_bytes(out, rest);
+            break;
+        };
+        match ty {
+            Some(ty) => {
+                out.push_str(&ty.name);
+                value(out, tags, &ty.name, one, 0, None);
+            }
+            None => {
+                let next = unsigned(one.get(8..).unwrap_or_default());
+                let _ = write!(out, "{{tag={tag:#x}, next={next:#x}}}");
+            }
+        }
+        rest = others;
     }
     out.push(']');
 }
@@ -258,4 +289,41 @@ fn member(out: &mut String, tags: &Tags<'_>, m: &Member, place: &Around<'_>, dep
         value(out, tags, name, element, depth + 1, Some(place));
     }
     out.push_str(if m.count as usize > MAX_ELEMENTS { ", …]" } else { "]" });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Tags, write_chain};
+
+    #[test]
+    fn linked_structs_are_shown_one_after_the_other() {
+        let model = serde_json::json!({
+            "api": "toy", "registry": {"file": "", "sha256": ""}, "interpose": {"libraries": []},
+            "errors": "", "enums": [], "info": {}, "functions": [],
+            "types": [
+                {"name": "int", "kind": "int", "size": 4}, {"name": "void", "kind": "opaque", "size": 0},
+                {"name": "toy_box", "kind": "struct", "size": 24, "members": [
+                    {"name": "kind", "type": "int", "offset": 0},
+                    {"name": "next", "type": "void", "pointers": 1, "offset": 8},
+                    {"name": "width", "type": "int", "offset": 16}]},
+            ],
+        });
+        let model = serde_json::from_value(model).unwrap();
+        let shown = |words: &[u64], cut: usize| {
+            let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+            let mut out = String::new();
+            let linked = [(2, "toy_box".to_owned())];
+            write_chain(&mut out, &Tags::new(&model, [None, None]), &linked, &bytes[..bytes.len() - cut]);
+            out
+        };
+        assert_eq!(shown(&[], 0), "[]");
+        assert_eq!(
+            shown(&[9, 0x70, 2, 0, 5], 0),
+            "[{tag=0x9, next=0x70}, toy_box{kind=2, next=NULL, width=5}]",
+            "an unknown one, and one of the model"
+        );
+        // A trace that was damaged ends nothing.
+        assert!(shown(&[2, 0, 5], 10).starts_with('['));
+        assert!(shown(&[9, 0], 12).ends_with(']'));
+    }
 }

@@ -23,6 +23,8 @@ pub enum How<'t> {
     Info(&'t str),
     /// Pairs of a property and its value, of this type.
     Pairs(&'t str),
+    /// Structs that are linked by their first members: those that there are, by their tags.
+    Chain(&'t [(u32, String)]),
     /// One element behind a pointer, which may be NULL.
     Pointee(Option<&'t EnumGroup>),
     /// A struct or union of this type.
@@ -183,6 +185,7 @@ fn how<'t>(model: &'t Model, p: &'t hetrace_model::Param, class: &FieldClass) ->
         Follow::Pointee if compound && p.pointers == 1 && is_array(class) => How::TypedPointee(&p.base),
         Follow::Array { .. } if compound && p.pointers == 1 && is_array(class) => How::TypedArray(&p.base),
         Follow::Info { name, .. } if is_bytes(class) => How::Info(name),
+        Follow::Chain { tags } if is_bytes(class) => How::Chain(linked(model, tags)),
         Follow::List { pairs: true } if is_array(class) => How::Pairs(&p.base),
         Follow::Pointee if is_array(class) => How::Pointee(bits),
         _ if is_bytes(class) => How::Bytes,
@@ -205,6 +208,7 @@ fn behind<'t>(model: &'t Model, f: &'t Function, name: &str, class: &FieldClass)
         Follow::Pointee if is_array(class) => {
             How::Pointee(group(model, type_values(model, &member.ty)).filter(|g| g.bits))
         }
+        Follow::Chain { tags } if is_bytes(class) => How::Chain(linked(model, tags)),
         _ if is_bytes(class) => How::Bytes,
         _ => How::Plain,
     };
@@ -223,6 +227,11 @@ fn pointed_at<'t>(
         "" => Some((member, model.members.get(base)?.get(&member.name)?)),
         rest => pointed_at(model, &member.ty, rest.strip_prefix('_')?, depth + 1),
     })
+}
+
+/// The structs that may be in a chain.
+fn linked<'t>(model: &'t Model, tags: &str) -> &'t [(u32, String)] {
+    model.chains.get(tags).map(Vec::as_slice).unwrap_or_default()
 }
 
 fn is_compound(model: &Model, name: &str) -> bool {

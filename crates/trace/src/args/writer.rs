@@ -7,7 +7,7 @@ use hetrace_ctf::class::{Base, FieldClass, Scope};
 use hetrace_ctf::read::{Event, FieldRef, FieldVisitor};
 use hetrace_model::Model;
 
-use super::compound::{Tags, append, write_typed};
+use super::compound::{Tags, append, write_chain, write_typed};
 use super::info::{write_info, write_pairs};
 use super::names::{quoted, write_bytes, write_encoded, write_named};
 use super::pieces::{Args, Piece, Typed};
@@ -84,7 +84,7 @@ impl<'t> Writer<'_, 't> {
     /// Whether the elements of the open array are collected.
     fn collects(&self) -> bool {
         let how = self.plan().map(|p| p.how);
-        self.depth > 0 && matches!(how, Some(How::Bytes | How::Info(_) | How::Pairs(_)))
+        self.depth > 0 && matches!(how, Some(How::Bytes | How::Info(_) | How::Pairs(_) | How::Chain(_)))
     }
 
     /// Whether the memory of the open thing is collected.
@@ -203,6 +203,13 @@ impl<'t> Writer<'_, 't> {
             write_pairs(out, model, ty, &numbers);
         } else {
             let bytes: Vec<u8> = numbers.iter().map(|&n| n as u8).collect();
+            if let (How::Chain(linked), Some(model)) = (how, self.model) {
+                let mut text = String::new();
+                write_chain(&mut text, &Tags::new(model, [Some(&*self.args), self.entry]), linked, &bytes);
+                self.args.text.push_str(&text);
+                self.numbers = numbers;
+                return self.numbers.clear();
+            }
             match self.query(how) {
                 Some((model, ty)) if !bytes.is_empty() => {
                     write_info(&mut self.args.text, model, ty, &bytes);
@@ -285,7 +292,7 @@ impl<'v> FieldVisitor<'v> for Writer<'_, '_> {
     fn end_array(&mut self, _: FieldRef<'v>) {
         let how = self.plan().map(|p| p.how);
         match how {
-            Some(how @ (How::Bytes | How::Info(_) | How::Pairs(_))) if self.depth == 1 => {
+            Some(how @ (How::Bytes | How::Info(_) | How::Pairs(_) | How::Chain(_))) if self.depth == 1 => {
                 // The bracket that was written when the array began.
                 self.args.text.pop();
                 self.write_whole(how);

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use hetrace_model::{EnumGroup, Extracted, ExtractedFunction, Kind, Registry, Type};
+use hetrace_model::{EnumGroup, Extracted, ExtractedFunction, Kind, Registry, Type, glob_matches};
 
 use super::super::Extraction;
 use super::super::description::Headers;
@@ -14,9 +14,13 @@ use super::{ctype, history};
 pub fn merge(api: &str, headers: &Headers, versions: Vec<Snapshot>) -> Extraction {
     let mut layouts = Layouts::new(&versions);
     let (functions, mut notes) = functions(headers, &versions, &mut layouts);
-    let (enums, moved) = enums(&versions);
+    let (mut enums, moved) = enums(&versions);
     notes.extend(moved);
-    let types: Vec<Type> = used(layouts.finish(), &functions).into_iter().map(|t| t.ty).collect();
+    let mut types: Vec<Type> =
+        used(headers, layouts.finish(), &functions).into_iter().map(|t| t.ty).collect();
+    if let Some([flags, flag]) = &headers.flag_types {
+        name_flags(&mut types, &mut enums, flags, flag);
+    }
     notes.extend(types.iter().filter_map(changed));
     let mut remarks: Vec<String> = versions.iter().flat_map(|v| v.notes.clone()).collect();
     remarks.sort();
@@ -143,6 +147,17 @@ fn class(api: &Headers, layouts: &mut Layouts<'_>, version: usize, text: &str) -
     }
 }
 
+/// Integer types of flags get the names of the bits, which are an enumeration named alike.
+fn name_flags(types: &mut [Type], enums: &mut [EnumGroup], flags: &str, flag: &str) {
+    for ty in types.iter_mut().filter(|t| t.kind == Kind::Uint && t.values.is_none()) {
+        let named = ty.name.strip_suffix(flags).map(|stem| format!("{stem}{flag}"));
+        if let Some(group) = enums.iter_mut().find(|group| Some(&group.name) == named.as_ref()) {
+            group.bits = true;
+            ty.values = Some(group.name.clone());
+        }
+    }
+}
+
 /// The newest version's groups with what older ones add, and remarks on what they name otherwise.
 fn enums(versions: &[Snapshot]) -> (Vec<EnumGroup>, Vec<String>) {
     let mut out: Vec<EnumGroup> = Vec::new();
@@ -192,14 +207,15 @@ fn plain(name: &str) -> &str {
 
 /// What prototypes reach, and the API's own structs and enumerations: values of
 /// queries use more of them than parameters do. Of several names of one type
-/// that nothing uses, one is enough.
-fn used(all: Vec<Named>, functions: &[ExtractedFunction]) -> Vec<Named> {
+/// that nothing uses, one is enough; and some are said to be left out.
+fn used(api: &Headers, all: Vec<Named>, functions: &[ExtractedFunction]) -> Vec<Named> {
     let texts = functions.iter().flat_map(|f| f.params.iter().map(|p| &p.ctype).chain([&f.returns]));
     let mut wanted: Vec<String> = texts.map(|t| ctype::base(t).to_owned()).collect();
     wanted.push("void".to_owned());
     let own =
         |t: &&Named| t.own && t.canonical == t.ty.name && (!t.ty.members.is_empty() || t.ty.values.is_some());
-    wanted.extend(all.iter().filter(own).map(|t| t.ty.name.clone()));
+    let kept = |t: &&Named| !api.except_types.iter().any(|glob| glob_matches(glob, &t.ty.name));
+    wanted.extend(all.iter().filter(own).filter(kept).map(|t| t.ty.name.clone()));
     let mut reached: HashSet<String> = HashSet::new();
     while let Some(name) = wanted.pop() {
         if reached.insert(name.clone())

@@ -84,6 +84,8 @@ impl<'a, 'tu> Records<'a, 'tu> {
             _ => Some(ctype::plain(&base.get_display_name()).trim_start_matches("const ").to_owned()),
         };
         let shared = canonical.get_declaration().map(|d| self.shared(d, place));
+        // `struct _toy_t` is `toy_t`, and not another type beside it.
+        let name = name.filter(|name| !shared.as_ref().is_some_and(|shared| is_underscored(name, shared)));
         let Some(name) = name.or_else(|| shared.clone()).filter(|n| !n.is_empty()) else {
             return "void".to_owned();
         };
@@ -117,7 +119,11 @@ impl<'a, 'tu> Records<'a, 'tu> {
         let typedefs = self.typedefs.get(&declaration).map(Vec::as_slice).unwrap_or_default();
         let shortest = typedefs.iter().min_by_key(|n| n.len());
         match (tag(declaration), shortest) {
-            (Some(tag), Some(typedef)) if serves_typedef(&tag) || typedefs.contains(&tag) => typedef.clone(),
+            (Some(tag), Some(typedef))
+                if serves_typedef(&tag) || is_underscored(&tag, typedef) || typedefs.contains(&tag) =>
+            {
+                typedef.clone()
+            }
             (Some(tag), _) => tag,
             (None, Some(typedef)) => typedef.clone(),
             (None, None) => place.to_owned(),
@@ -169,6 +175,11 @@ impl<'a, 'tu> Records<'a, 'tu> {
 fn tag(declaration: Entity<'_>) -> Option<String> {
     // Newer versions of libclang put `(unnamed ...)` in place of no name.
     declaration.get_name().filter(|n| !n.contains('(') && !n.is_empty())
+}
+
+/// Whether a tag is a typedef's name with an underscore before it.
+fn is_underscored(tag: &str, typedef: &str) -> bool {
+    tag.strip_prefix('_') == Some(typedef)
 }
 
 fn serves_typedef(tag: &str) -> bool {

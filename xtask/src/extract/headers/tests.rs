@@ -201,6 +201,30 @@ fn what_is_opaque_is_a_handle_in_all_versions() {
     assert_eq!(merge("toy", &toy(), vec![old, new]).extracted.functions.len(), 3, "otherwise they differ");
 }
 
+#[test]
+fn integers_of_flags_have_the_names_of_their_bits() {
+    let mut one = version("1.0", vec![function("toyOpen", &[("flags", "toy_open_flags")])], vec![]);
+    one.types.push(named("toy_open_flags", Kind::Uint, 4, &[]));
+    one.types.push(named("toy_shut_flags", Kind::Uint, 4, &[]));
+    let values = vec![("TOY_OPEN_FAST".to_owned(), 1), ("TOY_OPEN_LOUD".to_owned(), 2)];
+    one.enums.push(EnumGroup { name: "toy_open_flag".into(), bits: false, values });
+    let api = Headers { flag_types: Some(["_flags".into(), "_flag".into()]), ..toy() };
+    let done = merge("toy", &api, vec![one]);
+    assert_eq!(ty(&done, "toy_open_flags").values.as_deref(), Some("toy_open_flag"));
+    assert!(done.extracted.enums[0].bits);
+}
+
+#[test]
+fn types_that_nothing_uses_can_be_left_out() {
+    let own = |name: &str| named(name, Kind::Struct, 4, &[("n", "int", 0)]);
+    let used = vec![function("toyGet", &[("out", "toy_used_params *")])];
+    let one = version("1.0", used, vec![own("toy_used_params"), own("toy_open_params"), own("toy_box")]);
+    let api = Headers { except_types: vec!["toy_*_params".into()], ..toy() };
+    let done = merge("toy", &api, vec![one]);
+    let structs = done.extracted.types.iter().filter(|t| t.kind == Kind::Struct);
+    assert_eq!(structs.map(|t| t.name.as_str()).collect::<Vec<_>>(), ["toy_used_params", "toy_box"]);
+}
+
 const TOY: &str = "
     #include <stddef.h>
     typedef enum { TOY_RED = 1, TOY_GREEN = 2, TOY_BLUE = 4 } toyColor;
@@ -211,6 +235,7 @@ const TOY: &str = "
     int toyTouch(toyInner *inner);
     typedef struct toy_st *toyHandle;
     typedef void (*toyCallback)(void *);
+    typedef struct _toyLid_t { int width; struct _toyLid_t *other; } toyLid_t;
     typedef struct toyBox_st {
         toyColor color;
         union { int number; float *real; };
@@ -271,6 +296,9 @@ fn headers_are_read() {
     assert_eq!((ty(&done, "toyBox").size, ty(&done, "toyBox._0").kind), (48, Kind::Union));
     assert_eq!(members("toyBox._0"), [member("number", "int", 0, 0, 1), member("real", "float", 1, 0, 1)]);
     assert_eq!(members("toyBox.tag"), [member("name", "char", 0, 0, 32)]);
+    // An underscore makes no other type.
+    assert_eq!(members("toyLid_t"), [member("width", "int", 0, 0, 1), member("other", "toyLid_t", 1, 8, 1)]);
+    assert!(!done.extracted.types.iter().any(|t| t.name.starts_with('_')));
     let groups: Vec<_> =
         done.extracted.enums.iter().map(|g| (g.name.as_str(), g.bits, g.values[1].1)).collect();
     assert_eq!(groups, [("toyColor", true, 2), ("toyOpen_flags", true, 8)]);

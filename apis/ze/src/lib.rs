@@ -1,0 +1,20 @@
+//! Level Zero under hetrace: what is preloaded into the traced program.
+//!
+//! * `generated/`: a wrapper for every function, made from the model;
+//! * [`entry`]: how programs reach them, and they the real functions;
+//! * [`hooks`]: functions that hand out other functions;
+//! * [`measure`]: sizes that only the API itself knows.
+#![allow(non_snake_case, clippy::missing_safety_doc, missing_docs)]
+
+mod entry;
+mod generated;
+mod hooks;
+mod measure;
+
+/// Runs when the library is loaded.
+extern "C" fn loaded() {
+    hetrace_interpose::start(generated::tables::API);
+    entry::LIBRARY.started();
+}
+
+hetrace_interpose::api_library!(loaded, "generated/model.json", "generated/index.txt");
