@@ -1,9 +1,6 @@
-//! Functions that hand out other functions, and those from which on a program has commands run. Named `hook` in
-//! `semantics.toml`.
+//! Functions that hand out other functions. Named `hook` in `semantics.toml`.
 //!
 //! A table comes with the version of the API for which it was made: what later versions added is not there.
-
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::entry::LIBRARY;
 use crate::generated::prelude::P;
@@ -124,27 +121,3 @@ extensions! {
     zeDriverGetExtensionFunctionAddress
     zesDriverGetExtensionFunctionAddress
 }
-
-/// What makes lists of commands. That no times of these are in the trace is said in each report.
-macro_rules! lists {
-    ($($name:ident)*) => { $(
-        pub unsafe fn $name<T>(_: u64, context: P, device: P, desc: *const T, list: *mut P) -> u32 {
-            if !SAID.swap(true, Ordering::Relaxed) {
-                hetrace_interpose::note(UNTIMED);
-            }
-            // SAFETY: the program's own arguments.
-            unsafe { real::$name(context, device, desc.cast(), list) }
-        }
-    )* };
-}
-
-lists! {
-    zeCommandListCreate
-    zeCommandListCreateImmediate
-}
-
-/// Said in this process.
-static SAID: AtomicBool = AtomicBool::new(false);
-
-/// For the report.
-const UNTIMED: &[u8] = b"Level Zero: calls only; what its commands do on devices is not timed";

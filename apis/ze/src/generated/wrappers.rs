@@ -149,10 +149,10 @@ wrapper! { #[unsafe(no_mangle)] 44 zeCommandQueueGetPriority(hCmdQueue: P, pPrio
     call(on, 164, move || (hCmdQueue,), move |_| real::zeCommandQueueGetPriority(hCmdQueue, pPriority), move |result| { let ok = result == 0; (result,one(pPriority, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 45 zeCommandListCreate(hContext: P, hDevice: P, desc: *const [u8; 24], phCommandList: *mut P) -> u32, on, {
-    call(on, 167, move || { let caps = Caps::current(); (hContext,hDevice,one(desc, true),chain(at_ptr::<u8>(desc.cast(), 8, true), &crate::generated::tables::CHAIN_ZE_STRUCTURE_TYPE_T, caps),) }, move |time| crate::hooks::zeCommandListCreate(time, hContext, hDevice, desc, phCommandList), move |result| { let ok = result == 0; (result,one(phCommandList, ok),) }, || ())
+    call(on, 167, move || { let caps = Caps::current(); (hContext,hDevice,one(desc, true),chain(at_ptr::<u8>(desc.cast(), 8, true), &crate::generated::tables::CHAIN_ZE_STRUCTURE_TYPE_T, caps),) }, move |_| real::zeCommandListCreate(hContext, hDevice, desc, phCommandList), move |result| { let ok = result == 0; (result,one(phCommandList, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 46 zeCommandListCreateImmediate(hContext: P, hDevice: P, altdesc: *const [u8; 40], phCommandList: *mut P) -> u32, on, {
-    call(on, 170, move || { let caps = Caps::current(); (hContext,hDevice,one(altdesc, true),chain(at_ptr::<u8>(altdesc.cast(), 8, true), &crate::generated::tables::CHAIN_ZE_STRUCTURE_TYPE_T, caps),) }, move |time| crate::hooks::zeCommandListCreateImmediate(time, hContext, hDevice, altdesc, phCommandList), move |result| { let ok = result == 0; (result,one(phCommandList, ok),) }, || ())
+    call(on, 170, move || { let caps = Caps::current(); (hContext,hDevice,one(altdesc, true),chain(at_ptr::<u8>(altdesc.cast(), 8, true), &crate::generated::tables::CHAIN_ZE_STRUCTURE_TYPE_T, caps),) }, move |_| real::zeCommandListCreateImmediate(hContext, hDevice, altdesc, phCommandList), move |result| { let ok = result == 0; (result,one(phCommandList, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 47 zeCommandListDestroy(hCommandList: P) -> u32, on, {
     call(on, 173, move || (hCommandList,), move |_| real::zeCommandListDestroy(hCommandList), move |result| { let _ = result; (result,) }, || ())
