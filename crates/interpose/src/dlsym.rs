@@ -9,7 +9,7 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 use crate::elf::each_object;
-use crate::held::Held;
+use crate::held::hold;
 use crate::real::is_ours;
 
 /// A question to `dlsym`, as it lies on the stack.
@@ -132,7 +132,7 @@ pub(crate) fn each_frame<F: FnMut(*const c_void, usize) -> bool>(mut work: F) {
     }
     is_ours(std::ptr::null()); // Known before the unwinder takes its lock.
     // The unwinder has locks, and old ones ask the dynamic loader for its list.
-    let _held = Held::new();
+    let _held = hold();
     // SAFETY: `step` is called only while `work` lives, and ends the walk at the first address outside of this
     // library: only frames of this library are unwound, all of which have their tables. Of the function outside
     // the unwinder has looked for tables by then, and uses none.

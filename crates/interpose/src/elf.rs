@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 use hetrace_ring::abi::PAGE;
 
-use crate::held::Held;
+use crate::held::hold;
 use raw::{
     ADDRESS_KINDS, DT_GNU_HASH, DT_HASH, DT_JMPREL, DT_PLTRELSZ, DT_RELA, DT_RELASZ, DT_SONAME, DT_STRTAB,
     DT_SYMTAB, DT_VERSYM, Dynamic, HIDDEN_VERSION, Relocation, STT_IFUNC, Symbol,
@@ -88,7 +88,7 @@ fn each<F: FnMut(&libc::dl_phdr_info) -> bool>(mut work: F) {
         let (info, work) = unsafe { (&*info, &mut *data.cast::<F>()) };
         libc::c_int::from(!work(info))
     }
-    let _held = Held::new();
+    let _held = hold();
     // SAFETY: `step` is called only while `work` lives.
     unsafe { libc::dl_iterate_phdr(Some(step::<F>), (&raw mut work).cast()) };
 }

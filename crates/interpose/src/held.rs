@@ -7,15 +7,16 @@
 /// they are never held; and its own functions would forget that a program was started with them blocked.
 const OF_THE_C_LIBRARY: u64 = 0b11 << 31;
 
-/// As long as it lives, signals to this thread are pending.
-pub(crate) struct Held {
+/// As long as it lives, signals to this thread are pending. A thread that is begun meanwhile begins so.
+#[derive(Debug)]
+pub struct Held {
     before: u64,
 }
 
-impl Held {
-    pub(crate) fn new() -> Self {
-        Held { before: mask(libc::SIG_BLOCK, !OF_THE_C_LIBRARY) }
-    }
+/// Holds signals to this thread.
+#[must_use]
+pub fn hold() -> Held {
+    Held { before: mask(libc::SIG_BLOCK, !OF_THE_C_LIBRARY) }
 }
 
 impl Drop for Held {
@@ -57,9 +58,9 @@ mod tests {
             CAME.load(Ordering::SeqCst)
         };
         {
-            let _outer = Held::new();
+            let _outer = hold();
             assert_eq!(raise(), 0);
-            drop(Held::new());
+            drop(hold());
             assert_eq!(raise(), 0, "still held: the inner one found the signals held");
         }
         assert_eq!(CAME.load(Ordering::SeqCst), 1, "equal pending signals are one");
@@ -74,8 +75,8 @@ mod tests {
         let thread = std::thread::spawn(|| {
             let odd = OF_THE_C_LIBRARY | 1 << (libc::SIGURG - 1);
             mask(libc::SIG_SETMASK, odd);
-            drop(Held::new());
-            let (after, held) = (mask(libc::SIG_SETMASK, 0), Held::new());
+            drop(hold());
+            let (after, held) = (mask(libc::SIG_SETMASK, 0), hold());
             let during = mask(libc::SIG_BLOCK, 0);
             drop(held);
             assert_eq!(after, odd, "with the signals of the C library, which its own functions forget");

@@ -30,7 +30,7 @@ mod flags;
 mod forked;
 pub mod glob;
 mod grow;
-mod held;
+pub mod held;
 // Has a table in a static, which `Table::new` of a build for loom can't make.
 #[cfg(not(loom))]
 pub mod library;

@@ -29,7 +29,7 @@ use crate::dlsym::{Asked, Lookup};
 use crate::early::{self, set_several, several};
 use crate::elf::generation;
 use crate::errno::ErrnoGuard;
-use crate::held::Held;
+use crate::held::hold;
 use crate::ring::clock;
 
 /// Counter values for which one `dlopen` is watched: 60 seconds at 4.5 GHz.
@@ -237,7 +237,7 @@ impl Library {
     #[cold]
     fn look_at(&self, stack: *const *const c_void, age: u64) {
         // A handler that jumped away would leave a count without its consequences.
-        let _held = Held::new();
+        let _held = hold();
         self.look_again();
         let (caller, _) = callers::learn(stack);
         if !caller.is_null() && !several() {

@@ -9,6 +9,7 @@
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
+use hetrace_interpose::held::hold;
 use hetrace_interpose::ring::clock::nanoseconds;
 use hetrace_interpose::{Spent, note, session, spend, task};
 
@@ -214,23 +215,20 @@ fn spawn() -> Option<()> {
     if stack == libc::MAP_FAILED {
         return None;
     }
-    // SAFETY: attributes that are filled in before they are used, a stack of our
-    // own, and a mask that is put back. The thread inherits that all signals are
-    // blocked: they are the program's.
+    // SAFETY: attributes that are filled in before they are used, and a stack of our own.
     unsafe {
         let mut attributes: libc::pthread_attr_t = std::mem::zeroed();
-        let (mut all, mut old): (libc::sigset_t, libc::sigset_t) = (std::mem::zeroed(), std::mem::zeroed());
-        libc::sigfillset(&mut all);
         if libc::pthread_attr_init(&mut attributes) != 0 {
             libc::munmap(stack, STACK);
             return None;
         }
         libc::pthread_attr_setstack(&mut attributes, stack, STACK);
         libc::pthread_attr_setdetachstate(&mut attributes, libc::PTHREAD_CREATE_DETACHED);
-        libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut old);
+        // The thread inherits that signals are blocked: they are the program's.
+        let held = hold();
         let mut thread: libc::pthread_t = std::mem::zeroed();
         let error = libc::pthread_create(&mut thread, &attributes, run, std::ptr::null_mut());
-        libc::pthread_sigmask(libc::SIG_SETMASK, &old, std::ptr::null_mut());
+        drop(held);
         libc::pthread_attr_destroy(&mut attributes);
         if error != 0 {
             libc::munmap(stack, STACK);
