@@ -6,7 +6,8 @@
 //! what is used, when it is used.
 
 use std::fs::File;
-use std::os::unix::fs::FileExt;
+use std::io;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -41,9 +42,45 @@ pub struct Found {
     pub index: Index,
     /// What distinguishes the index from that of another build.
     pub mark: Checksum,
-    file: Arc<File>,
+    file: Kept,
     /// Where the model is in it.
     model_at: u64,
+}
+
+/// The file of a library, of which the model is read when it is needed.
+#[derive(Debug, Clone)]
+enum Kept {
+    /// Open, so that it is there even if another version takes its place.
+    Open(Arc<File>),
+    /// Its device and inode: there are few descriptors.
+    Closed(u64, u64),
+}
+
+/// Below so many descriptors none is kept for a library.
+const FEW: u64 = 64;
+
+impl Kept {
+    fn new(file: File) -> io::Result<Self> {
+        let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+        if limit.is_none_or(|limit| limit >= FEW) {
+            return Ok(Kept::Open(Arc::new(file)));
+        }
+        let found = file.metadata()?;
+        Ok(Kept::Closed(found.dev(), found.ino()))
+    }
+
+    fn read_exact_at(&self, path: &Path, bytes: &mut [u8], at: u64) -> io::Result<()> {
+        let (device, inode) = match self {
+            Kept::Open(file) => return file.read_exact_at(bytes, at),
+            Kept::Closed(device, inode) => (*device, *inode),
+        };
+        let file = File::open(path)?;
+        let found = file.metadata()?;
+        if (found.dev(), found.ino()) != (device, inode) {
+            return Err(io::Error::other("another file has taken its place since hetrace began"));
+        }
+        file.read_exact_at(bytes, at)
+    }
 }
 
 impl Found {
@@ -53,7 +90,7 @@ impl Found {
     /// When the file can't be read any more.
     pub fn model_json(&self) -> Result<Vec<u8>, LibraryError> {
         let mut json = vec![0; self.index.head.model_bytes];
-        match self.file.read_exact_at(&mut json, self.model_at) {
+        match self.file.read_exact_at(&self.path, &mut json, self.model_at) {
             Ok(()) => Ok(json),
             Err(error) => Err(LibraryError::Read { path: self.path.clone(), error }),
         }
@@ -77,7 +114,7 @@ impl Found {
         let index = hetrace_model::index::print(&model, json).expect("an index");
         let mark = Checksum::of(index.as_bytes());
         std::fs::write(path, json).expect("a file");
-        let file = Arc::new(File::open(path).expect("a file"));
+        let file = File::open(path).and_then(Kept::new).expect("a file");
         let (path, index) = (path.to_owned(), Index::parse(index).expect("an index"));
         Found { path, api: model.api, interpose: model.interpose, index, mark, file, model_at: 0 }
     }
@@ -170,7 +207,7 @@ pub fn open(path: &Path) -> Result<Found, LibraryError> {
     }
     let mark = Checksum::of(text);
     let (api, interpose) = (index.head.api.clone(), index.head.interpose.clone());
-    let file = Arc::new(File::open(path).map_err(read)?);
+    let file = File::open(path).and_then(Kept::new).map_err(read)?;
     let path = path.canonicalize().map_err(read)?;
     Ok(Found { path, api, interpose, index, mark, file, model_at })
 }

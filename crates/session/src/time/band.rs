@@ -65,12 +65,17 @@ pub struct Line {
     pub drift_error: f64,
 }
 
+/// Bits behind the point of a drift in integers. It is below 2^-10 ([`MAX_DRIFT`]), and times 2^64 fits 128 bits.
+const SCALE: u32 = 60;
+
 impl Line {
     /// Returns the host time of `dev`, never decreasing in `dev`, saturating.
     #[must_use]
     pub fn to_host(&self, dev: u64) -> u64 {
         let elapsed = i128::from(dev) - i128::from(self.dev);
-        let correction = (self.drift * elapsed as f64).round() as i128;
+        // In integers: of numbers beyond 2^53 a float knows not each, and a step could be longer than the time that goes by.
+        let drift = (self.drift * (1u64 << SCALE) as f64) as i128;
+        let correction = (elapsed * drift + (1 << (SCALE - 1))) >> SCALE;
         let host = i128::from(self.host) + elapsed + correction;
         u64::try_from(host.max(0)).unwrap_or(u64::MAX)
     }
