@@ -17,6 +17,10 @@ pub(super) fn verdict(reporter: &Reporter<'_, '_>, run: u64) -> VerdictRow {
         _ if from.sampled => {
             "only some launches were timed, so how busy devices were is not known".to_owned()
         }
+        // It may be that nobody times commands of this API.
+        0 if host.enqueued > host.failed => {
+            format!("how busy devices were in {} is not known", duration(run))
+        }
         0 => format!("no command ran on a device in {}", duration(run)),
         n => format!(
             "{} in {} have no times, so how busy devices were is not known",
@@ -27,7 +31,7 @@ pub(super) fn verdict(reporter: &Reporter<'_, '_>, run: u64) -> VerdictRow {
     if commands == 0 && host.enqueued > 0 {
         let calls = plural(host.enqueued, "call");
         text += &match host.failed {
-            0 => format!(", though {calls} enqueued some: their times are not in the trace"),
+            0 => format!(": {calls} enqueued commands, and their times are not in the trace"),
             failed if failed == host.enqueued => format!(": all {calls} that enqueue failed"),
             failed => format!(
                 ": of {calls} that enqueue, {failed} failed, and no times of the others are in the trace"
