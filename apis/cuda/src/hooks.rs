@@ -13,25 +13,11 @@ use crate::generated::prelude::P;
 use crate::generated::real;
 use crate::kernel_args;
 
-/// Exchanges the address that was handed out.
-///
-/// # Safety
-/// `symbol` is NULL or NUL-terminated, and `pfn` NULL or a place for an address; if `error` is 0, the driver has
-/// filled it in.
-unsafe fn exchange(error: u32, symbol: *const i8, pfn: *mut P) {
-    if error == 0 && !pfn.is_null() {
-        // SAFETY: the driver has filled it in.
-        let address = unsafe { *pfn };
-        // SAFETY: the program's NUL-terminated name, and its own place.
-        unsafe { *pfn = LIBRARY.handed_out(address, symbol.cast()) };
-    }
-}
-
 pub unsafe fn cuGetProcAddress(_: u64, symbol: *const i8, pfn: *mut P, version: i32, flags: u64) -> u32 {
     // SAFETY: the program's own arguments.
     let error = unsafe { real::cuGetProcAddress(symbol, pfn, version, flags) };
     // SAFETY: the program's own name and place; `error` says whether the driver filled the place in.
-    unsafe { exchange(error, symbol, pfn) };
+    unsafe { LIBRARY.hand_out_at(error, symbol, pfn) };
     error
 }
 
@@ -46,7 +32,7 @@ pub unsafe fn cuGetProcAddress_v2(
     // SAFETY: the program's own arguments.
     let error = unsafe { real::cuGetProcAddress_v2(symbol, pfn, version, flags, status) };
     // SAFETY: the program's own name and place, after the call whose `error` this is.
-    unsafe { exchange(error, symbol, pfn) };
+    unsafe { LIBRARY.hand_out_at(error, symbol, pfn) };
     error
 }
 

@@ -1,5 +1,7 @@
 //! Sizes that take knowledge of the API; named in `semantics.toml`.
 
+pub use hetrace_interpose::measure::if_at_most;
+
 use crate::generated::prelude::P;
 use crate::generated::real;
 
@@ -57,12 +59,6 @@ pub fn imported_bytes(handle_type: usize) -> usize {
 /// Bytes of a handle of a `CUlogicalEndpointIpcHandleType`.
 pub fn endpoint_bytes(handle_type: usize) -> usize {
     if handle_type == 1 { FABRIC } else { 0 }
-}
-
-/// `n`, or 0 if that is too much to be true: a size that was not given is
-/// unlimited.
-pub fn if_at_most(n: usize, most: usize) -> usize {
-    if n <= most { n } else { 0 }
 }
 
 /// The sum of the numbers of 64 bits that stand at `offset` in each of `count`

@@ -1,5 +1,7 @@
 //! Sizes that take knowledge of the API; named in `semantics.toml`.
 
+pub use hetrace_interpose::measure::if_at_most;
+
 /// Sizes of the types that attributes have.
 const INT: usize = 4;
 const LONG: usize = 8;
@@ -31,12 +33,6 @@ pub fn exported_bytes(handle_type: usize) -> usize {
 /// the address's place.
 pub fn imported_bytes(handle_type: usize) -> usize {
     if handle_type == 8 { FABRIC } else { 0 }
-}
-
-/// `n`, or 0 if that is too much to be true: a negative number comes as a very
-/// large one.
-pub fn if_at_most(n: usize, most: usize) -> usize {
-    if n <= most { n } else { 0 }
 }
 
 /// 1 for a `cudaStreamCaptureStatus` that says the stream is capturing, else

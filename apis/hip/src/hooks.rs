@@ -7,19 +7,6 @@ use crate::entry::LIBRARY;
 use crate::generated::prelude::P;
 use crate::generated::real;
 
-/// Exchanges the address that was handed out.
-///
-/// # Safety
-/// `symbol` is NULL or NUL-terminated, and `place` NULL or a place for an address; if `error` is 0, HIP has filled it in.
-unsafe fn exchange(error: u32, symbol: *const i8, place: *mut P) {
-    if error == 0 && !place.is_null() {
-        // SAFETY: HIP has filled it in.
-        let address = unsafe { *place };
-        // SAFETY: the program's NUL-terminated name, and its own place.
-        unsafe { *place = LIBRARY.handed_out(address, symbol.cast()) };
-    }
-}
-
 pub unsafe fn hipGetProcAddress(
     _: u64,
     symbol: *const i8,
@@ -31,7 +18,7 @@ pub unsafe fn hipGetProcAddress(
     // SAFETY: the program's own arguments.
     let error = unsafe { real::hipGetProcAddress(symbol, pfn, version, flags, status) };
     // SAFETY: the program's own name and place, after the call whose `error` this is.
-    unsafe { exchange(error, symbol, pfn) };
+    unsafe { LIBRARY.hand_out_at(error, symbol, pfn) };
     error
 }
 
@@ -42,7 +29,7 @@ macro_rules! entry_points {
             // SAFETY: the program's own arguments.
             let error = unsafe { real::$name(symbol, place, flags, status) };
             // SAFETY: the program's own name and place, after the call whose `error` this is.
-            unsafe { exchange(error, symbol, place) };
+            unsafe { LIBRARY.hand_out_at(error, symbol, place) };
             error
         }
     )* };

@@ -1,5 +1,7 @@
 //! Sizes that take knowledge of the API; named in `semantics.toml`.
 
+pub use hetrace_interpose::measure::if_at_most;
+
 /// Sizes of the types that attributes have.
 const INT: usize = 4;
 const LONG: usize = 8;
@@ -35,11 +37,6 @@ pub fn pool_attribute_bytes(attribute: usize) -> usize {
 /// Bytes of what an allocation or pool of a `hipMemAllocationHandleType` is exported to: a file descriptor.
 pub fn exported_bytes(handle_type: usize) -> usize {
     if handle_type == 1 { INT } else { 0 }
-}
-
-/// `n`, or 0 if that is too much to be true: a negative number comes as a very large one.
-pub fn if_at_most(n: usize, most: usize) -> usize {
-    if n <= most { n } else { 0 }
 }
 
 /// 1 for a `hipStreamCaptureStatus` that says the stream is capturing, else 0: of an invalid capture HIP returns

@@ -1,6 +1,3 @@
 //! Sizes that take knowledge of the API; named in `semantics.toml`.
 
-/// `n`, or 0 if that is too much to be true: a negative number comes as a very large one.
-pub fn if_at_most(n: usize, most: usize) -> usize {
-    if n <= most { n } else { 0 }
-}
+pub use hetrace_interpose::measure::if_at_most;

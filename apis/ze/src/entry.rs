@@ -35,7 +35,7 @@ library! {
         loader: Some(Loader {
             driver: c"zeGetGlobalProcAddrTable",
             lacks: Some(c"zelLoaderGetVersions"),
-            // Its layers are told by name in a variable, and we are none.
+            // It finds its layers by names of its own, and we are none.
             below: |_, _| None,
             starting: |_| None,
         }),

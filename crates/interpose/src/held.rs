@@ -3,7 +3,7 @@
 //! A handler may leave by `siglongjmp`, and what it interrupted never goes on. If that was a walk over the
 //! dynamic loader's list, the list's lock stays locked, and the next thread waits for ever.
 
-/// Signals 32 and 33, by which the C library tells threads to end and to change their user. It waits for answers, so
+/// Signals 32 and 33, by which the C library makes threads end and change their user. It waits until they have, so
 /// they are never held; and its own functions would forget that a program was started with them blocked.
 const OF_THE_C_LIBRARY: u64 = 0b11 << 31;
 

@@ -34,6 +34,7 @@ pub mod held;
 // Has a table in a static, which `Table::new` of a build for loom can't make.
 #[cfg(not(loom))]
 pub mod library;
+pub mod measure;
 pub mod members;
 mod own;
 mod peek;

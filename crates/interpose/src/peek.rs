@@ -8,15 +8,28 @@
 /// # Safety
 /// `to` has room for `length` bytes.
 pub(crate) unsafe fn read(from: *const u8, to: *mut u8, length: usize) -> Result<(), i32> {
-    let here = libc::iovec { iov_base: to.cast(), iov_len: length };
     let there = libc::iovec { iov_base: from.cast_mut().cast(), iov_len: length };
+    // SAFETY: room by contract.
+    unsafe { gather(&[there], to, length) }
+}
+
+/// Copies several pieces of memory, one behind the other, which are `length` bytes together.
+///
+/// # Errors
+/// As [`read`].
+///
+/// # Safety
+/// As [`read`].
+pub(crate) unsafe fn gather(there: &[libc::iovec], to: *mut u8, length: usize) -> Result<(), i32> {
+    let here = libc::iovec { iov_base: to.cast(), iov_len: length };
     // All words: of a shorter argument the upper half would be whatever is on the stack.
     let (one, flags) = (1usize, 0usize);
-    // SAFETY: lists of one, as said; the kernel reads this process's memory where it can, and writes `to`, which
-    // has room by contract.
+    // SAFETY: lists as long as said; the kernel reads this process's memory where it can, and writes `to`, which has
+    // room by contract.
     let read = unsafe {
         let own = libc::syscall(libc::SYS_getpid);
-        libc::syscall(libc::SYS_process_vm_readv, own, &raw const here, one, &raw const there, one, flags)
+        let (list, count) = (there.as_ptr(), there.len());
+        libc::syscall(libc::SYS_process_vm_readv, own, &raw const here, one, list, count, flags)
     };
     match usize::try_from(read) {
         Ok(read) if read == length => Ok(()),

@@ -9,6 +9,7 @@ use hetrace_ring::abi::{ObjectRecord, flag, object, option, special};
 
 use crate::call::{record_extra, thread_id};
 use crate::errno::ErrnoGuard;
+use crate::peek;
 use crate::process::{note, session};
 use crate::put::Plain;
 
@@ -154,20 +155,8 @@ fn is_readable(at: *const u8, length: usize) -> Result<(), i32> {
         count += 1;
     }
     let mut bytes = [0u8; PAGES];
-    let room = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: count };
-    // SAFETY: lists as long as said; the kernel reads this process's memory where it can, and writes into `bytes`.
-    let read = unsafe {
-        let own = libc::syscall(libc::SYS_getpid);
-        // All words: of a shorter argument the upper half would be whatever is on the stack.
-        let (one, flags) = (1usize, 0usize);
-        libc::syscall(libc::SYS_process_vm_readv, own, &raw const room, one, places.as_ptr(), count, flags)
-    };
-    match usize::try_from(read) {
-        Ok(read) if read == count => Ok(()),
-        Ok(_) => Err(libc::EFAULT),
-        // SAFETY: the C library's own place for this thread's errno, which the call has just set.
-        Err(_) => Err(unsafe { *libc::__errno_location() }),
-    }
+    // SAFETY: `bytes` has room for one of each page.
+    unsafe { peek::gather(places.get(..count).unwrap_or_default(), bytes.as_mut_ptr(), count) }
 }
 
 #[cfg(test)]

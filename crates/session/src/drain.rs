@@ -376,16 +376,12 @@ impl Drainer {
                 if image.refused {
                     source.refuse();
                 }
-                let family = source.stream.family().to_owned();
-                let mut uncut = None;
+                let mut notes = Vec::new();
                 source.resume(image, self.past, |place| {
                     let found = self.found.get_or_init(|| Found::in_trace(&self.folder));
-                    found.has(place, &family).unwrap_or_else(|error| {
-                        uncut = Some(error);
-                        false
-                    })
+                    found.has(place, &format!("{name}-{pid}-"), &mut notes)
                 });
-                self.told.take(uncut.into_iter().collect());
+                self.told.take(notes);
             }
             self.sources.push(source);
         }

@@ -210,8 +210,7 @@ impl Stream {
     /// place to append its fields to.
     #[inline]
     pub fn record(&mut self, id: u16, time: u64) -> &mut Vec<u8> {
-        let empty = self.packet.len() == PREAMBLE_LEN;
-        if !empty && (self.packet.len() >= PACKET || self.is_far(time)) {
+        if self.packet.len() >= PACKET || self.is_far(time) {
             self.flush();
         }
         if self.packet.len() == PREAMBLE_LEN {
@@ -247,11 +246,6 @@ impl Stream {
     /// Goes on with records that are not before this time.
     pub fn go_on_from(&mut self, time: u64) {
         self.end = self.end.max(time);
-    }
-
-    /// Returns the beginning of its file's name, which streams of the same process and API have.
-    pub fn family(&self) -> &str {
-        self.name.rfind('-').map_or(&*self.name, |at| &self.name[..=at])
     }
 
     /// Time of the last record.

@@ -143,9 +143,9 @@ fn beside(whole: &Path, traces: &[(PathBuf, Files)]) -> Result<Vec<String>, Erro
     Ok(others)
 }
 
-/// Returns what is needed to understand the rest comes first.
+/// Returns the files that are packed: what is needed to understand the rest comes first.
 fn in_order(mut names: Vec<String>) -> Vec<String> {
-    // The latter may be another file, or none, when it is read.
+    // A manifest that is not whole yet may be another file, or none, when it is read.
     names.retain(|name| name != List::NAME && name != FRESH_MANIFEST);
     let rank = |name: &String| match name.split_once('/') {
         None if name.starts_with("metadata") => 0,

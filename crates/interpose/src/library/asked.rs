@@ -1,7 +1,7 @@
 //! What a program gets that asks for a function of the API, from `dlsym` or
 //! from the API itself.
 
-use std::ffi::{CStr, c_void};
+use std::ffi::CStr;
 use std::ptr::null_mut;
 
 use super::started::{is_before_us, startup_definition};
@@ -202,7 +202,7 @@ impl Library {
     ///
     /// # Safety
     /// `name` is NULL or NUL-terminated.
-    pub unsafe fn handed_out(&self, address: *mut c_void, name: *const libc::c_char) -> *mut c_void {
+    pub unsafe fn handed_out(&self, address: P, name: *const libc::c_char) -> P {
         if address.is_null() || name.is_null() || session().is_none() || is_ours(address) {
             return address;
         }
@@ -210,5 +210,19 @@ impl Library {
         // SAFETY: `name` is not NULL, as tested first, so it is NUL-terminated.
         let name = unsafe { CStr::from_ptr(name) };
         self.exchanged(address, name).unwrap_or(address)
+    }
+
+    /// The same of an address that the API has put into a place of the program's, if its call returned 0.
+    ///
+    /// # Safety
+    /// `name` is NULL or NUL-terminated, and `place` NULL or a place for an address; if `error` is 0, the API has filled
+    /// it in.
+    pub unsafe fn hand_out_at(&self, error: u32, name: *const libc::c_char, place: *mut P) {
+        if error == 0 && !place.is_null() {
+            // SAFETY: contract: the API has filled it in.
+            let address = unsafe { *place };
+            // SAFETY: contract: a NUL-terminated name, and the program's own place.
+            unsafe { *place = self.handed_out(address, name) };
+        }
     }
 }

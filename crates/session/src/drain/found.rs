@@ -17,28 +17,26 @@ impl Found {
         Found(trace_folders(trace).iter().flat_map(|folder| numbered(folder)).collect())
     }
 
-    /// Returns whether a packet is there. If half of it is, that is cut off: its records are still in their ring. Where it is
-    /// said to be stands in memory that the program can write, so it must be a file of its own, whose name begins so.
-    ///
-    /// # Errors
-    /// A note for the report, when half a packet stays.
-    pub fn has(&self, place: Place, family: &str) -> Result<bool, String> {
-        let Some((path, length)) = self.0.get(&place.file) else { return Ok(false) };
+    /// Returns whether a packet is there. If half of it is, that is cut off: its records are still in their ring; `notes`
+    /// has it where that fails. Where it is said to be stands in memory that the program can write, so it must be a file
+    /// of its own, whose name begins so.
+    pub fn has(&self, place: Place, own: &str, notes: &mut Vec<String>) -> bool {
+        let Some((path, length)) = self.0.get(&place.file) else { return false };
         let is_own =
-            path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(family));
+            path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(own));
         if !is_own || *length <= place.begin {
-            return Ok(false);
+            return false;
         }
         if *length >= place.end {
-            return Ok(true);
+            return true;
         }
         let cut = OpenOptions::new().write(true).open(path).and_then(|file| file.set_len(place.begin));
-        let note = |error| {
-            format!(
+        if let Err(error) = cut {
+            notes.push(format!(
                 "{}: its last packet is not whole, and its records may be there twice: {error}",
                 path.display()
-            )
-        };
-        cut.map(|()| false).map_err(note)
+            ));
+        }
+        false
     }
 }

@@ -251,7 +251,7 @@ impl Source {
         }
         self.tid = tid;
         self.last = self.last.max(reader.time.load(Ordering::Relaxed).min(clock::ticks()));
-        // Behind it: readers could not tell which of two records of one time, in two files, comes first.
+        // Behind it: of two records of one time, in two files, readers do not know which comes first.
         let behind = reader.written.load(Ordering::Relaxed).saturating_add(1);
         self.stream.go_on_from(behind.min(clock::nanoseconds(libc::CLOCK_MONOTONIC)));
         self.awaits = reader.follows.load(Ordering::Relaxed).checked_sub(1);
@@ -409,7 +409,8 @@ impl Source {
             }
             let least = floor.max(look).saturating_sub(HALF_PERIOD / 2);
             let ticks = known.unwrap_or_else(|| record::unwrap_time(record::time(head), least));
-            if self.stream.is_far(sinks.host.to_ns(floor.max(ticks))) {
+            let time = sinks.host.to_ns(floor.max(ticks));
+            if self.stream.is_far(time) {
                 // The packet is written before it, and only what is in there may be given back then.
                 let before = bytes.len() - body.len() - record::HEAD - rest.len();
                 self.last = floor;
@@ -423,7 +424,7 @@ impl Source {
             if self.is_refused() {
                 self.drop_one(record::id(head));
             } else {
-                self.put(record::id(head), body, (floor, ticks), sinks);
+                self.put(record::id(head), body, (time, ticks), sinks);
             }
         }
         self.damaged += rest.len() as u64;
@@ -446,10 +447,10 @@ impl Source {
         }
     }
 
-    /// One record that is the thread's own; the time that it gets in the stream, and its own.
-    fn put(&mut self, id: u16, body: &[u8], (floor, ticks): (u64, u64), sinks: &mut Sinks<'_>) {
+    /// One record that is the thread's own; the time that it gets in the stream, in nanoseconds, and its own, in ticks.
+    fn put(&mut self, id: u16, body: &[u8], (time, ticks): (u64, u64), sinks: &mut Sinks<'_>) {
         let host = sinks.host;
-        let time = host.to_ns(floor).max(self.stream.last());
+        let time = time.max(self.stream.last());
         if let Some(watch) = sinks.watch.as_mut().filter(|watch| watch.is_about(self.api, id)) {
             watch.call(CallRecord { api: self.api, id, time, image: self.image, who: &self.identity, body });
         }

@@ -113,7 +113,7 @@ pub fn recover(only: Option<&Path>) -> Vec<Result<Recovered, (PathBuf, io::Error
 
 fn foreign(version: u32) -> io::Error {
     io::Error::other(format!(
-        "another build of hetrace recorded it (shared memory version {version}, not {ABI_VERSION}): recover it by that one"
+        "another build of hetrace recorded it (shared memory version {version}, not {ABI_VERSION}): use the `hetrace recover` of that build"
     ))
 }
 
