@@ -1,12 +1,14 @@
 //! Programs of several processes that use CUDA: workers, children of children, daemons;
 //! and real runtimes, as far as they go on a driver that is none.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use hetrace_tests::counts::{complete, manifest};
 use hetrace_tests::{Done, Expected, Seen, fake, hetrace};
+use serde_json::Value;
 use tempfile::TempDir;
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/programs/processes/cuda_processes.py");
@@ -193,6 +195,40 @@ fn a_daemon_outlives_its_trace() {
         let later = Expected::parse(&std::fs::read_to_string(&done).expect("its words")).total();
         assert_eq!(later["cuLaunchKernel"], 1010, "{source}");
     }
+}
+
+/// What each layer takes, and by which calls kernels came to the device.
+#[test]
+fn layers_of_a_runtime_and_its_driver() {
+    let scratch = TempDir::new().expect("a scratch folder");
+    let trace = scratch.path().join("trace");
+    let mut line = Command::new(hetrace());
+    line.args(["run", "-q", "--device-times", "events", "-o"]).arg(&trace);
+    line.arg("--").arg(fake::program("layers")).env("LD_LIBRARY_PATH", fake::with_runtime());
+    let done = hetrace_tests::bed::run(&mut line);
+    assert_eq!((done.status, done.out.as_str()), (0, "result 0\n"), "{}", done.err);
+    let tally = |by: &str| {
+        let mut line = Command::new(hetrace());
+        let done = hetrace_tests::bed::run(line.args(["tally", "--json", "--by", by]).arg(&trace));
+        assert_eq!(done.status, 0, "{}", done.err);
+        serde_json::from_str::<Value>(&done.out).expect("JSON")
+    };
+    let rows = |tally: &Value, table: &str, key: &str| -> BTreeMap<String, u64> {
+        let rows = tally[table].as_array().expect("rows").iter();
+        rows.map(|row| (row[key].as_str().unwrap_or("").to_owned(), row["calls"].as_u64().unwrap_or(0)))
+            .collect()
+    };
+    let of = |all: &[(&str, u64)]| all.iter().map(|(name, n)| ((*name).to_owned(), *n)).collect();
+    let by_layer = tally("layer");
+    let expected = of(&[("cuda", 15), ("cudart", 31), ("cudart > cuda", 61)]);
+    assert_eq!(rows(&by_layer, "host", "layer"), expected, "{by_layer:#}");
+    let expected = of(&[("cuLaunchKernel", 10), ("cudaLaunchKernel > cuLaunchKernel", 30)]);
+    assert_eq!(rows(&by_layer, "device", "layer"), expected, "{by_layer:#}");
+    // The taxes of the layers are all the time there was in calls.
+    let sum = |tally: &Value, member: &str| -> u64 {
+        tally["host"].as_array().expect("rows").iter().filter_map(|row| row[member].as_u64()).sum()
+    };
+    assert_eq!(sum(&by_layer, "self_ns"), sum(&tally("name"), "self_ns"));
 }
 
 /// Wheels with runtimes: versions that differ in what they ask the driver for.

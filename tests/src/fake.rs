@@ -104,6 +104,31 @@ fn build(out: &Path) {
     PROGRAMS.iter().for_each(|name| build(name, name, &[]));
     build("takes_cupti", "takes_cupti", &["-DLINKED", "-l:libcupti.so.13"]);
     build("asks_cupti", "takes_cupti", &["-ldl"]);
+    // In a folder of its own: only who is told so has a runtime.
+    let runtime = runtime(out);
+    std::fs::create_dir_all(&runtime).expect("a folder");
+    let library = text(runtime.join("libcudart.so.13"));
+    let source = text(sources.join("runtime.c"));
+    cc(&[
+        "-shared",
+        "-fPIC",
+        "-Wl,-soname,libcudart.so.13",
+        "-o",
+        &library,
+        &source,
+        &here,
+        "-l:libcuda.so.1",
+    ]);
+    build("layers", "layers", &[&library]);
+}
+
+fn runtime(driver: &Path) -> PathBuf {
+    driver.join("runtime")
+}
+
+/// A value of `LD_LIBRARY_PATH` for the fake driver and a small runtime on top of it, `libcudart.so.13`.
+pub fn with_runtime() -> String {
+    format!("{}:{}", driver().display(), runtime(driver()).display())
 }
 
 fn functions(api: &Value) -> &[Value] {

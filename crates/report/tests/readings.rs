@@ -10,9 +10,15 @@ use proptest::prelude::*;
 
 /// All ways to read a trace must agree on its sums.
 fn agree(trace: &Trace, what: &str) {
-    let ways =
-        [vec![], vec![By::Thread], vec![By::Error, By::Name], vec![By::Queue, By::Host], vec![By::Range]];
-    for (by, gross) in ways.into_iter().zip([false, false, false, true, false]) {
+    let ways = [
+        vec![],
+        vec![By::Thread],
+        vec![By::Error, By::Name],
+        vec![By::Queue, By::Host],
+        vec![By::Range],
+        vec![By::Layer],
+    ];
+    for (by, gross) in ways.into_iter().zip([false, false, false, true, false, false]) {
         let tally = |reading| {
             let query = Query { reading, by: by.clone(), gross, ..Query::default() };
             aggregate(trace, &Options { extended: true }, &query).expect("nobody stops it").tally()

@@ -237,6 +237,8 @@ fn host_row(cell: &HostCell, net: bool) -> HostRow {
         p50_ns: times.quantile(0.5),
         p99_ns: times.quantile(0.99),
         dev_ns: times.deviation(),
+        nested_calls: cell.again,
+        nested_ns: cell.again_ns.min(total_ns),
         errors: cell.errors,
         error_ns,
         error_cost_ns,

@@ -29,11 +29,14 @@ pub enum By {
     Range,
     /// The error.
     Error,
+    /// The APIs that the program called to come to this one, and this one; of commands, the call that the program made, the
+    /// APIs between, and the call that enqueued.
+    Layer,
 }
 
 impl By {
     /// All of them.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Api,
         Self::Name,
         Self::Host,
@@ -44,6 +47,7 @@ impl By {
         Self::Queue,
         Self::Range,
         Self::Error,
+        Self::Layer,
     ];
 
     /// Its name.
@@ -59,6 +63,7 @@ impl By {
             Self::Queue => "queue",
             Self::Range => "range",
             Self::Error => "error",
+            Self::Layer => "layer",
         }
     }
 
@@ -75,6 +80,7 @@ impl By {
             Self::Queue => "Queue",
             Self::Range => "Range",
             Self::Error => "Error code",
+            Self::Layer => "Layer",
         }
     }
 
@@ -127,6 +133,9 @@ pub struct Group {
     /// The error's name or code, or `-`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// `api > api`, the outermost first; of commands `call > api > call`, or `-`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub layer: Option<String>,
 }
 
 impl Group {
@@ -142,6 +151,7 @@ impl Group {
             By::Queue => self.queue.as_deref(),
             By::Range => self.range.as_deref(),
             By::Error => self.error.as_deref(),
+            By::Layer => self.layer.as_deref(),
         }
     }
 
@@ -156,6 +166,7 @@ impl Group {
             By::Queue => &mut self.queue,
             By::Range => &mut self.range,
             By::Error => &mut self.error,
+            By::Layer => &mut self.layer,
         };
         *place = Some(text);
     }

@@ -78,6 +78,12 @@ pub(super) struct HostCell {
     /// What their threads did meanwhile, as recorded; all 0 if that is not in the trace.
     #[serde(default)]
     pub states: Shares,
+    /// Of calls that went well, those inside of another call of their layer, and their time, as that in `times`; 0 where
+    /// layers are not distinguished.
+    #[serde(default)]
+    pub again: u64,
+    #[serde(default)]
+    pub again_ns: u64,
 }
 
 impl Cell for HostCell {
@@ -101,6 +107,8 @@ impl Cell for HostCell {
             (&mut self.error_cost, other.error_cost),
             (&mut self.error_own, other.error_own),
             (&mut self.error_own_cost, other.error_own_cost),
+            (&mut self.again, other.again),
+            (&mut self.again_ns, other.again_ns),
         ]);
         self.times.merge(&other.times);
         self.states.add(&other.states);

@@ -15,6 +15,7 @@ use super::device::Devices;
 use super::energy::{KernelEnergy, Meters};
 use super::host::{Host, Slice};
 use super::labels::Labels;
+use super::layers::Layers;
 use super::makers::Makers;
 use super::marked::Marked;
 use super::monitor;
@@ -70,7 +71,7 @@ pub fn aggregate(trace: &Trace, options: &Options, query: &Query<'_>) -> Result<
         let marked = collector.in_ranges || collector.in_collectives;
         // States of threads go by when calls began, which quick walks do not say.
         let whole = query.reading == Reading::InOrder || trace.system().is_some();
-        (marked, whole || collector.by_range && collector.in_ranges)
+        (marked, whole || collector.by_range && collector.in_ranges || collector.layers.is_some())
     };
     let sum = || {
         let walked = match query.reading {
@@ -99,6 +100,7 @@ pub fn aggregate(trace: &Trace, options: &Options, query: &Query<'_>) -> Result<
     // Who was faster must not show.
     summary.damages.sort_by_key(ToString::to_string);
     summary.add_manifest(trace);
+    collector.count_late();
     collector.marked.finish();
     collector.collectives.finish();
     let mut labels = Labels::new(trace, &query.by, options.extended);
@@ -158,6 +160,8 @@ struct Collector<'t> {
     in_collectives: bool,
     by_thread: bool,
     by_range: bool,
+    /// Where layers are distinguished.
+    layers: Option<Layers<'t>>,
     choice: &'t Choice,
     query: &'t Query<'t>,
     /// The slice that was asked for last, and its place.
@@ -187,9 +191,8 @@ impl<'t> Collector<'t> {
     ) -> Self {
         let (ranges, collectives) = (Ranges::new(trace), Collectives::new(trace));
         let mut host = Host::new(trace, labels.by_thread, query.gross);
-        let all: Slice = (ThreadId(u32::MAX), None);
         Self {
-            slice: (all, host.slice(all)),
+            slice: (Slice::of_all(), host.slice(Slice::of_all())),
             current: (0, true),
             host,
             devices: Devices::new(&labels.commands),
@@ -206,6 +209,7 @@ impl<'t> Collector<'t> {
             joining: None,
             by_thread: labels.by_thread,
             by_range: labels.by_range && labels.calls.contains(&By::Range),
+            layers: labels.by_layer.then(|| Layers::new(trace)),
             choice,
             query,
             left: WATCHED,
@@ -219,11 +223,18 @@ impl<'t> Collector<'t> {
     /// Where the sums are that what a thread does now belongs to.
     #[inline]
     fn slice(&mut self, thread: ThreadId) -> usize {
-        if !self.by_thread && !self.by_range {
+        self.slice_of(thread, None)
+    }
+
+    /// The same of what it does in a layer.
+    #[inline]
+    fn slice_of(&mut self, thread: ThreadId, layer: Option<u32>) -> usize {
+        if !self.by_thread && !self.by_range && self.layers.is_none() {
             return self.slice.1;
         }
         let range = if self.by_range { self.marked.innermost(thread) } else { None };
-        let slice = (if self.by_thread { thread } else { ThreadId(u32::MAX) }, range);
+        let thread = if self.by_thread { thread } else { ThreadId(u32::MAX) };
+        let slice = Slice { thread, range, layer };
         if self.slice.0 != slice {
             self.slice = (slice, self.host.slice(slice));
         }
@@ -262,6 +273,9 @@ impl Visitor for Collector<'_> {
 
     #[inline]
     fn entry(&mut self, at: At<'_>, call: &Open, event: &Event<'_, '_>) -> ControlFlow<Stopped> {
+        if let Some(layers) = &mut self.layers {
+            layers.entry(at, call);
+        }
         self.memory.entry(call, event);
         self.mark_entry(at, call, event);
         ControlFlow::Continue(())
@@ -270,8 +284,13 @@ impl Visitor for Collector<'_> {
     #[inline]
     fn exit(&mut self, at: At<'_>, call: &Call, event: &Event<'_, '_>) -> ControlFlow<Stopped> {
         if !self.choice.any || self.choice.has_call(call.function, at.who(), call.start) {
-            let slice = self.slice(call.thread);
+            let (layer, again) = self.layers.as_mut().map(|layers| layers.of_call(call)).unzip();
+            let slice = self.slice_of(call.thread, layer);
             self.host.call(slice, call);
+            if again == Some(true) && call.error.is_none() {
+                let time = if self.query.gross { call.duration() } else { call.net_duration() };
+                self.host.again(slice, call.function, 1, time);
+            }
             if let Some(system) = self.system {
                 let who = at.who();
                 self.host.states(slice, call, &system.shares(who.pid, who.tid, call.start, call.end));
@@ -284,7 +303,8 @@ impl Visitor for Collector<'_> {
 
     fn unfinished(&mut self, at: At<'_>, call: &Unfinished) -> ControlFlow<Stopped> {
         if !self.choice.any || self.choice.has_call(call.function, at.who(), call.start) {
-            let slice = self.slice(call.thread);
+            let layer = self.layers.as_mut().map(|layers| layers.of_unfinished(call));
+            let slice = self.slice_of(call.thread, layer);
             self.host.unfinished(slice, call);
         }
         self.memory.unfinished(call.thread, call.depth);
@@ -302,8 +322,13 @@ impl Visitor for Collector<'_> {
 
     fn fold(&mut self, at: At<'_>, fold: &Fold, _: &Event<'_, '_>) -> ControlFlow<Stopped> {
         if !self.choice.any || self.choice.has_call(fold.function, at.who(), fold.first) {
-            let slice = self.slice(fold.thread);
+            let (layer, again) = self.layers.as_mut().map(|layers| layers.of_fold(fold)).unzip();
+            let slice = self.slice_of(fold.thread, layer);
             self.host.fold(slice, fold);
+            if again == Some(true) && fold.error.is_none() {
+                let time = if self.query.gross { fold.total } else { fold.total.saturating_sub(fold.cost) };
+                self.host.again(slice, fold.function, fold.count, time);
+            }
         }
         ControlFlow::Continue(())
     }
@@ -313,7 +338,11 @@ impl Visitor for Collector<'_> {
         self.usage.command(command);
         if !self.choice.any || self.choice.has_command(command, at.time) {
             let range = if self.by_range { self.marked.of_command(command) } else { None };
-            self.devices.command(command, range);
+            // One that is none here is counted at the end.
+            let layer = |layers: &mut Layers<'_>| layers.of_command(at, command, range);
+            if let Some(layer) = self.layers.as_mut().map_or(Some(None), layer) {
+                self.devices.command(command, range, layer);
+            }
         }
         self.mark_command(at, command);
         ControlFlow::Continue(())
@@ -333,6 +362,13 @@ impl Visitor for Collector<'_> {
 }
 
 impl Collector<'_> {
+    /// Counts the commands whose calls came after them.
+    fn count_late(&mut self) {
+        for late in self.layers.as_mut().map(Layers::late).unwrap_or_default() {
+            self.devices.command(&late.command, late.range, late.layer);
+        }
+    }
+
     fn sums(
         &self,
         trace: &Trace,
@@ -343,8 +379,11 @@ impl Collector<'_> {
     ) -> Aggregate {
         let names = trace.names();
         let range = |row: u32| self.marked.name(row);
+        let layers = self.layers.as_ref();
+        let layer = |number: u32| layers.map_or_else(String::new, |layers| layers.layer_name(number));
+        let chain = |number: u32| layers.map_or_else(String::new, |layers| layers.chain_name(number));
         let threads = Labels::threads(&summary.threads);
-        let (device, traffic) = self.devices.cells(labels, &threads, query, range);
+        let (device, traffic) = self.devices.cells(labels, &threads, query, range, chain);
         let mut devices = self.devices.identities(names, &labels.host);
         devices.sort();
         let mut ranks: Vec<String> = summary.threads.iter().filter_map(|t| labels.rank_of(t.pid)).collect();
@@ -363,7 +402,7 @@ impl Collector<'_> {
             energy.sort_by(|a: &EnergyCell, b| a.symbol.cmp(&b.symbol));
         }
         Aggregate {
-            host: self.host.cells(trace, labels, &summary.threads, range),
+            host: self.host.cells(trace, labels, &summary.threads, range, layer),
             device,
             traffic,
             ranges: self.marked.cells(self.meters, &used, query),

@@ -29,7 +29,10 @@ pub enum Table {
 }
 
 /// Columns of what rows are grouped by; left out where no row has them.
-const GROUP: [&str; 8] = ["host", "process", "thread", "rank", "device", "queue", "range", "error"];
+const GROUP: [&str; 9] = ["host", "process", "thread", "rank", "device", "queue", "range", "error", "layer"];
+
+/// Columns of rows by layer, likewise.
+const NESTED: [&str; 2] = ["nested_calls", "nested_ns"];
 
 /// Columns of how durations are distributed.
 const DURATIONS: &str = "avg_ns min_ns max_ns p50_ns p99_ns dev_ns";
@@ -113,10 +116,10 @@ fn csv<R: Serialize>(table: Table, rows: &[R], out: &mut dyn Write) -> io::Resul
     let rows: Vec<Map<String, Value>> = rows.iter().map(members).collect();
     let own = table.columns();
     // A column of the table's own is shown already.
-    let group =
-        GROUP.iter().filter(|name| !own.contains(name) && rows.iter().any(|r| r.contains_key(**name)));
+    let is_there = |name: &&&str| !own.contains(name) && rows.iter().any(|r| r.contains_key(**name));
+    let (group, nested) = (GROUP.iter().filter(is_there), NESTED.iter().filter(is_there));
     let (names, numbers) = own.split_at(own.iter().take_while(|name| is_name(name)).count());
-    let columns: Vec<&str> = names.iter().chain(group).chain(numbers).copied().collect();
+    let columns: Vec<&str> = names.iter().chain(group).chain(numbers).chain(nested).copied().collect();
     writeln!(out, "{}", columns.join(","))?;
     for row in &rows {
         let cells = columns.iter().map(|name| row.get(*name).map_or_else(String::new, cell));

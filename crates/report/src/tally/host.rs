@@ -154,9 +154,28 @@ fn failed_cell(failed: &Failed) -> HostCell {
     }
 }
 
-/// A part of the calls whose sums are their own: a thread and a range, where
+/// A part of the calls whose sums are their own: a thread, a range and a layer, where
 /// these are distinguished.
-pub(super) type Slice = (ThreadId, Option<u32>);
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Slice {
+    pub thread: ThreadId,
+    pub range: Option<u32>,
+    pub layer: Option<u32>,
+}
+
+impl Slice {
+    /// Of all calls.
+    pub const fn of_all() -> Self {
+        Self { thread: ThreadId(u32::MAX), range: None, layer: None }
+    }
+}
+
+/// Calls that were inside of other calls of their layer, of those that went well.
+#[derive(Clone, Copy, Debug, Default)]
+struct Again {
+    calls: u64,
+    time: u64,
+}
 
 /// The threads that called.
 #[derive(Clone, Debug, Default)]
@@ -202,6 +221,8 @@ pub(super) struct Host {
     texts: HashMap<(String, i64), String>,
     /// By slice and function: what threads did in calls that went well, if that is known.
     states: HashMap<(Slice, FunctionId), Shares>,
+    /// Likewise, where layers are distinguished.
+    again: HashMap<(Slice, FunctionId), Again>,
 }
 
 impl Host {
@@ -222,6 +243,7 @@ impl Host {
             by_thread,
             texts: HashMap::new(),
             states: HashMap::new(),
+            again: HashMap::new(),
         }
     }
 
@@ -320,6 +342,15 @@ impl Host {
         }
     }
 
+    /// Calls that went well were inside of another call of their layer, and took so long together, without the tracer's
+    /// part if that is left out.
+    pub fn again(&mut self, slice: usize, function: FunctionId, calls: u64, time: u64) {
+        let Some((slice, _)) = self.slices.get(slice) else { return };
+        let again = self.again.entry((*slice, function)).or_default();
+        again.calls = again.calls.saturating_add(calls);
+        again.time = again.time.saturating_add(time);
+    }
+
     pub fn fold(&mut self, slice: usize, fold: &Fold) {
         self.callers.note(fold.function, fold.thread);
         let total = if self.gross { fold.total } else { fold.total.saturating_sub(fold.cost) };
@@ -347,13 +378,13 @@ impl Host {
     /// Adds what another part of the trace has, whose threads are `there`;
     /// `here` numbers a thread in this part.
     pub fn merge(&mut self, other: &Host, there: &[Thread], mut here: impl FnMut(&Thread) -> ThreadId) {
-        for ((thread, range), sums) in &other.slices {
+        for (slice, sums) in &other.slices {
             // If rows are not grouped by thread, all have the same.
-            let thread = match there.get(thread.index()) {
+            let thread = match there.get(slice.thread.index()) {
                 Some(who) if self.by_thread => here(who),
-                _ => *thread,
+                _ => slice.thread,
             };
-            let at = self.slice((thread, *range));
+            let at = self.slice(Slice { thread, ..*slice });
             self.slices[at].1.iter_mut().zip(sums).for_each(|(to, from)| to.add(from));
         }
         other.texts.iter().for_each(|((api, code), text)| self.error_text(api, *code, text));
@@ -393,13 +424,14 @@ impl Host {
         all.filter(|(.., sum)| sum.calls() > 0 || sum.unfinished > 0).collect()
     }
 
-    /// What rows are made of; `range` names the range of a slice.
+    /// What rows are made of; `range` and `layer` name those of a slice.
     pub fn cells(
         &self,
         trace: &Trace,
         labels: &Labels<'_>,
         threads: &[Thread],
         range: impl Fn(u32) -> String,
+        layer: impl Fn(u32) -> String,
     ) -> Vec<HostCell> {
         let functions = trace.functions();
         let mut cells = Vec::new();
@@ -407,14 +439,15 @@ impl Host {
         let by_error = labels.calls.contains(&By::Error);
         for (slice, sums) in &self.slices {
             let none = Thread::default();
-            let (thread, around) = slice;
-            let who = threads.get(thread.index()).unwrap_or(&none);
-            let around = around.map(&range);
+            let who = threads.get(slice.thread.index()).unwrap_or(&none);
+            let (range, layer) = (slice.range.map(&range), slice.layer.map(&layer));
             let (pid, tid, thread) = (who.pid, who.tid, who.name.as_str());
-            let who = Who { pid, tid, thread, range: around.as_deref(), ..Who::default() };
+            let (range, layer) = (range.as_deref(), layer.as_deref());
+            let who = Who { pid, tid, thread, range, layer, ..Who::default() };
             let mut of_slice = Vec::new();
             for ((id, f), sum) in (0u32..).zip(functions.all()).zip(sums).filter(|(_, sum)| sum.calls() > 0) {
                 let api = functions.apis().get(f.api).filter(|_| by_api).cloned().unwrap_or_default();
+                let again = self.again.get(&(*slice, FunctionId(id))).copied().unwrap_or_default();
                 let whole = HostCell {
                     name: if by_name { f.name.clone() } else { String::new() },
                     api,
@@ -428,6 +461,8 @@ impl Host {
                     own_cost: sum.own_cost,
                     times: sum.times.clone(),
                     states: self.states.get(&(*slice, FunctionId(id))).copied().unwrap_or_default(),
+                    again: again.calls,
+                    again_ns: again.time,
                     ..failed_cell(&sum.failed)
                 };
                 if !by_error {

@@ -27,6 +27,8 @@ pub(super) struct Labels<'t> {
     launched: bool,
     /// Whether the parts of one thread's time are distinguished.
     pub by_range: bool,
+    /// Whether calls of a function by different ways are.
+    pub by_layer: bool,
     pub by_thread: bool,
 }
 
@@ -40,6 +42,7 @@ pub(super) struct Who<'a> {
     pub device: Option<&'a Device>,
     pub queue: Option<&'a Queue>,
     pub error: Option<&'a str>,
+    pub layer: Option<&'a str>,
 }
 
 impl<'t> Labels<'t> {
@@ -76,6 +79,7 @@ impl<'t> Labels<'t> {
             launched: job.ranks().next().is_some(),
             ranks: job.ranks().map(|(pid, rank)| (pid, rank.rank)).collect(),
             by_range: by.contains(&By::Range),
+            by_layer: by.contains(&By::Layer),
             by_thread: by.iter().any(by_thread),
             hosts,
             trace,
@@ -126,6 +130,7 @@ impl<'t> Labels<'t> {
             }
             By::Range => who.range.unwrap_or(NONE).to_owned(),
             By::Error => who.error.unwrap_or(NONE).to_owned(),
+            By::Layer => who.layer.unwrap_or(NONE).to_owned(),
         }
     }
 

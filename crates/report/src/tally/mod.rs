@@ -25,6 +25,7 @@ mod export;
 mod file;
 mod host;
 mod labels;
+mod layers;
 mod live;
 mod makers;
 mod marked;

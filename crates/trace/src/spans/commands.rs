@@ -92,6 +92,20 @@ impl<'e> Command<'e> {
         cause_id(self.pid, self.cause_tid, self.cause)
     }
 
+    /// The same with what `names` has, for those who keep it longer than its event.
+    pub fn of<'t>(&self, names: &'t Names) -> Command<'t> {
+        let function = self.function.and_then(|f| names.kernel(f.id));
+        let on_device = self.on_device.and_then(|d| names.device(d.id));
+        Command {
+            name: function.map_or("", |f| &f.name),
+            function,
+            on_queue: self.on_queue.and_then(|q| names.queue(q.id)),
+            on_device,
+            peer: self.peer.and_then(|d| names.device(d.id)),
+            ..*self
+        }
+    }
+
     /// With what the numbers in it stand for; `pid` is the process whose event it is.
     #[inline(always)]
     pub(super) fn new(command: &command::Command, names: &'e Names, pid: i64) -> Self {

@@ -71,7 +71,7 @@ impl CallSink for Collector<'_> {
         self.energy.command(self.meters, command);
         self.usage.command(command);
         if !self.choice.any || self.choice.has_command(command, at.time) {
-            self.devices.command(command, None);
+            self.devices.command(command, None, None);
         }
     }
 

@@ -105,12 +105,12 @@ impl Live {
 }
 
 /// All threads together.
-const ALL: Slice = (ThreadId(u32::MAX), None);
+const ALL: Slice = Slice::of_all();
 
 impl CallSink for Live {
     fn thread(&mut self, id: ThreadId, _: &Thread) {
         if self.by_thread {
-            self.current = self.host.slice((id, None));
+            self.current = self.host.slice(Slice { thread: id, ..Slice::of_all() });
         }
     }
 
@@ -140,7 +140,7 @@ impl CallSink for Live {
     fn begin_later(&mut self) {}
 
     fn command(&mut self, _: At<'_>, command: &Command<'_>) {
-        self.devices.command(command, None);
+        self.devices.command(command, None, None);
         if let (Some(device), Some(times)) = (command.on_device, command.times) {
             self.covered.add(device.id, times.start, times.end);
         }

@@ -133,7 +133,7 @@ impl Live {
         let labels = Labels::new(trace, &self.by, false);
         let query = Query { by: self.by.clone(), ..Query::default() };
         let none = |_: u32| String::new();
-        let (device, traffic) = self.devices.cells(&labels, &Labels::threads(threads), &query, none);
+        let (device, traffic) = self.devices.cells(&labels, &Labels::threads(threads), &query, none, none);
         let unknown = self.unknown.iter().map(|((api, name), calls)| UnknownRow {
             api: api.clone(),
             name: name.clone(),
@@ -157,7 +157,7 @@ impl Live {
             ..missing(trace.manifest(), &summary)
         };
         let sums = Aggregate {
-            host: self.host.cells(trace, &labels, threads, none),
+            host: self.host.cells(trace, &labels, threads, none, none),
             device,
             traffic,
             devices: self.devices.identities(trace.names(), &labels.host),

@@ -94,10 +94,13 @@ impl Renderer<'_> {
     fn host_columns(&self, layout: &Layout<'_>) -> Vec<Column> {
         let mut columns: Vec<Column> = layout.by.iter().map(|by| Column::left(by.heading())).collect();
         columns.push(right("Time"));
-        if layout.nested {
-            columns.push(right("Self"));
+        if layout.by.contains(&By::Layer) {
+            // A layer's tax is its time without that of the layers that it called.
+            columns.extend(["Tax", "Tax(%)", "Calls", "Tax/call"].map(right));
+        } else {
+            columns.extend(layout.nested.then(|| right("Self")));
+            columns.extend(["Time(%)", "Calls", "Average", "Min", "Max"].map(right));
         }
-        columns.extend(["Time(%)", "Calls", "Average", "Min", "Max"].map(right));
         columns.extend(self.stats().iter().map(|heading| right(heading)));
         if layout.states {
             columns.extend(STATES.map(right));
@@ -118,17 +121,22 @@ impl Renderer<'_> {
             by => row.group.get(*by).unwrap_or_default().to_owned(),
         };
         let mut cells: Vec<String> = layout.by.iter().map(name).collect();
-        cells.push(time(duration(row.total_ns)));
-        if layout.nested {
-            cells.push(time(duration(row.self_ns)));
+        let share = time(percent(row.self_ns, layout.self_ns));
+        if layout.by.contains(&By::Layer) {
+            // What a layer's own calls inside of each other took counts once, but not of a single function.
+            let of_layer = !layout.by.contains(&By::Name);
+            let nested = |n: u64| if of_layer { n } else { 0 };
+            let waited = row.total_ns.saturating_sub(nested(row.nested_ns));
+            let called = row.calls.saturating_sub(row.errors).saturating_sub(nested(row.nested_calls));
+            cells.extend([time(duration(waited)), time(duration(row.self_ns)), share, count(row.calls)]);
+            cells.push(time(duration_f(row.self_ns as f64 / called.max(1) as f64)));
+        } else {
+            cells.push(time(duration(row.total_ns)));
+            cells.extend(layout.nested.then(|| time(duration(row.self_ns))));
+            cells.extend([share, count(row.calls), time(duration_f(row.avg_ns))]);
+            cells.push(time(bound("≤", row.added_up, row.min_ns)));
+            cells.push(time(bound("≥", row.added_up, row.max_ns)));
         }
-        cells.extend([
-            time(percent(row.self_ns, layout.self_ns)),
-            count(row.calls),
-            time(duration_f(row.avg_ns)),
-            time(bound("≤", row.added_up, row.min_ns)),
-            time(bound("≥", row.added_up, row.max_ns)),
-        ]);
         let single = row.calls > row.errors.saturating_add(row.added_up);
         cells.extend(self.stats_cells(row.p50_ns, row.p99_ns, row.dev_ns, single));
         if layout.states {
@@ -146,11 +154,10 @@ impl Renderer<'_> {
         let own = sum(rows, |r| r.self_ns);
         let mut cells = vec![String::new(); layout.by.len()];
         cells[0] = name;
-        if layout.nested {
-            cells.push(String::new());
-        }
+        let layered = layout.by.contains(&By::Layer);
+        cells.extend((layout.nested || layered).then(String::new));
         cells.extend([duration(own), percent(own, layout.self_ns), count(sum(rows, |r| r.calls))]);
-        cells.extend(vec![String::new(); 3 + self.stats().len()]);
+        cells.extend(vec![String::new(); if layered { 1 } else { 3 } + self.stats().len()]);
         if layout.states {
             // What is in calls inside counts for both, so only without them is there a sum.
             let mut all = Shares::default();
@@ -196,7 +203,7 @@ impl Renderer<'_> {
     /// What each layer costs by itself, if there are several.
     pub fn layers(&mut self) -> fmt::Result {
         let apis = &self.tally.apis;
-        if apis.len() < 2 {
+        if apis.len() < 2 || self.tally.by.contains(&By::Layer) {
             return Ok(());
         }
         self.heading(&["Layers".to_owned(), "time of each without what it calls of the others".to_owned()])?;

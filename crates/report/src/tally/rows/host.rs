@@ -124,6 +124,13 @@ pub struct HostRow {
     pub p99_ns: u64,
     /// Standard deviation; of a run, their average.
     pub dev_ns: f64,
+    /// Of rows by layer: of the successful calls, how many were inside of another call of their layer, and their time. What
+    /// the layer above called, and how long it waited for that, is `calls` and `total_ns` without these.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub nested_calls: u64,
+    /// Time in them, as `total_ns`.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub nested_ns: u64,
     /// Calls that failed.
     pub errors: u64,
     /// Time in calls that failed.
