@@ -6,7 +6,7 @@ use std::process::Command;
 
 use hetrace_tests::bed::{program, run};
 use hetrace_tests::counts::{complete, lines, manifest};
-use hetrace_tests::{Done, Platform, bare, hetrace, programs, trace_with};
+use hetrace_tests::{Done, Platform, bare, fake, hetrace, programs, trace_with};
 use tempfile::TempDir;
 
 /// Runs a command line under trace; more than `trace` in what it is given.
@@ -294,6 +294,38 @@ fn libraries_do_not_make_each_other_slower_to_start() {
     let each: u64 = all.iter().map(|library| with(std::slice::from_ref(library))).sum();
     let together = with(&all);
     assert!(together < each * 3 / 2, "{together} together, {each} each alone, {bare} without");
+}
+
+/// A library that is preloaded makes shared memory where its API is, and nowhere else.
+#[test]
+fn only_a_process_that_has_an_api_has_memory_for_it() {
+    let arenas = |line: &[&str]| {
+        let scratch = TempDir::new().expect("a scratch folder");
+        let mut command = Command::new(hetrace());
+        command
+            .args(["run", "-q", "--device-times", "off", "-o"])
+            .arg(scratch.path().join("trace"))
+            .arg("--");
+        let done = run(command.args(line).env("LD_LIBRARY_PATH", fake::with_runtime()));
+        assert_eq!(done.status, 0, "{}", done.err);
+        let of = |api: &str| done.out.lines().filter(|l| l.ends_with(".so") && l.contains(api)).count();
+        assert!(of("libhetrace_cuda.so") > 0 && of("libhetrace_cudart.so") > 0, "{}", done.out);
+        let mapped = done.out.lines().filter(|line| line.contains("/arena-"));
+        let mut numbers: Vec<&str> =
+            mapped.filter_map(|line| line.split("/arena-").nth(1)?.split('-').next()).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        numbers.len()
+    };
+    assert_eq!(arenas(&["cat", "/proc/self/maps"]), 0);
+    // One that opens the driver and asks for a function, but calls none.
+    let asks = "import ctypes; ctypes.CDLL('libcuda.so.1').cuInit; print(open('/proc/self/maps').read())";
+    assert_eq!(arenas(&["python3", "-c", asks]), 1);
+    let opens = "import ctypes; ctypes.CDLL('libcuda.so.1'); print(open('/proc/self/maps').read())";
+    assert_eq!(arenas(&["python3", "-c", opens]), 0);
+    // One that is linked to both.
+    let layers = fake::program("layers").display().to_string();
+    assert_eq!(arenas(&[&layers, "maps"]), 2);
 }
 
 /// The launcher reads a line for each function of each API, and decides by the few kinds of them.

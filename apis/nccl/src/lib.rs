@@ -13,7 +13,7 @@ mod measure;
 
 /// Runs when the library is loaded.
 extern "C" fn loaded() {
-    hetrace_interpose::start(generated::tables::API);
+    hetrace_interpose::start_unused(generated::tables::API);
     entry::LIBRARY.started();
     hetrace_interpose::set_error_reporter(errors::report);
 }

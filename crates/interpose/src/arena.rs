@@ -1,4 +1,5 @@
-//! The process's arena: made when the library starts, or by a forked child's first call.
+//! The process's arena: made when the API is there, as the library starts or a function of it is asked for; else by the
+//! first call, as in a forked child.
 //!
 //! All that needs a descriptor is done here, once: afterwards rings are taken from memory that
 //! is mapped already, and no call of the program opens, closes or names a file. Programs may
@@ -77,6 +78,9 @@ pub(crate) fn ready(session: &Session) -> Option<&'static Process> {
 #[cold]
 pub(crate) fn start(session: &Session, process: &Process) {
     let (empty, starting) = (phase::EMPTY, phase::STARTING);
+    if process.phase.load(Ordering::Relaxed) != empty {
+        return;
+    }
     // Opening a file is a point where a thread may be cancelled: the others would wait for ever.
     let _whole = NoCancel::new();
     if process.phase.compare_exchange(empty, starting, Ordering::Acquire, Ordering::Relaxed).is_err() {

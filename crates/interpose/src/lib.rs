@@ -68,7 +68,7 @@ pub use extra::Extra;
 pub use flags::{FLAGS, Flags, flags};
 pub use hetrace_ring as ring;
 pub use own::{pid, task};
-pub use process::{Session, note, session, start, store_blob};
+pub use process::{Session, note, session, start, start_unused, store_blob, used};
 pub use real::{Address, Real, is_ours, lead, look_up_next};
 pub use room::await_room;
 pub use spent::{Spent, spend};

@@ -126,6 +126,13 @@ impl Session {
 /// trusted. Called when the library is loaded, or before if other libraries
 /// start earlier and call it; without a session the library stays dormant.
 pub fn start(api: &str) {
+    start_unused(api);
+    used();
+}
+
+/// The same for a library that is preloaded: its API may be nowhere in the process, which then costs no memory.
+/// [`used`] is to be called when the API is there; at the latest the first call makes the arena.
+pub fn start_unused(api: &str) {
     static STARTED: AtomicBool = AtomicBool::new(false);
     if STARTED.swap(true, Ordering::AcqRel) {
         return;
@@ -134,6 +141,17 @@ pub fn start(api: &str) {
     let _errno = ErrnoGuard::new();
     find(api);
     early::over();
+}
+
+/// The API is in the process: makes the arena, before the program has a say in what may be opened: its limits and filters
+/// come later. One that begins dormant leaves nothing behind if it is never recorded.
+pub fn used() {
+    if let Some(session) = session()
+        && !session.option(option::STANDBY)
+        && let Some(process) = own::process()
+    {
+        arena::start(session, process);
+    }
 }
 
 fn find(api: &str) {
@@ -240,13 +258,6 @@ fn join(folder: &[u8], api: &str) -> Option<()> {
     let offset = flags_offset(session.api as usize);
     // SAFETY: `start` comes here once, and nobody reads it before `SESSION` is set.
     let session = unsafe { (*PLACE.0.get()).write(session) };
-    // Before the program has a say in what may be opened: its limits and filters come later. One that begins
-    // dormant leaves nothing behind if it is never recorded.
-    if !session.option(option::STANDBY)
-        && let Some(process) = own::process()
-    {
-        crate::arena::start(session, process);
-    }
     SESSION.store(session, Ordering::Release);
     // Where programs open and close the window, the mask is theirs.
     let mask = match &shared {

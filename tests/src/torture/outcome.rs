@@ -8,7 +8,7 @@ use super::stdout::{Made, Stdout};
 
 /// How much more memory a traced program may take than the bare one.
 const MORE_RESIDENT_KIB: u64 = 64 << 10;
-const MORE_ADDRESSES_KIB: u64 = 5 << 19;
+const MORE_ADDRESSES_KIB: u64 = 3 << 19;
 
 /// Numbers of a run, or of several: they add up.
 #[derive(Debug, Clone, Copy, Default)]

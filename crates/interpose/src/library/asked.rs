@@ -10,7 +10,7 @@ use crate::dlsym::{Asked, Lookup};
 use crate::early;
 use crate::elf::Object;
 use crate::errno::ErrnoGuard;
-use crate::process::session;
+use crate::process::{session, used};
 use crate::real::{is_ours, look_up_next};
 
 /// What a program gets.
@@ -161,6 +161,8 @@ impl Library {
     /// or the jump of an unknown function.
     fn exchanged(&self, address: P, name: &CStr) -> Option<P> {
         let object = Object::holding(address).filter(|o| self.is_copy(o) && !self.calls_below(o))?;
+        // Who asks for its functions is about to call them.
+        used();
         let copy = self.copy(&object)?;
         if copy > 0 {
             self.ask_each_time();

@@ -8,6 +8,7 @@ use super::neighbours::is_hetrace;
 use super::{LIBRARY, Library};
 use crate::elf::{Object, each_object};
 use crate::errno::ErrnoGuard;
+use crate::process::used;
 use crate::real::is_ours;
 
 /// How many libraries stand before us in the global scope, the program among
@@ -108,6 +109,7 @@ impl Library {
         self.look_before_us();
         self.settle();
         let known = |name: &CStr| self.number(name).is_some();
+        let mut is_there = false;
         each_object(|object| {
             // Nor have our libraries for other APIs anything to do with this one.
             if is_ours(object.start() as *const c_void) || is_hetrace(object) {
@@ -115,9 +117,13 @@ impl Library {
             }
             if self.is_copy(object) {
                 restore(object, known);
+                is_there = true;
             }
             without_unanswered(object, known, |name| startup_definition(name, |_| true).is_some());
             true
         });
+        if is_there {
+            used();
+        }
     }
 }

@@ -182,7 +182,7 @@ pub const CASES: &[Case] = &[
     Case {
         name: "threads-in-sequence",
         subject: "reuse",
-        promise: "memory of ended threads is used again: at most 64 MiB resident and 2.5 GiB of addresses more (256 MiB for each API whose library is on the machine)",
+        promise: "memory of ended threads is used again: at most 64 MiB resident and 1.5 GiB of addresses more",
         tried: "50,000 threads one after the other",
         command: "workers threads=50000 calls=2 order=sequence report=memory",
         memory: true,
@@ -193,11 +193,11 @@ pub const CASES: &[Case] = &[
     Case {
         name: "images-in-sequence",
         subject: "reuse",
-        promise: "memory of images before is given back: at most 24 MiB in the session",
+        promise: "memory of images before is given back: at most 16 MiB in the session",
         tried: "one process executes itself 150 times",
         command: "again times=150",
         accounting: Accounting::Whole,
-        session_bytes: Some(24 << 20),
+        session_bytes: Some(16 << 20),
         short: 0,
         long: 1,
         ..PLAIN
@@ -205,11 +205,11 @@ pub const CASES: &[Case] = &[
     Case {
         name: "images-in-sequence-cuda",
         subject: "reuse",
-        promise: "memory of images before is given back: at most 24 MiB in the session",
+        promise: "memory of images before is given back: at most 16 MiB in the session",
         tried: "the same on 3 CUDA devices (a fake driver)",
         command: "again times=150",
         accounting: Accounting::Whole,
-        session_bytes: Some(24 << 20),
+        session_bytes: Some(16 << 20),
         api: Api::Cuda,
         ..PLAIN
     },
