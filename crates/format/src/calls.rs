@@ -24,6 +24,8 @@ pub const ERROR_TEXT_ID: u16 = 11;
 pub const OWN_WORK_ID: u16 = 15;
 /// Number of the event from which a thread records otherwise, to keep within its budget.
 pub const BUDGET_STEP_ID: u16 = 16;
+/// Number of the event with the Python stack of the call that begins next.
+pub const PY_STACK_ID: u16 = 18;
 /// How the names of these events end, behind the API's.
 pub const UNKNOWN: &str = ":unknown";
 /// See [`UNKNOWN`].
@@ -32,6 +34,8 @@ pub const ERROR_TEXT: &str = ":error_text";
 pub const OWN_WORK: &str = ":own_work";
 /// See [`UNKNOWN`].
 pub const BUDGET_STEP: &str = ":budget_step";
+/// See [`UNKNOWN`].
+pub const PY_STACK: &str = ":py_stack";
 
 /// Arguments shown of a call that nobody knows: those that stand in registers.
 pub const UNKNOWN_ARGUMENTS: usize = 6;
@@ -48,11 +52,12 @@ pub fn classes(model: &Model) -> Vec<EventClass> {
 type OfApi = fn(&str) -> EventClass;
 
 /// The events that are no calls: their numbers, and what they are.
-const NO_CALLS: [(u16, OfApi); 4] = [
+const NO_CALLS: [(u16, OfApi); 5] = [
     (UNKNOWN_ID, unknown_event),
     (ERROR_TEXT_ID, error_text_event),
     (OWN_WORK_ID, own_work_event),
     (BUDGET_STEP_ID, budget_step_event),
+    (PY_STACK_ID, py_stack_event),
 ];
 
 /// Returns the event of a number in the stream of a model's API, whose functions are asked for one by one and
@@ -117,6 +122,21 @@ pub fn put_budget_step(body: &mut Vec<u8>, step: &BudgetStep) {
     for value in [one_in, u32::from(summed), spent_ppm, budget_ppm] {
         body.extend_from_slice(&value.to_le_bytes());
     }
+}
+
+/// Returns the Python stack of the call that begins next on the thread, if its entry has this number: see
+/// [`PyFrame`](crate::define::PyFrame).
+fn py_stack_event(api: &str) -> EventClass {
+    let fields = StructClass::default()
+        .field("stack", IntegerClass::unsigned(64).hex())
+        .field("entry", IntegerClass::unsigned(16));
+    event(PY_STACK_ID, &format!("{api}{PY_STACK}"), fields)
+}
+
+/// The bytes of [`PY_STACK`].
+pub fn put_py_stack(body: &mut Vec<u8>, stack: u64, entry: u16) {
+    body.extend_from_slice(&stack.to_le_bytes());
+    body.extend_from_slice(&entry.to_le_bytes());
 }
 
 /// The bytes of [`OWN_WORK`].

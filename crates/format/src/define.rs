@@ -139,6 +139,25 @@ definitions! { "device":
     }
 }
 
+definitions! { "python":
+    /// A Python stack: its innermost frame, and the stack around it. Equal ones have equal ids in all threads, processes
+    /// and APIs, and may be defined more than once.
+    PyFrame = 70, "frame" {
+        /// Its id, by which `API:py_stack` names it.
+        stack: Handle,
+        /// The id of the stack without the innermost frame; 0 if there is no other.
+        around: Handle,
+        /// The line that the frame is at; 0 if it has none.
+        line: u32,
+        /// The first line of its function.
+        first_line: u32,
+        /// Its file, as the code names it.
+        file: String,
+        /// Its function's qualified name; before CPython 3.11 its name.
+        name: String,
+    }
+}
+
 /// What a definition is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Definition {
@@ -152,11 +171,14 @@ pub enum Definition {
     Function,
     /// [`Launches`] of one.
     Launches,
+    /// A [`PyFrame`].
+    PyFrame,
 }
 
 impl Definition {
     /// All of them, in the order in which the metadata has them.
-    pub const ALL: [Self; 5] = [Self::Queue, Self::Device, Self::Property, Self::Function, Self::Launches];
+    pub const ALL: [Self; 6] =
+        [Self::Queue, Self::Device, Self::Property, Self::Function, Self::Launches, Self::PyFrame];
 
     /// Returns the name of its event.
     pub const fn event(self) -> &'static str {
@@ -166,6 +188,7 @@ impl Definition {
             Self::Queue => Queue::EVENT,
             Self::Function => Function::EVENT,
             Self::Launches => Launches::EVENT,
+            Self::PyFrame => PyFrame::EVENT,
         }
     }
 
@@ -182,6 +205,7 @@ impl Definition {
             Self::Queue => Queue::class(),
             Self::Function => Function::class(),
             Self::Launches => Launches::class(),
+            Self::PyFrame => PyFrame::class(),
         }
     }
 }
@@ -266,6 +290,7 @@ mod tests {
                 (67, "device:property"),
                 (68, "device:function"),
                 (69, "device:launches"),
+                (70, "python:frame"),
             ]
         );
         for one in Definition::ALL {

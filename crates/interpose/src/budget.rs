@@ -16,6 +16,7 @@ use crate::members::Val;
 use crate::own;
 use crate::process::session;
 use crate::put::Plain;
+use crate::python;
 
 /// Ticks that recording a call takes, until the launcher has measured it.
 const CALL_TICKS: u32 = 180;
@@ -160,13 +161,44 @@ pub(crate) fn of_commands(header: &RingHeader) -> u64 {
     inside.into_iter().fold(beside, u64::wrapping_add)
 }
 
-/// Counts a call that is about to be made. Returns whether it is to be added up.
+/// Why a call is not recorded where it begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// It is added up when it has ended.
+    Summed,
+    /// There was no room for what must stand before it: it is counted as lost.
+    Dropped,
+}
+
+/// Does what a call needs before its entry is recorded, whose number is `id`: counts it where there is a budget, and
+/// records its Python stack where these are wanted. Returns none if it is to be recorded.
 #[cold]
 #[inline(never)]
-pub(crate) fn adds_up(writer: &Writer, flags: u8) -> bool {
+pub(crate) fn way(writer: &Writer, flags: u8, id: u16) -> Option<Way> {
     if writer.is_own_call() {
-        return false; // Nothing is recorded of it.
+        return None; // Nothing is recorded of it.
     }
+    if is_limited() && adds_up(writer, flags) {
+        return Some(Way::Summed);
+    }
+    if !python::is_on() {
+        return None;
+    }
+    // In a process that was forked the entry finds a ring for the stack, too.
+    let writer = recording()?;
+    let before = clock::ticks();
+    if !python::note(writer, id, before) {
+        writer.lose_call();
+        return Some(Way::Dropped);
+    }
+    if is_limited() {
+        writer.meter.spend(clock::ticks().wrapping_sub(before));
+    }
+    None
+}
+
+/// Counts a call that is about to be made. Returns whether it is to be added up.
+fn adds_up(writer: &Writer, flags: u8) -> bool {
     let meter = &writer.meter;
     if meter.count() {
         look(writer);

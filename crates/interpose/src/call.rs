@@ -9,9 +9,9 @@ use hetrace_ring::record::{HEAD, MAX_RECORD};
 use hetrace_ring::writer::{FOLD_WORDS, Writer, add_in_one as add};
 
 use crate::attach::{attach, lose_call};
-use crate::budget::{self, Outcome};
+use crate::budget::{self, Outcome, Way};
 use crate::put::{Plain, Put};
-use crate::tls;
+use crate::{python, tls};
 
 /// This thread's writer, made if need be.
 #[inline(always)]
@@ -108,7 +108,7 @@ unsafe fn put_at(writer: &Writer, id: u16, fields: impl Put + Copy, time: u64) -
 /// # Safety
 /// As [`put`].
 #[inline(always)]
-unsafe fn write_at(writer: &Writer, id: u16, fields: impl Put + Copy, time: u64) -> bool {
+pub(crate) unsafe fn write_at(writer: &Writer, id: u16, fields: impl Put + Copy, time: u64) -> bool {
     let length = HEAD + fields.size();
     let body = |at: *mut u8| {
         // SAFETY: `length` was made from the fields' size.
@@ -175,11 +175,13 @@ pub unsafe fn call<R: Outcome, E: Put + Copy, X: Put + Copy>(
         return real(clock::ticks());
     };
     let is_timed = flags & TIMED != 0;
-    if flags & flag::METERED != 0 && budget::adds_up(writer, flags) {
+    if flags & flag::METERED != 0
+        && let Some(way) = budget::way(writer, flags, id)
+    {
         let before = clock::ticks();
         let result = real(if is_timed { before } else { 0 });
         if let Some(writer) = again(writer)
-            && let Some(now) = not_added_up(writer, id, before, result.is_ordinary())
+            && let Some(now) = not_added_up(writer, way, id, before, result.is_ordinary())
         {
             // SAFETY: contract: what `entry` and `exit` return may be read as `Put::put` says.
             unsafe { put_late(writer, id, [before, now], entry(), exit(result)) };
@@ -210,7 +212,10 @@ const LONG: u64 = 1 << 36;
 /// Adds a call up that has ended. Returns the time if it must be recorded after all, as its result is not that of others.
 #[cold]
 #[inline(never)]
-fn not_added_up(writer: &Writer, id: u16, before: u64, is_ordinary: bool) -> Option<u64> {
+fn not_added_up(writer: &Writer, way: Way, id: u16, before: u64, is_ordinary: bool) -> Option<u64> {
+    if matches!(way, Way::Dropped) {
+        return None;
+    }
     let now = clock::ticks();
     (!is_ordinary || !writer.add_up(id + 2, before, now)).then_some(now)
 }
@@ -230,10 +235,24 @@ unsafe fn put_late(
     exit: impl Put + Copy,
 ) {
     budget::was_recorded(writer);
-    if now.wrapping_sub(before) > LONG {
-        // SAFETY: plain data without gaps.
-        unsafe { write_at(writer, special::EARLIER, Plain(&before), now) };
+    let is_long = now.wrapping_sub(before) > LONG;
+    let say_earlier = || {
+        if is_long {
+            // SAFETY: plain data without gaps.
+            unsafe { write_at(writer, special::EARLIER, Plain(&before), now) };
+        }
+    };
+    if python::is_on() {
+        say_earlier();
+        // Of such a long call the one record says that its stack is not known: each would need its time said.
+        let noted =
+            if is_long { python::note_none(writer, id, before) } else { python::note(writer, id, before) };
+        if !noted {
+            writer.lose_call();
+            return;
+        }
     }
+    say_earlier();
     // SAFETY: contract of this function, which is that of `Put::put`.
     if unsafe { put_at(writer, id, entry, before) } {
         // SAFETY: contract of this function for `exit`, which is that of `Put::put`, too.
@@ -289,11 +308,13 @@ pub unsafe fn poll<R: Outcome, E: Put + Copy, X: Put + Copy>(
         after();
         return result;
     }
-    if flags & flag::METERED != 0 && budget::adds_up(writer, flags) {
+    if flags & flag::METERED != 0
+        && let Some(way) = budget::way(writer, flags, id)
+    {
         let before = clock::ticks();
         let result = real(before);
         if let Some(writer) = again(writer)
-            && let Some(now) = not_added_up(writer, id, before, result.is_ordinary())
+            && let Some(now) = not_added_up(writer, way, id, before, result.is_ordinary())
         {
             // SAFETY: contract: what `entry` and `exit` return may be read as `Put::put` says.
             unsafe { put_late(writer, id, [before, now], entry(), exit(result)) };

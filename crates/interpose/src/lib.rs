@@ -42,6 +42,7 @@ pub mod prelude;
 mod primitive;
 mod process;
 pub mod put;
+mod python;
 // Likewise.
 #[cfg(not(loom))]
 pub mod ranges;

@@ -16,7 +16,7 @@ pub use records::*;
 pub use window::{Counts, Flip, Switch, Window};
 
 /// Raised with every change of these files.
-pub const ABI_VERSION: u32 = 15;
+pub const ABI_VERSION: u32 = 16;
 /// First bytes of a control file.
 pub const CONTROL_MAGIC: u64 = u64::from_le_bytes(*b"HTRCTRL1");
 /// First bytes of an arena file.
@@ -93,6 +93,8 @@ pub mod option {
     pub const STANDBY: u32 = 1 << 11;
     /// What is sent from memory of the host is hashed.
     pub const HASH_COPIES: u32 = 1 << 12;
+    /// The Python stack of each call is recorded before it.
+    pub const PY_STACKS: u32 = 1 << 13;
 }
 
 /// Bits of a function's flag byte.
@@ -105,7 +107,8 @@ pub mod flag {
     pub const RECORD: u8 = 1 << 0 | 1 << 4;
     /// The function's hook is active, even if calls are not recorded.
     pub const HOOK: u8 = 1 << 1 | 1 << 5;
-    /// Calls count towards the budget of [`super::Control::overhead_ppm`].
+    /// Something is done before calls are recorded: they count towards the budget of
+    /// [`super::Control::overhead_ppm`], or [`super::option::PY_STACKS`] is on.
     pub const METERED: u8 = 1 << 2;
     /// Where the budget is spent, calls are added up in [`super::RingHeader::sums`] instead of being recorded.
     pub const SUMMABLE: u8 = 1 << 3;

@@ -44,6 +44,8 @@ pub struct Capture {
     pub buffer_cap: u64,
     /// Hashes of what is sent from memory of the host.
     pub hash_copies: bool,
+    /// The Python stack of each call.
+    pub py_stacks: bool,
 }
 
 /// Launches of kernels.
@@ -78,13 +80,15 @@ pub struct Options {
     pub window: bool,
     /// See [`Capture::hash_copies`].
     pub hash_copies: bool,
+    /// See [`Capture::py_stacks`].
+    pub py_stacks: bool,
 }
 
 impl Options {
     /// As they stand in the control page: bits of [`option`], and `sample_every`.
     pub fn to_page(self) -> (u32, u32) {
         let Self { block, fold, devices, sources, build_logs, kernel_args, properties, .. } = self;
-        let Self { buffers, window, hash_copies, .. } = self;
+        let Self { buffers, window, hash_copies, py_stacks, .. } = self;
         let (events, sampled, every) = match devices {
             None | Some(DeviceTimes::Auto) => (false, false, 0),
             Some(DeviceTimes::Events) => (true, false, 0),
@@ -103,6 +107,7 @@ impl Options {
             (buffers, option::BUFFERS),
             (window, option::WINDOW),
             (hash_copies, option::HASH_COPIES),
+            (py_stacks, option::PY_STACKS),
         ];
         (all.into_iter().filter(|(on, _)| *on).fold(0, |bits, (_, bit)| bits | bit), every)
     }
@@ -126,6 +131,7 @@ impl Options {
             buffers: has(option::BUFFERS),
             window: has(option::WINDOW),
             hash_copies: has(option::HASH_COPIES),
+            py_stacks: has(option::PY_STACKS),
         }
     }
 
@@ -177,10 +183,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_page_says_what_was_asked_for(on in any::<[bool; 9]>(), devices in times()) {
-            let [block, fold, sources, build_logs, kernel_args, properties, buffers, window, hash_copies] = on;
+        fn the_page_says_what_was_asked_for(on in any::<[bool; 10]>(), devices in times()) {
+            let [block, fold, sources, build_logs, kernel_args, properties, buffers, window, hash_copies, ..] = on;
+            let py_stacks = on[9];
             let options = Options {
                 block, fold, devices, sources, build_logs, kernel_args, properties, buffers, window, hash_copies,
+                py_stacks,
             };
             let (bits, every) = options.to_page();
             prop_assert_eq!(Options::of_page(bits, every), options);
@@ -196,6 +204,7 @@ mod tests {
         assert_eq!(bits(Options { properties: true, ..Options::default() }), option::PROPERTIES);
         assert_eq!(bits(Options { buffers: true, ..Options::default() }), option::BUFFERS);
         assert_eq!(bits(Options { hash_copies: true, ..Options::default() }), option::HASH_COPIES);
+        assert_eq!(bits(Options { py_stacks: true, ..Options::default() }), option::PY_STACKS);
         let sampled = Options { devices: Some(DeviceTimes::Sampled(7)), ..Options::default() };
         assert_eq!(sampled.to_page(), (option::DEVICE | option::SAMPLED, 7));
     }

@@ -12,11 +12,20 @@ use crate::window::Asked;
 
 /// Returns the options of a session.
 fn page(options: &RunOptions) -> Options {
-    let Capture { sources, build_logs, kernel_args, properties, buffers, buffer_cap: _, hash_copies } =
-        &options.capture;
+    let Capture {
+        sources,
+        build_logs,
+        kernel_args,
+        properties,
+        buffers,
+        buffer_cap: _,
+        hash_copies,
+        py_stacks,
+    } = &options.capture;
     Options {
         block: options.block,
-        fold: options.selection.mode != Mode::Full,
+        // Equal calls may come from several lines.
+        fold: options.selection.mode != Mode::Full && !py_stacks,
         devices: options.selection.devices.then_some(options.device_times),
         sources: *sources,
         build_logs: *build_logs,
@@ -25,6 +34,7 @@ fn page(options: &RunOptions) -> Options {
         buffers: !buffers.is_empty(),
         window: options.window.is_some(),
         hash_copies: *hash_copies,
+        py_stacks: *py_stacks,
     }
 }
 
@@ -46,6 +56,9 @@ fn of_kind(options: &RunOptions, page: Options, timing: Timing, f: &Kind<'_>, na
     let mut flags = options.selection.of_kind(f, named);
     if overhead_ppm(options) > 0 && flags & flag::RECORD != 0 {
         flags |= metered(f, page);
+    }
+    if page.py_stacks && flags & flag::RECORD != 0 {
+        flags |= flag::METERED;
     }
     if let Some(hook) = f.hook {
         if page.serves(hook) {
@@ -178,6 +191,20 @@ mod tests {
         let rows = "-\tstate\t--on-calls: ends the window\n\n0\t0\ttoyPause\n";
         let index = Index::parse(format!("{head}\n{rows}")).expect("an index");
         flags(&RunOptions { window, ..RunOptions::default() }, &index)[0]
+    }
+
+    #[test]
+    fn something_is_done_before_calls_only_where_it_is_wanted() {
+        let head = r#"{"api":"toy","interpose":{},"model_bytes":0,"frame_bytes":0}"#;
+        let index = Index::parse(format!("{head}\n-\tcreate\t\n\n0\t0\ttoyMake\n")).expect("an index");
+        let of = |py_stacks, max_overhead| {
+            let capture = Capture { py_stacks, ..Capture::default() };
+            let options = RunOptions { capture, max_overhead, ..RunOptions::default() };
+            flags(&options, &index)[0] & (flag::METERED | flag::SUMMABLE)
+        };
+        assert_eq!(of(false, None), 0, "nothing is paid");
+        assert_eq!(of(true, None), flag::METERED);
+        assert_eq!(of(false, Some(2.0)), flag::METERED, "it is one that each call counts of");
     }
 
     #[test]

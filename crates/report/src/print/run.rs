@@ -22,6 +22,7 @@ use crate::text::Style;
 use hetrace_trace::args::{Args, Plans, Role};
 use hetrace_trace::budget::{BudgetStep, step_of};
 use hetrace_trace::capture::flip_of;
+use hetrace_trace::python::{PyFrame, StackId};
 use hetrace_trace::spans::{
     At, Call, Command, ErrorText, Fold, NewQueue, OWN_WORK, Open, Orphan, Summary, Unfinished, Visitor, Why,
     cause_id, walk_as_recorded,
@@ -83,6 +84,7 @@ pub fn print_both(
         open: Vec::new(),
         exit: Args::default(),
         around: Args::default(),
+        maker: StackId::NONE,
         line: String::new(),
         time: 0,
         depth: 0,
@@ -130,6 +132,8 @@ struct Printer<'t, 'o> {
     exit: Args<'t>,
     /// What stands beside an event's fields.
     around: Args<'t>,
+    /// The Python code that makes the call whose entry is printed.
+    maker: StackId,
     /// The line that is being made, without its time.
     line: String,
     /// Its time, and how deep in other calls it is.
@@ -462,6 +466,7 @@ impl<'t> Printer<'t, '_> {
         }
         write_fields(&mut self.line, args, &mut first);
         self.line.truncate(self.line.trim_end().len());
+        self.made_by(self.maker);
         self.end()
     }
 
@@ -553,6 +558,13 @@ impl<'t> Printer<'t, '_> {
         self.end()
     }
 
+    /// Appends the Python code that made a call, if that is known.
+    fn made_by(&mut self, python: StackId) {
+        if let Some(frame) = self.trace.names().python().innermost(python) {
+            let _ = write!(self.line, "  at {frame}");
+        }
+    }
+
     /// A line for an event that is no call.
     fn plain(&mut self, at: At<'_>, event: &Event<'_, '_>) -> Step {
         let mut args = std::mem::take(&mut self.exit);
@@ -579,7 +591,9 @@ impl Visitor for Printer<'_, '_> {
         let line = Line { begin: self.since_first(call.start), ..self.line_of(call.function) };
         let wanted = self.form == Form::Events && self.wants(at, &line, [Some(&args), None]);
         self.open_call(at, call, place);
+        self.maker = call.python;
         let step = if wanted { self.event_line(at, event, &args) } else { ControlFlow::Continue(()) };
+        self.maker = StackId::NONE;
         *self.args(place) = args;
         step
     }
@@ -625,6 +639,7 @@ impl Visitor for Printer<'_, '_> {
         self.line.push('(');
         write_duration(&mut self.line, call.duration(), call.cost);
         self.line.push(')');
+        self.made_by(call.python);
         self.end_call(&line, call.start, place, wanted)
     }
 
@@ -653,6 +668,7 @@ impl Visitor for Printer<'_, '_> {
             self.begin_call(at, call.start, call.function, Some(place), false);
         }
         let _ = write!(self.line, " {why}");
+        self.made_by(call.python);
         self.end_call(&line, call.start, place, wanted)
     }
 
@@ -776,7 +792,9 @@ impl Visitor for Printer<'_, '_> {
             return ControlFlow::Continue(());
         }
         // What recording took is no event of the program.
-        if self.form != Form::Events && event.class().name.ends_with(OWN_WORK) {
+        let name = &event.class().name;
+        // Nor is what describes calls.
+        if self.form != Form::Events && (name.ends_with(OWN_WORK) || name == PyFrame::EVENT) {
             return ControlFlow::Continue(());
         }
         if !self.wants_event(at, "", &event.class().name) {

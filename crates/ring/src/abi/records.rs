@@ -49,6 +49,54 @@ pub mod special {
     /// The full counter value of the next record that has its low bits: 8 bytes. For records of long ago, of which
     /// these bits alone say too little.
     pub const EARLIER: u16 = 17;
+    /// The Python stack of the call whose entry is the next record: [`super::PyStackRecord`]. It goes into the stream of
+    /// its own thread, as the unknown call.
+    pub const PY_STACK: u16 = 18;
+    /// What a Python stack is: [`super::PyFrameRecord`], and the names of a file and of a function.
+    pub const PY_FRAME: u16 = 19;
+}
+
+/// Ids of Python stacks, and how long names are.
+pub mod py_stack {
+    /// The thread runs no Python code.
+    pub const NONE: u64 = 0;
+    /// It may, but nobody knows which.
+    pub const UNKNOWN: u64 = 1;
+    /// The least id that a stack has.
+    pub const FIRST: u64 = 2;
+    /// Bytes of the name of a file, at most.
+    pub const LONGEST_FILE: usize = 1024;
+    /// Bytes of the name of a function, at most.
+    pub const LONGEST_NAME: usize = 512;
+}
+
+/// Body of [`special::PY_STACK`].
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub struct PyStackRecord {
+    /// The stack's id: the [`PyFrameRecord::stack`] of its innermost frame; see [`py_stack`].
+    pub stack: u64,
+    /// Number of the entry that follows: of another one it says nothing.
+    pub entry: u64,
+}
+
+/// Body of [`special::PY_FRAME`], followed by the names of the file and of the function. Equal stacks have equal ids in
+/// all threads, processes and APIs, and may be described more than once.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub struct PyFrameRecord {
+    /// The stack's id.
+    pub stack: u64,
+    /// That of the stack without its innermost frame; [`py_stack::NONE`] if there is no other.
+    pub around: u64,
+    /// The line that the innermost frame is at; 0 if it has none.
+    pub line: u32,
+    /// The first line of its function.
+    pub first_line: u32,
+    /// Bytes of the name of the file.
+    pub file: u32,
+    /// Bytes of the name of the function.
+    pub function: u32,
 }
 
 /// Body of [`special::BUDGET_STEP`].
@@ -328,6 +376,8 @@ const _: () = assert!(size_of::<UnknownRecord>() == 48);
 const _: () = assert!(size_of::<FunctionRecord>() == 32);
 const _: () = assert!(size_of::<DeviceRecord>() == 56);
 const _: () = assert!(size_of::<PropertyRecord>() == 16);
+const _: () = assert!(size_of::<PyStackRecord>() == 16);
+const _: () = assert!(size_of::<PyFrameRecord>() == 32);
 
 /// Texts and values behind an [`ObjectRecord`].
 pub const OBJECT_PARTS: usize = 8;

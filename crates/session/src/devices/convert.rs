@@ -3,11 +3,11 @@
 
 use hetrace_format::Handle;
 use hetrace_format::command::{CommandKind, Geometry, MemoryKind, Sizes};
-use hetrace_format::define::{Device, Function, Launches, Property, Queue};
+use hetrace_format::define::{Device, Function, Launches, Property, PyFrame, Queue};
 use hetrace_format::object::{Object, ObjectKind, PARTS};
 use hetrace_ring::abi::{
     COMMAND_KINDS, CommandRecord, CountRecord, DeviceRecord, FunctionRecord, MEMORY_KINDS, OBJECT_PARTS,
-    ObjectRecord, QueueRecord, object, special,
+    ObjectRecord, PyFrameRecord, QueueRecord, object, special,
 };
 
 /// Returns a text of a record. Programs may write anything.
@@ -77,6 +77,15 @@ pub fn function(number: u32, name: &[u8], record: &FunctionRecord) -> Function {
 pub fn launches(number: u32, record: &CountRecord) -> Launches {
     let CountRecord { function: _, launches, timed, bytes } = *record;
     Launches { function: number, launches, timed, bytes }
+}
+
+/// Returns a frame of a Python stack; behind the record stand the names of its file and its function.
+pub fn py_frame(record: &PyFrameRecord, texts: &[u8]) -> PyFrame {
+    let PyFrameRecord { stack, around, line, first_line, file, function } = *record;
+    let (file, rest) = texts.split_at_checked(file as usize).unwrap_or_default();
+    let name = rest.get(..function as usize).unwrap_or_default();
+    let (stack, around) = (Handle(stack), Handle(around));
+    PyFrame { stack, around, line, first_line, file: owned(file), name: owned(name) }
 }
 
 /// Returns an object, whose call began at `cause`. None if this version has no such event.

@@ -18,7 +18,7 @@ use hetrace_format::class::DEVICE_STREAM;
 use hetrace_format::command::is_command;
 use hetrace_ring::abi::{
     ClockRecord, CommandRecord, CountRecord, DeviceRecord, FunctionRecord, LinkRecord, ObjectRecord,
-    PendingRecord, PropertyRecord, QueueRecord, special,
+    PendingRecord, PropertyRecord, PyFrameRecord, QueueRecord, special,
 };
 
 use crate::manifest;
@@ -233,6 +233,10 @@ impl Devices {
             special::FUNCTION => {
                 let (function, name) = split::<FunctionRecord>(body)?;
                 self.names.define_function(shared, api, &function, text(name), time);
+            }
+            special::PY_FRAME => {
+                let (frame, texts) = split::<PyFrameRecord>(body)?;
+                self.names.define_py_frame(&frame, texts, time);
             }
             special::COUNT => {
                 let (count, _) = split::<CountRecord>(body)?;

@@ -4,11 +4,11 @@
 //! and made anew; a command then means what had the handle when it was enqueued.
 //! Handles are an API's own: equal ones of two APIs are two things ([`Key`]).
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use hetrace_format::define;
-use hetrace_ring::abi::{CountRecord, DeviceRecord, FunctionRecord, QueueRecord};
+use hetrace_ring::abi::{CountRecord, DeviceRecord, FunctionRecord, PyFrameRecord, QueueRecord};
 
 use super::hash::ByNumber;
 use super::key::Key;
@@ -42,6 +42,8 @@ pub struct Names {
     /// Functions without an id, by API and name.
     by_name: HashMap<(usize, Vec<u8>), u32>,
     properties: HashMap<(Key, Vec<u8>), u64>,
+    /// Ids of Python stacks.
+    py_frames: HashSet<u64>,
     fresh: Vec<Definition>,
 }
 
@@ -237,6 +239,13 @@ impl Names {
             .map_or_else(|| (next(&shared.numbers.functions), time, time), |guess| guess.confirmed(time));
         remember(bearers, Bearer { since, number, guessed: false, what });
         self.fresh.push((written, define::Function::ID, convert::function(number, name, record).encode()));
+    }
+
+    /// A Python stack was described: once for each API, and again where two threads were at it at a time.
+    pub fn define_py_frame(&mut self, record: &PyFrameRecord, texts: &[u8], time: u64) {
+        if self.py_frames.insert(record.stack) {
+            self.fresh.push((time, define::PyFrame::ID, convert::py_frame(record, texts).encode()));
+        }
     }
 
     /// How often a function was launched so far.

@@ -2,7 +2,7 @@
 
 use hetrace_ring::abi::{
     ClockRecord, CommandRecord, CountRecord, DeviceRecord, FunctionRecord, LinkRecord, ObjectRecord,
-    PendingRecord, PropertyRecord, QueueRecord,
+    PendingRecord, PropertyRecord, PyFrameRecord, QueueRecord,
 };
 
 /// Returns a record and what stands behind it. `None` if the bytes are too few.
@@ -43,3 +43,5 @@ unsafe impl Plain for CountRecord {}
 unsafe impl Plain for DeviceRecord {}
 // SAFETY: integers only.
 unsafe impl Plain for PropertyRecord {}
+// SAFETY: likewise.
+unsafe impl Plain for PyFrameRecord {}

@@ -35,6 +35,11 @@ pub(super) fn put_budget_step(packet: &mut Vec<u8>, body: &[u8]) {
     calls::put_budget_step(packet, &step);
 }
 
+/// The Python stack of the call that begins next.
+pub(super) fn put_py_stack(packet: &mut Vec<u8>, body: &[u8]) {
+    calls::put_py_stack(packet, word(body, 0), word(body, 1) as u16);
+}
+
 /// Name and registers of a call without a description in the model.
 pub(super) fn put_unknown(packet: &mut Vec<u8>, body: &[u8]) {
     let arguments: [u64; 6] = std::array::from_fn(|i| word(body, i));

@@ -10,6 +10,7 @@ use super::calls::{Call, Fold, Open, Orphan, Unfinished, Why};
 use super::commands::{Command, NewQueue};
 use super::stack::{Ended, First, Moment, Stack};
 use super::summary::Summary;
+use crate::python::{Announced, StackId};
 use crate::trace::{
     Class, Cursor, Definition, FunctionId, Item, Occurrence, Thread, ThreadId, Threads, Trace,
 };
@@ -151,6 +152,7 @@ struct Walker {
     stacks: Vec<Stack>,
     /// By stream: the packet and the thread of its last event.
     streams: Vec<Option<(u32, ThreadId)>>,
+    python: Announced,
     summary: Summary,
 }
 
@@ -170,7 +172,11 @@ impl Walker {
         visitor.event(at, event)?;
         match class {
             Class::Entry(function) => {
-                let open = self.entry(occurrence, *function, visitor)?;
+                let mut open = self.entry(occurrence, *function, visitor)?;
+                if let Some(python) = self.python.of_entry(thread, event) {
+                    open.python = python;
+                    self.stack(thread).made_by(python);
+                }
                 visitor.entry(at, &open, event)
             }
             Class::Exit(function, verdict) => {
@@ -197,6 +203,12 @@ impl Walker {
             Class::OwnWork(ns) => {
                 self.stack(thread).measure(stream, number_at(event, *ns));
                 visitor.other(at, event)
+            }
+            // It is a part of the call.
+            Class::PyStack([stack, entry]) => {
+                let (stack, entry) = (number_at(event, *stack), number_at(event, *entry));
+                self.python.announce(thread, event, (StackId(stack), entry));
+                ControlFlow::Continue(())
             }
             Class::BudgetStep | Class::Definition(_) | Class::Other => visitor.other(at, event),
         }

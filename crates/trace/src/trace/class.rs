@@ -33,6 +33,9 @@ pub enum Class {
     OwnWork(usize),
     /// What the thread records from here on: see [`crate::budget::step_of`].
     BudgetStep,
+    /// The Python stack of the call that begins next on the thread: positions of its id, and of the number of the
+    /// entry of that call.
+    PyStack([usize; 2]),
     /// Anything else.
     Other,
 }
@@ -153,6 +156,11 @@ impl<'a> Resolver<'a> {
         }
         if event.name.ends_with(calls::BUDGET_STEP) && event.fields.index("summed").is_some() {
             return Class::BudgetStep;
+        }
+        if event.name.ends_with(calls::PY_STACK)
+            && let (Some(stack), Some(entry)) = (event.fields.index("stack"), event.fields.index("entry"))
+        {
+            return Class::PyStack([stack, entry]);
         }
         let phases = [Phase::Entry, Phase::Exit, Phase::Fold];
         let split = |p: Phase| Some((event.name.strip_suffix(p.suffix())?, p));

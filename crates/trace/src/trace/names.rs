@@ -12,6 +12,7 @@ use hetrace_model::Model;
 use super::class::{Class, Classes, Definition};
 use super::numbered::Numbered;
 use crate::hash::QuickMap;
+use crate::python::Python;
 
 /// A device. What the API did not report is 0 or empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -145,6 +146,7 @@ pub struct Names {
     queues: Numbered<Queue>,
     kernels: Numbered<Kernel>,
     launches: QuickMap<u32, Launches>,
+    python: Python,
 }
 
 /// Launches of a function, where only some are timed; of one without a name, commands of one kind that run none.
@@ -223,6 +225,7 @@ impl Names {
                 let define::Launches { function, launches, timed, bytes } = define::Launches::decode(get);
                 self.launches.insert(function, Launches { launches, timed, bytes });
             }
+            Definition::PyFrame => self.python.define(define::PyFrame::decode(get)),
             Definition::Function => {
                 let kernel = Kernel::new(define::Function::decode(get), pid);
                 let place = self.kernels.entry(kernel.id);
@@ -256,6 +259,11 @@ impl Names {
     /// The same of all functions, in no order.
     pub fn all_launches(&self) -> impl Iterator<Item = (u32, Launches)> {
         self.launches.iter().map(|(function, launches)| (*function, *launches))
+    }
+
+    /// The Python stacks.
+    pub fn python(&self) -> &Python {
+        &self.python
     }
 
     /// The function of a number.

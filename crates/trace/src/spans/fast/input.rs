@@ -470,7 +470,9 @@ impl<'t> Input<'t> {
                     return;
                 }
                 Class::OwnWork(ns) => entry(Special::OwnWork(number_at(&event, *ns))),
-                Class::BudgetStep | Class::Definition(_) | Class::Other => return to.sink.other(&event),
+                Class::BudgetStep | Class::PyStack(_) | Class::Definition(_) | Class::Other => {
+                    return to.sink.other(&event);
+                }
             },
         };
         match special {

@@ -1,0 +1,164 @@
+//! The Python code that made each call, in traces of `hetrace run --py-stacks`.
+//!
+//! A stack is its innermost frame and the stack around it ([`Frame::around`]); an id names it. The recorder writes the
+//! id right before the entry of a call ([`Announced`] joins the two), and what an id stands for once.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use hetrace_ctf::read::Event;
+pub use hetrace_format::define::PyFrame;
+
+use crate::trace::ThreadId;
+
+/// Names a Python stack.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct StackId(pub u64);
+
+impl StackId {
+    /// No Python code, or stacks were not recorded.
+    pub const NONE: Self = Self(0);
+}
+
+/// A frame of a Python stack.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Frame {
+    /// The stack around it.
+    pub around: StackId,
+    /// The line that it is at; 0 if it has none.
+    pub line: u32,
+    /// The first line of its function.
+    pub first_line: u32,
+    /// Its file, as the code names it.
+    pub file: Arc<str>,
+    /// Its function's qualified name; before CPython 3.11 its name.
+    pub name: Arc<str>,
+}
+
+impl Frame {
+    /// The last part of its file's path.
+    pub fn file_name(&self) -> &str {
+        self.file.rsplit('/').next().unwrap_or(&self.file)
+    }
+}
+
+/// `train.py:42 in step`.
+impl fmt::Display for Frame {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{} in {}", self.file_name(), self.line, self.name)
+    }
+}
+
+/// The Python stacks of a trace.
+#[derive(Clone, Debug, Default)]
+pub struct Python {
+    frames: HashMap<StackId, Frame>,
+    /// The same few files and functions come again and again.
+    texts: HashMap<String, Arc<str>>,
+}
+
+impl Python {
+    /// Frames of a stack that are looked at, at most: of a damaged trace, one may be around itself.
+    const DEEPEST: usize = 1 << 16;
+
+    pub(crate) fn define(&mut self, frame: PyFrame) {
+        let PyFrame { stack, around, line, first_line, file, name } = frame;
+        let [file, name] = [file, name].map(|text| self.text(text));
+        self.frames
+            .insert(StackId(stack.0), Frame { around: StackId(around.0), line, first_line, file, name });
+    }
+
+    fn text(&mut self, text: String) -> Arc<str> {
+        if let Some(known) = self.texts.get(&text) {
+            return Arc::clone(known);
+        }
+        let shared: Arc<str> = text.as_str().into();
+        self.texts.insert(text, Arc::clone(&shared));
+        shared
+    }
+
+    /// Whether there are any.
+    pub fn is_empty(&self) -> bool {
+        self.frames.is_empty()
+    }
+
+    /// The innermost frame of a stack, if it is known.
+    pub fn innermost(&self, stack: StackId) -> Option<&Frame> {
+        self.frames.get(&stack)
+    }
+
+    /// The frames of a stack, the innermost first, as far as they are known.
+    pub fn frames(&self, stack: StackId) -> impl Iterator<Item = &Frame> {
+        let mut next = stack;
+        let frames = std::iter::from_fn(move || {
+            let frame = self.frames.get(&next)?;
+            next = frame.around;
+            Some(frame)
+        });
+        frames.take(Self::DEEPEST)
+    }
+}
+
+/// Stacks whose call has not begun yet.
+#[derive(Debug, Default)]
+pub struct Announced {
+    /// By thread: for each API's class of streams, the stack and the number of the entry that it is for.
+    threads: Vec<Vec<(usize, StackId, u64)>>,
+}
+
+impl Announced {
+    /// The call that begins next on a thread, in a stream of this event's class, is made by this stack if its entry has
+    /// this number.
+    pub fn announce(&mut self, thread: ThreadId, event: &Event<'_, '_>, (stack, entry): (StackId, u64)) {
+        if self.threads.len() <= thread.index() {
+            self.threads.resize_with(thread.index() + 1, Vec::new);
+        }
+        let class = class_of(event);
+        let announced = &mut self.threads[thread.index()];
+        announced.retain(|(of, ..)| *of != class);
+        announced.push((class, stack, entry));
+    }
+
+    /// The stack of the call that begins with this event.
+    #[inline]
+    pub fn of_entry(&mut self, thread: ThreadId, event: &Event<'_, '_>) -> Option<StackId> {
+        let announced = self.threads.get_mut(thread.index()).filter(|announced| !announced.is_empty())?;
+        let class = class_of(event);
+        let place = announced.iter().position(|(of, ..)| *of == class)?;
+        let (_, stack, entry) = announced.swap_remove(place);
+        (entry == event.class().id).then_some(stack)
+    }
+}
+
+/// The class of an event's stream: an API has one of its own.
+fn class_of(event: &Event<'_, '_>) -> usize {
+    std::ptr::from_ref(event.stream_class()).addr()
+}
+
+#[cfg(test)]
+mod tests {
+    use hetrace_format::Handle;
+
+    use super::*;
+
+    fn frame(stack: u64, around: u64, line: u32, name: &str) -> PyFrame {
+        let (stack, around) = (Handle(stack), Handle(around));
+        PyFrame { stack, around, line, first_line: 1, file: "/a/train.py".to_owned(), name: name.to_owned() }
+    }
+
+    #[test]
+    fn stacks_are_followed_outwards() {
+        let mut python = Python::default();
+        python.define(frame(10, 0, 90, "<module>"));
+        python.define(frame(11, 10, 42, "step"));
+        // Damaged: it is around itself.
+        python.define(frame(12, 12, 1, "f"));
+        let shown = |stack| python.frames(StackId(stack)).map(Frame::to_string).collect::<Vec<_>>();
+        assert_eq!(shown(11), ["train.py:42 in step", "train.py:90 in <module>"]);
+        assert_eq!(shown(0), [""; 0]);
+        assert_eq!(shown(1), [""; 0]);
+        assert_eq!(python.frames(StackId(12)).count(), Python::DEEPEST);
+        assert_eq!(python.innermost(StackId(11)).map(Frame::file_name), Some("train.py"));
+    }
+}
