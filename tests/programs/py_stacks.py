@@ -20,7 +20,8 @@ held.clGetPlatformIDs.argtypes = cl.clGetPlatformIDs.argtypes
 lock = threading.Lock()
 numbers = iter(range(1, 1 << 16))
 places = (ctypes.c_void_p * (1 << 16))()
-out = open(sys.argv[1], "w") if len(sys.argv) > 1 else sys.stdout
+# What an interpreter inside of this one writes stands in between.
+out = open(sys.argv[1], "a") if len(sys.argv) > 1 else sys.stdout
 parts = sys.argv[2:]
 
 

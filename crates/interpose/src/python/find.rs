@@ -5,7 +5,6 @@ use std::ffi::{CStr, c_void};
 
 use super::frames::Interpreter;
 use super::layout::{Layout, Refused};
-use super::memory::Memory;
 use crate::elf::{self, Object};
 
 /// `PyGILState_GetThisThreadState`: reads a variable of the thread, and needs no lock.
@@ -48,9 +47,7 @@ fn read(object: &Object) -> Result<Found, (Option<Version>, Refused)> {
     let runtime = address(c"_PyRuntime")? as usize;
     let version = version_of(object).ok_or((None, Refused::Version))?;
     let because = |refused| (Some(version), refused);
-    // All members of the runtime are in memory: it is a variable of the library.
-    let memory = Memory { careful: true };
-    let layout = Layout::of(version.minor, version.hex, runtime, memory).map_err(because)?;
+    let layout = Layout::of(version.minor, version.hex, runtime).map_err(because)?;
     let [code, text, bytes] =
         [c"PyCode_Type", c"PyUnicode_Type", c"PyBytes_Type"].map(|name| address(name).map(|at| at as usize));
     let state = address(c"PyGILState_GetThisThreadState")?;

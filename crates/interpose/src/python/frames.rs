@@ -1,7 +1,7 @@
 //! The frames of this thread, as its interpreter has them.
 
 use super::layout::{self, Layout, Places};
-use super::memory::Memory;
+use super::memory::{Memory, is_object};
 use super::{hash, lines};
 
 /// What an interpreter is, and where.
@@ -87,7 +87,7 @@ impl Code<'_> {
 
 impl Interpreter {
     /// Returns the innermost frame of a thread's state; 0 if it runs no Python code.
-    pub fn innermost(&self, memory: Memory, state: usize, thread: u64) -> Result<usize, Unknown> {
+    pub fn innermost<const C: bool>(&self, memory: Memory<C>, state: usize, thread: u64) -> Result<usize, Unknown> {
         let layout = &self.layout;
         let word = |at: usize| memory.pointer(at).ok_or(Unknown::Odd);
         let finalizing = word(self.runtime + layout.finalizing)?;
@@ -99,7 +99,7 @@ impl Interpreter {
         }
         if let Some(next) = layout.next_interpreter {
             // The thread's own state is the first that it had. Which of several it runs, only the global lock says.
-            let interpreter = word(state + layout.interpreter)?;
+            let interpreter = memory.object(state + layout.interpreter).ok_or(Unknown::Odd)?;
             if word(self.runtime + layout.interpreters)? != interpreter || word(interpreter + next)? != 0 {
                 return Err(Unknown::Several);
             }
@@ -113,7 +113,8 @@ impl Interpreter {
     }
 
     /// Returns a frame, none if it is not of Python code, or has not begun; and the address of the one around it.
-    fn frame(&self, memory: Memory, at: usize) -> Option<(Option<Frame>, usize)> {
+    #[inline(always)]
+    fn frame<const C: bool>(&self, memory: Memory<C>, at: usize) -> Option<(Option<Frame>, usize)> {
         let layout = &self.layout;
         let around = memory.pointer(at + layout.previous)?;
         let owner = match layout.places {
@@ -127,7 +128,7 @@ impl Interpreter {
             return Some((None, around));
         }
         let code = memory.read::<usize>(at + layout.code)? & !3;
-        if memory.read::<usize>(code + layout::TYPE)? != self.code {
+        if !is_object(code) || memory.read::<usize>(code + layout::TYPE)? != self.code {
             return None;
         }
         let offset = match layout.places {
@@ -151,9 +152,9 @@ impl Interpreter {
 
     /// Goes from the frame at `at` to the outermost, and shows each of Python code with its number, the innermost being
     /// number 0. Returns how many there are.
-    fn each_inwards(
+    fn each_inwards<const C: bool>(
         &self,
-        memory: Memory,
+        memory: Memory<C>,
         mut at: usize,
         mut show: impl FnMut(usize, Frame),
     ) -> Result<usize, Unknown> {
@@ -175,9 +176,9 @@ impl Interpreter {
 
     /// Shows all frames of Python code, the outermost first. Deep stacks are gone through several times: each frame
     /// knows only the one around it.
-    pub fn each(
+    pub fn each<const C: bool>(
         &self,
-        memory: Memory,
+        memory: Memory<C>,
         innermost: usize,
         mut show: impl FnMut(Frame) -> Option<()>,
     ) -> Result<(), Unknown> {
@@ -206,22 +207,24 @@ impl Interpreter {
     }
 
     /// Returns what a code object says of itself.
-    pub fn describe<'m>(&self, memory: Memory, code: usize) -> Option<Code<'m>> {
+    #[inline(always)]
+    pub fn describe<'m, const C: bool>(&self, memory: Memory<C>, code: usize) -> Option<Code<'m>> {
         let layout = &self.layout;
-        let table = memory.pointer(code + layout.lines)?;
+        let table = memory.object(code + layout.lines)?;
         if memory.read::<usize>(table + layout::TYPE)? != self.bytes {
             return None;
         }
         let length = memory.read::<usize>(table + layout::SIZE).filter(|length| *length < LONGEST)?;
         Some(Code {
-            file: self.string(memory, memory.pointer(code + layout.file)?)?,
-            name: self.string(memory, memory.pointer(code + layout.name)?)?,
+            file: self.string(memory, memory.object(code + layout.file)?)?,
+            name: self.string(memory, memory.object(code + layout.name)?)?,
             first_line: memory.read(code + layout.first_line)?,
             lines: memory.bytes(table + layout::BYTES, length)?,
         })
     }
 
-    fn string<'m>(&self, memory: Memory, at: usize) -> Option<Text<'m>> {
+    #[inline(always)]
+    fn string<'m, const C: bool>(&self, memory: Memory<C>, at: usize) -> Option<Text<'m>> {
         if memory.read::<usize>(at + layout::TYPE)? != self.text {
             return None;
         }

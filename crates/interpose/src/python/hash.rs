@@ -6,32 +6,39 @@ const SEED: u64 = 0x243f_6a88_85a3_08d3;
 const OTHER: u64 = 0x1319_8a2e_0370_7344;
 
 /// Mixes two words so that each bit of both changes about half of the result's.
+#[inline(always)]
 pub(super) fn mix(one: u64, two: u64) -> u64 {
     let product = u128::from(one ^ SEED) * u128::from(two ^ OTHER);
     product as u64 ^ (product >> 64) as u64
 }
 
 /// Adds bytes to a hash.
+#[inline(always)]
 pub(super) fn add(hash: u64, bytes: &[u8]) -> u64 {
     let mut hash = mix(hash, bytes.len() as u64);
     let (pairs, rest) = bytes.as_chunks::<16>();
     for pair in pairs {
-        let (one, two) = (word(&pair[..8]), word(&pair[8..]));
-        hash = mix(hash ^ one, two.rotate_left(32) ^ hash.rotate_left(17));
+        let ([one, two], _) = pair.as_chunks::<8>() else { continue };
+        hash = mix(hash ^ u64::from_le_bytes(*one), u64::from_le_bytes(*two) ^ hash.rotate_left(17));
     }
-    let (words, last) = rest.as_chunks::<8>();
-    for eight in words {
-        hash = mix(hash, word(eight));
+    if rest.is_empty() {
+        return hash;
     }
-    if last.is_empty() { hash } else { mix(hash, word(last)) }
+    let (first, last) = ends(rest);
+    mix(hash ^ first, last ^ hash.rotate_left(17))
 }
 
-/// At most eight bytes as a number.
-fn word(bytes: &[u8]) -> u64 {
-    match bytes.try_into() {
-        Ok(eight) => u64::from_le_bytes(eight),
-        Err(_) => bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)),
+/// At most 16 bytes in two words; some bytes may be in both.
+#[inline(always)]
+fn ends(bytes: &[u8]) -> (u64, u64) {
+    if let (Some(first), Some(last)) = (bytes.first_chunk::<8>(), bytes.last_chunk::<8>()) {
+        return (u64::from_le_bytes(*first), u64::from_le_bytes(*last));
     }
+    if let (Some(first), Some(last)) = (bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
+        return (u32::from_le_bytes(*first).into(), u32::from_le_bytes(*last).into());
+    }
+    let at = |place: usize| bytes.get(place).map_or(0, |byte| u64::from(*byte));
+    (at(0) | at(1) << 8, at(2))
 }
 
 #[cfg(test)]

@@ -96,20 +96,20 @@ pub(super) enum Refused {
 
 impl Layout {
     /// Returns the layout of a version, `_PyRuntime` being at `runtime`.
-    pub fn of(minor: u32, version: u32, runtime: usize, memory: Memory) -> Result<Self, Refused> {
+    pub fn of(minor: u32, version: u32, runtime: usize) -> Result<Self, Refused> {
         match minor {
             9 => Ok(V3_9),
             10 => Ok(V3_10),
             11 => Ok(V3_11),
             12 => Ok(V3_12),
-            13 => Self::of_table(runtime, version, &TABLE_3_13, memory),
-            14 => Self::of_table(runtime, version, &TABLE_3_14, memory),
+            13 => Self::of_table(runtime, version, &TABLE_3_13),
+            14 => Self::of_table(runtime, version, &TABLE_3_14),
             _ => Err(Refused::Version),
         }
     }
 
-    fn of_table(runtime: usize, version: u32, words: &Words, memory: Memory) -> Result<Self, Refused> {
-        let word = |index: usize| memory.read::<u64>(runtime + 8 * index).ok_or(Refused::Offsets);
+    fn of_table(runtime: usize, version: u32, words: &Words) -> Result<Self, Refused> {
+        let word = |index: usize| Memory::<true>.read::<u64>(runtime + 8 * index).ok_or(Refused::Offsets);
         if word(0)? != COOKIE || word(1)? != u64::from(version) {
             return Err(Refused::Offsets);
         }

@@ -13,34 +13,24 @@ const MOST: usize = 1 << 47;
 /// Bytes of a page of memory, at least.
 const PAGE: usize = 4096;
 
-/// How memory is read.
+/// How memory is read: by the kernel, or directly.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Memory {
-    /// By the kernel.
-    pub careful: bool,
-}
+pub(super) struct Memory<const CAREFUL: bool>;
 
 /// Returns whether something of a length may be at an address.
+#[inline(always)]
 fn is_plausible(at: usize, length: usize) -> bool {
     at >= LEAST && length < MOST && at < MOST - length
 }
 
-impl Memory {
-    /// Reads plain data; none if it can't be there.
+impl<const CAREFUL: bool> Memory<CAREFUL> {
+    /// Reads a number; none if it can't be there.
+    ///
+    /// Directly, `at` is not looked at: it is a member of what [`Self::pointer`] said may be an object.
+    #[inline(always)]
     pub fn read<T: Number>(self, at: usize) -> Option<T> {
-        if !is_plausible(at, size_of::<T>()) {
-            return None;
-        }
-        if self.careful {
-            let mut value = T::default();
-            // SAFETY: the value is as long as said, and any bytes are a number.
-            let read = unsafe { peek::read(at as *const u8, (&raw mut value).cast(), size_of::<T>()) };
-            match read {
-                Ok(()) => return Some(value),
-                Err(libc::EFAULT) => return None,
-                // The kernel does not answer that here: the layout is a released one, and is believed.
-                Err(_) => {}
-            }
+        if CAREFUL {
+            return self.read_carefully(at);
         }
         // SAFETY: a member of one of the interpreter's structures, by the layout of its version, which the careful
         // reads of the process have found to hold. What contains it is in use by a frame of this thread, so nobody
@@ -48,17 +38,43 @@ impl Memory {
         Some(unsafe { (at as *const T).read_unaligned() })
     }
 
-    /// Reads the address of an object: it is aligned.
-    pub fn pointer(self, at: usize) -> Option<usize> {
-        self.read::<usize>(at).filter(|to| to.is_multiple_of(8))
+    #[cold]
+    #[inline(never)]
+    fn read_carefully<T: Number>(self, at: usize) -> Option<T> {
+        if !is_plausible(at, size_of::<T>()) {
+            return None;
+        }
+        let mut value = T::default();
+        // SAFETY: the value is as long as said, and any bytes are a number.
+        let read = unsafe { peek::read(at as *const u8, (&raw mut value).cast(), size_of::<T>()) };
+        match read {
+            Ok(()) => Some(value),
+            Err(libc::EFAULT) => None,
+            // The kernel does not answer that here: the layout is a released one, and is believed.
+            // SAFETY: as in `read`, but for the proof.
+            Err(_) => Some(unsafe { (at as *const T).read_unaligned() }),
+        }
     }
 
-    /// Bytes that stay as they are while a frame of this thread runs; none if they can't be there.
+    /// Reads the address of an object, or NULL.
+    #[inline(always)]
+    pub fn pointer(self, at: usize) -> Option<usize> {
+        self.read::<usize>(at).filter(|to| *to == 0 || is_object(*to))
+    }
+
+    /// Reads the address of an object.
+    #[inline(always)]
+    pub fn object(self, at: usize) -> Option<usize> {
+        self.read::<usize>(at).filter(|to| is_object(*to))
+    }
+
+    /// Bytes of an object that stay as they are while a frame of this thread runs; none if they can't be there.
+    #[inline(always)]
     pub fn bytes<'m>(self, at: usize, length: usize) -> Option<&'m [u8]> {
         if !is_plausible(at, length) {
             return None;
         }
-        if self.careful && length > 0 {
+        if CAREFUL && length > 0 {
             let ends = (at..at + length).step_by(PAGE).chain([at + length - 1]);
             for end in ends {
                 self.read::<u8>(end)?;
@@ -67,6 +83,12 @@ impl Memory {
         // SAFETY: as in `read`: the content of a string or of a table of a code object, which never changes.
         Some(unsafe { std::slice::from_raw_parts(at as *const u8, length) })
     }
+}
+
+/// Returns whether an object, of less than a page before its content, may be at an address.
+#[inline(always)]
+pub(super) fn is_object(at: usize) -> bool {
+    at.is_multiple_of(8) && is_plausible(at, PAGE)
 }
 
 /// Numbers that any bytes are.
@@ -84,11 +106,11 @@ mod tests {
 
     #[test]
     fn what_is_not_there_is_none() {
-        let careful = Memory { careful: true };
+        let careful = Memory::<true>;
         let there = 7_u64;
         let at = (&raw const there) as usize;
         assert_eq!(careful.read::<u64>(at), Some(7));
-        assert_eq!(Memory { careful: false }.read::<u64>(at), Some(7));
+        assert_eq!(Memory::<false>.read::<u64>(at), Some(7));
         assert_eq!(careful.read::<u64>(0), None);
         assert_eq!(careful.read::<u64>(usize::MAX - 3), None);
         // SAFETY: a page that nobody may touch, and that is given back.

@@ -37,7 +37,7 @@ use crate::process::{note as leave, session};
 use crate::put::{Plain, Put};
 use crate::text::Text as Line;
 use find::Found;
-use frames::{Code, Unknown};
+use frames::{Code, Interpreter, Unknown};
 use known::{Added, Known};
 use layout::Refused;
 use memory::Memory;
@@ -114,18 +114,25 @@ fn stack(writer: &Writer, time: u64) -> Result<u64, Unknown> {
         let none = matches!(STATE.load(Ordering::Relaxed), state::UNKNOWN);
         return Ok(if none { py_stack::NONE } else { py_stack::UNKNOWN });
     };
-    let memory = Memory { careful: PROVED.load(Ordering::Relaxed) < PROOF };
-    let read = read(writer, time, found, memory);
+    if PROVED.load(Ordering::Relaxed) >= PROOF {
+        return read(writer, time, found, Memory::<false>);
+    }
+    let read = read(writer, time, found, Memory::<true>);
     match read {
-        Ok(stack) if memory.careful && stack != py_stack::NONE => _ = PROVED.fetch_add(1, Ordering::Relaxed),
+        Ok(stack) if stack != py_stack::NONE => _ = PROVED.fetch_add(1, Ordering::Relaxed),
         // Nothing shows that it is as expected at all.
-        Err(Unknown::Odd) if memory.careful => STATE.store(state::REFUSED, Ordering::Relaxed),
+        Err(Unknown::Odd) => STATE.store(state::REFUSED, Ordering::Relaxed),
         _ => {}
     }
     read
 }
 
-fn read(writer: &Writer, time: u64, found: &Found, memory: Memory) -> Result<u64, Unknown> {
+fn read<const C: bool>(
+    writer: &Writer,
+    time: u64,
+    found: &Found,
+    memory: Memory<C>,
+) -> Result<u64, Unknown> {
     let Found { interpreter, state } = found;
     // SAFETY: may be called by any thread at any time: it returns NULL before the interpreter is initialized, after it
     // was finalized, and in threads that it does not know.
@@ -143,6 +150,20 @@ fn read(writer: &Writer, time: u64, found: &Found, memory: Memory) -> Result<u64
     if stack == py_stack::NONE || KNOWN.has(stack) {
         return Ok(stack);
     }
+    describe_all(writer, time, interpreter, memory, innermost)?;
+    Ok(stack)
+}
+
+/// Describes all stacks that are around the innermost frame and not known yet, and that one.
+#[cold]
+#[inline(never)]
+fn describe_all<const C: bool>(
+    writer: &Writer,
+    time: u64,
+    interpreter: &Interpreter,
+    memory: Memory<C>,
+    innermost: usize,
+) -> Result<(), Unknown> {
     let mut around = py_stack::NONE;
     let mut full = false;
     interpreter.each(memory, innermost, |frame| {
@@ -161,10 +182,11 @@ fn read(writer: &Writer, time: u64, found: &Found, memory: Memory) -> Result<u64
     if full {
         once(&FULL, b"Python stacks: there are more different ones than a process records; some are described repeatedly");
     }
-    Ok(stack)
+    Ok(())
 }
 
 /// The id of a stack: that of the one around it, with a frame inside.
+#[inline(always)]
 fn within(around: u64, code: &Code<'_>, offset: i32) -> u64 {
     let place = hash::mix(code.hash(), u64::from(offset.cast_unsigned()));
     hash::mix(around, place).max(py_stack::FIRST)
