@@ -3,7 +3,7 @@
 //! A stack is its innermost frame and the stack around it ([`Frame::around`]); an id names it. The recorder writes the
 //! id right before the entry of a call ([`Announced`] joins the two), and what an id stands for once.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 
@@ -83,6 +83,12 @@ impl Python {
         self.frames.is_empty()
     }
 
+    /// Names of all files, each as short as is clear.
+    pub fn short_names(&self) -> ShortNames<'_> {
+        let files: HashSet<&str> = self.frames.values().map(|frame| &*frame.file).collect();
+        ShortNames::new(&files)
+    }
+
     /// The innermost frame of a stack, if it is known.
     pub fn innermost(&self, stack: StackId) -> Option<&Frame> {
         self.frames.get(&stack)
@@ -90,14 +96,57 @@ impl Python {
 
     /// The frames of a stack, the innermost first, as far as they are known.
     pub fn frames(&self, stack: StackId) -> impl Iterator<Item = &Frame> {
-        let mut next = stack;
-        let frames = std::iter::from_fn(move || {
-            let frame = self.frames.get(&next)?;
-            next = frame.around;
-            Some(frame)
-        });
-        frames.take(Self::DEEPEST)
+        self.ids(stack).filter_map(|id| self.frames.get(&id))
     }
+
+    /// The same as ids: the stack, the one around it, and so on.
+    pub fn ids(&self, stack: StackId) -> impl Iterator<Item = StackId> {
+        let known = move |id: StackId| self.frames.contains_key(&id).then_some(id);
+        let around = move |id: &StackId| known(self.frames.get(id)?.around);
+        std::iter::successors(known(stack), around).take(Self::DEEPEST)
+    }
+}
+
+/// Of each file the last parts of its path by which no other file is meant.
+#[derive(Clone, Debug, Default)]
+pub struct ShortNames<'p> {
+    names: HashMap<&'p str, &'p str>,
+}
+
+impl<'p> ShortNames<'p> {
+    fn new(files: &HashSet<&'p str>) -> Self {
+        let mut names = HashMap::new();
+        let mut left: Vec<&str> = files.iter().copied().collect();
+        let mut parts = 1;
+        while !left.is_empty() {
+            let mut by_end: HashMap<&str, Vec<&str>> = HashMap::new();
+            left.iter().for_each(|file| by_end.entry(end(file, parts)).or_default().push(file));
+            left.clear();
+            for (end, files) in by_end {
+                match files[..] {
+                    [file] => _ = names.insert(file, end),
+                    // Those that are that short have no longer name.
+                    _ => files.into_iter().for_each(|file| match end.len() == file.len() {
+                        true => _ = names.insert(file, file),
+                        false => left.push(file),
+                    }),
+                }
+            }
+            parts += 1;
+        }
+        Self { names }
+    }
+
+    /// The name of a file.
+    pub fn of<'n>(&'n self, file: &'n str) -> &'n str {
+        self.names.get(file).copied().unwrap_or(file)
+    }
+}
+
+/// So many last parts of a path.
+fn end(path: &str, parts: usize) -> &str {
+    let before = path.rmatch_indices('/').nth(parts - 1);
+    before.and_then(|(at, _)| path.get(at + 1..)).filter(|end| !end.is_empty()).unwrap_or(path)
 }
 
 /// Stacks whose call has not begun yet.
@@ -159,6 +208,10 @@ mod tests {
         assert_eq!(shown(0), [""; 0]);
         assert_eq!(shown(1), [""; 0]);
         assert_eq!(python.frames(StackId(12)).count(), Python::DEEPEST);
+        let names: Vec<&str> = ["/a/b/x.py", "/a/c/x.py", "/a/c/y.py", "x.py", "<string>", "a/"].into();
+        let short = ShortNames::new(&names.iter().copied().collect());
+        let shown: Vec<&str> = names.iter().map(|name| short.of(name)).collect();
+        assert_eq!(shown, ["b/x.py", "c/x.py", "y.py", "x.py", "<string>", "a/"]);
         assert_eq!(python.innermost(StackId(11)).map(Frame::file_name), Some("train.py"));
     }
 }

@@ -17,7 +17,7 @@ pub struct Tally {
     #[command(flatten)]
     pub kernel: Kernel,
     /// Group rows by these keys, separated by commas: api, name, host, process, thread, rank, device,
-    /// queue, range, error, layer [default: api,name]
+    /// queue, range, error, layer, line [default: api,name]
     #[arg(long, value_name = "KEY", value_delimiter = ',')]
     pub by: Vec<By>,
     /// Maximum number of rows of each table

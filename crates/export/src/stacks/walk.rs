@@ -1,10 +1,11 @@
 //! The walk that sums up.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 
 use hetrace_ctf::read::Event;
 use hetrace_trace::demangle;
+use hetrace_trace::python::{ShortNames, StackId};
 use hetrace_trace::spans::{At, Call, Command, Fold, Open, Unfinished, Visitor};
 use hetrace_trace::trace::{FunctionId, Process, Thread, Trace};
 
@@ -24,6 +25,8 @@ struct OpenCalls {
     root: Node,
     /// Paths of the open calls by depth.
     open: Vec<Node>,
+    /// The Python code that made them.
+    makers: Vec<StackId>,
 }
 
 pub(super) struct Collector<'t, 'o> {
@@ -40,6 +43,9 @@ pub(super) struct Collector<'t, 'o> {
     /// Paths of the calls that enqueue.
     causes: Causes<Node>,
     lost_causes: u64,
+    files: ShortNames<'t>,
+    /// Paths of Python frames: by the path around, the stack, and the one that made the call around.
+    python: HashMap<(Node, StackId, StackId), Node>,
 }
 
 impl<'t, 'o> Collector<'t, 'o> {
@@ -55,6 +61,8 @@ impl<'t, 'o> Collector<'t, 'o> {
             threads: Vec::new(),
             causes: Causes::default(),
             lost_causes: 0,
+            files: trace.names().python().short_names(),
+            python: HashMap::new(),
         }
     }
 
@@ -98,6 +106,28 @@ impl<'t, 'o> Collector<'t, 'o> {
         self.paths.below(process, frame)
     }
 
+    /// The path that a call is in: below the Python frames that made it, but for those that made the call around it.
+    fn made_by(&mut self, outer: Node, python: StackId, around: StackId) -> Node {
+        let trace = self.trace;
+        let stacks = trace.names().python();
+        if stacks.innermost(python).is_none() {
+            return outer;
+        }
+        if let Some(node) = self.python.get(&(outer, python, around)) {
+            return *node;
+        }
+        let shared: HashSet<StackId> = stacks.ids(around).collect();
+        let inside: Vec<StackId> = stacks.ids(python).take_while(|id| !shared.contains(id)).collect();
+        let mut node = outer;
+        for frame in inside.iter().rev().filter_map(|id| stacks.innermost(*id)) {
+            let name = format!("{} ({}:{})", frame.name, self.files.of(&frame.file), frame.line);
+            let frame = self.paths.frame(&name);
+            node = self.paths.below(node, frame);
+        }
+        self.python.insert((outer, python, around), node);
+        node
+    }
+
     /// The path that a thread is in at a depth.
     fn around(&mut self, at: At<'_>, depth: u32) -> Node {
         let index = at.thread.index();
@@ -106,7 +136,7 @@ impl<'t, 'o> Collector<'t, 'o> {
         }
         if self.threads[index].is_none() {
             let root = self.root(at.who());
-            self.threads[index] = Some(OpenCalls { root, open: Vec::new() });
+            self.threads[index] = Some(OpenCalls { root, open: Vec::new(), makers: Vec::new() });
         }
         let Some(thread) = &self.threads[index] else { return 0 };
         let outer = (depth as usize).checked_sub(1).and_then(|outer| thread.open.get(outer));
@@ -160,10 +190,16 @@ impl Visitor for Collector<'_, '_> {
     fn entry(&mut self, at: At<'_>, call: &Open, _: &Event<'_, '_>) -> ControlFlow<()> {
         let frame = self.function(call.function);
         let outer = self.around(at, call.depth);
-        let node = self.paths.below(outer, frame);
+        let depth = call.depth as usize;
+        let around = self.threads.get(at.thread.index()).and_then(Option::as_ref);
+        let around = around.and_then(|thread| thread.makers.get(depth.checked_sub(1)?).copied());
+        let within = self.made_by(outer, call.python, around.unwrap_or_default());
+        let node = self.paths.below(within, frame);
         if let Some(Some(thread)) = self.threads.get_mut(at.thread.index()) {
-            thread.open.resize(call.depth as usize, outer);
+            thread.open.resize(depth, outer);
             thread.open.push(node);
+            thread.makers.resize(depth, StackId::NONE);
+            thread.makers.push(call.python);
         }
         let commands = matches!(self.options.weight, Weight::Device | Weight::Bytes);
         if commands && self.trace.functions().get(call.function).enqueues {

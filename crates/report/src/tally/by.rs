@@ -32,11 +32,13 @@ pub enum By {
     /// The APIs that the program called to come to this one, and this one; of commands, the call that the program made, the
     /// APIs between, and the call that enqueued.
     Layer,
+    /// The line of Python code that made the call; of commands, the one that enqueued them.
+    Line,
 }
 
 impl By {
     /// All of them.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Api,
         Self::Name,
         Self::Host,
@@ -48,6 +50,7 @@ impl By {
         Self::Range,
         Self::Error,
         Self::Layer,
+        Self::Line,
     ];
 
     /// Its name.
@@ -64,6 +67,7 @@ impl By {
             Self::Range => "range",
             Self::Error => "error",
             Self::Layer => "layer",
+            Self::Line => "line",
         }
     }
 
@@ -81,6 +85,7 @@ impl By {
             Self::Range => "Range",
             Self::Error => "Error code",
             Self::Layer => "Layer",
+            Self::Line => "Python line",
         }
     }
 
@@ -136,6 +141,9 @@ pub struct Group {
     /// `api > api`, the outermost first; of commands `call > api > call`, or `-`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub layer: Option<String>,
+    /// `file:line function`, or `-`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<String>,
 }
 
 impl Group {
@@ -152,6 +160,7 @@ impl Group {
             By::Range => self.range.as_deref(),
             By::Error => self.error.as_deref(),
             By::Layer => self.layer.as_deref(),
+            By::Line => self.line.as_deref(),
         }
     }
 
@@ -167,6 +176,7 @@ impl Group {
             By::Range => &mut self.range,
             By::Error => &mut self.error,
             By::Layer => &mut self.layer,
+            By::Line => &mut self.line,
         };
         *place = Some(text);
     }

@@ -15,13 +15,13 @@ use super::device::Devices;
 use super::energy::{KernelEnergy, Meters};
 use super::host::{Host, Slice};
 use super::labels::Labels;
-use super::layers::Layers;
 use super::makers::Makers;
 use super::marked::Marked;
 use super::monitor;
 use super::query::{Choice, Query, Reading};
 use super::rows::{BudgetRow, CaptureRow, ClockError, SCHEMA, SteppedRow, Tally, TraceRow, UnknownRow};
 use super::usage::Usage;
+use super::ways::{Way, Ways};
 use hetrace_trace::capture::Covered;
 use hetrace_trace::collectives::Collectives;
 use hetrace_trace::memory::{Memory, Table};
@@ -71,7 +71,7 @@ pub fn aggregate(trace: &Trace, options: &Options, query: &Query<'_>) -> Result<
         let marked = collector.in_ranges || collector.in_collectives;
         // States of threads go by when calls began, which quick walks do not say.
         let whole = query.reading == Reading::InOrder || trace.system().is_some();
-        (marked, whole || collector.by_range && collector.in_ranges || collector.layers.is_some())
+        (marked, whole || collector.by_range && collector.in_ranges || collector.ways.any())
     };
     let sum = || {
         let walked = match query.reading {
@@ -160,8 +160,7 @@ struct Collector<'t> {
     in_collectives: bool,
     by_thread: bool,
     by_range: bool,
-    /// Where layers are distinguished.
-    layers: Option<Layers<'t>>,
+    ways: Ways<'t>,
     choice: &'t Choice,
     query: &'t Query<'t>,
     /// The slice that was asked for last, and its place.
@@ -209,7 +208,7 @@ impl<'t> Collector<'t> {
             joining: None,
             by_thread: labels.by_thread,
             by_range: labels.by_range && labels.calls.contains(&By::Range),
-            layers: labels.by_layer.then(|| Layers::new(trace)),
+            ways: Ways::new(trace, labels),
             choice,
             query,
             left: WATCHED,
@@ -223,18 +222,18 @@ impl<'t> Collector<'t> {
     /// Where the sums are that what a thread does now belongs to.
     #[inline]
     fn slice(&mut self, thread: ThreadId) -> usize {
-        self.slice_of(thread, None)
+        self.slice_of(thread, Way::default())
     }
 
-    /// The same of what it does in a layer.
+    /// The same of what it does by a way.
     #[inline]
-    fn slice_of(&mut self, thread: ThreadId, layer: Option<u32>) -> usize {
-        if !self.by_thread && !self.by_range && self.layers.is_none() {
+    fn slice_of(&mut self, thread: ThreadId, way: Way) -> usize {
+        if !self.by_thread && !self.by_range && !self.ways.any() {
             return self.slice.1;
         }
         let range = if self.by_range { self.marked.innermost(thread) } else { None };
         let thread = if self.by_thread { thread } else { ThreadId(u32::MAX) };
-        let slice = Slice { thread, range, layer };
+        let slice = Slice { thread, range, way };
         if self.slice.0 != slice {
             self.slice = (slice, self.host.slice(slice));
         }
@@ -273,9 +272,7 @@ impl Visitor for Collector<'_> {
 
     #[inline]
     fn entry(&mut self, at: At<'_>, call: &Open, event: &Event<'_, '_>) -> ControlFlow<Stopped> {
-        if let Some(layers) = &mut self.layers {
-            layers.entry(at, call);
-        }
+        self.ways.entry(at, call);
         self.memory.entry(call, event);
         self.mark_entry(at, call, event);
         ControlFlow::Continue(())
@@ -284,10 +281,10 @@ impl Visitor for Collector<'_> {
     #[inline]
     fn exit(&mut self, at: At<'_>, call: &Call, event: &Event<'_, '_>) -> ControlFlow<Stopped> {
         if !self.choice.any || self.choice.has_call(call.function, at.who(), call.start) {
-            let (layer, again) = self.layers.as_mut().map(|layers| layers.of_call(call)).unzip();
-            let slice = self.slice_of(call.thread, layer);
+            let (way, again) = self.ways.of_call(call);
+            let slice = self.slice_of(call.thread, way);
             self.host.call(slice, call);
-            if again == Some(true) && call.error.is_none() {
+            if again && call.error.is_none() {
                 let time = if self.query.gross { call.duration() } else { call.net_duration() };
                 self.host.again(slice, call.function, 1, time);
             }
@@ -303,8 +300,8 @@ impl Visitor for Collector<'_> {
 
     fn unfinished(&mut self, at: At<'_>, call: &Unfinished) -> ControlFlow<Stopped> {
         if !self.choice.any || self.choice.has_call(call.function, at.who(), call.start) {
-            let layer = self.layers.as_mut().map(|layers| layers.of_unfinished(call));
-            let slice = self.slice_of(call.thread, layer);
+            let way = self.ways.of_unfinished(call);
+            let slice = self.slice_of(call.thread, way);
             self.host.unfinished(slice, call);
         }
         self.memory.unfinished(call.thread, call.depth);
@@ -322,10 +319,10 @@ impl Visitor for Collector<'_> {
 
     fn fold(&mut self, at: At<'_>, fold: &Fold, _: &Event<'_, '_>) -> ControlFlow<Stopped> {
         if !self.choice.any || self.choice.has_call(fold.function, at.who(), fold.first) {
-            let (layer, again) = self.layers.as_mut().map(|layers| layers.of_fold(fold)).unzip();
-            let slice = self.slice_of(fold.thread, layer);
+            let (way, again) = self.ways.of_fold(fold);
+            let slice = self.slice_of(fold.thread, way);
             self.host.fold(slice, fold);
-            if again == Some(true) && fold.error.is_none() {
+            if again && fold.error.is_none() {
                 let time = if self.query.gross { fold.total } else { fold.total.saturating_sub(fold.cost) };
                 self.host.again(slice, fold.function, fold.count, time);
             }
@@ -339,9 +336,8 @@ impl Visitor for Collector<'_> {
         if !self.choice.any || self.choice.has_command(command, at.time) {
             let range = if self.by_range { self.marked.of_command(command) } else { None };
             // One that is none here is counted at the end.
-            let layer = |layers: &mut Layers<'_>| layers.of_command(at, command, range);
-            if let Some(layer) = self.layers.as_mut().map_or(Some(None), layer) {
-                self.devices.command(command, range, layer);
+            if let Some(way) = self.ways.of_command(at, command, range) {
+                self.devices.command(command, range, way);
             }
         }
         self.mark_command(at, command);
@@ -364,8 +360,8 @@ impl Visitor for Collector<'_> {
 impl Collector<'_> {
     /// Counts the commands whose calls came after them.
     fn count_late(&mut self) {
-        for late in self.layers.as_mut().map(Layers::late).unwrap_or_default() {
-            self.devices.command(&late.command, late.range, late.layer);
+        for late in self.ways.late() {
+            self.devices.command(&late.command, late.range, late.way);
         }
     }
 
@@ -379,11 +375,8 @@ impl Collector<'_> {
     ) -> Aggregate {
         let names = trace.names();
         let range = |row: u32| self.marked.name(row);
-        let layers = self.layers.as_ref();
-        let layer = |number: u32| layers.map_or_else(String::new, |layers| layers.layer_name(number));
-        let chain = |number: u32| layers.map_or_else(String::new, |layers| layers.chain_name(number));
         let threads = Labels::threads(&summary.threads);
-        let (device, traffic) = self.devices.cells(labels, &threads, query, range, chain);
+        let (device, traffic) = self.devices.cells(labels, &threads, query, range, &self.ways);
         let mut devices = self.devices.identities(names, &labels.host);
         devices.sort();
         let mut ranks: Vec<String> = summary.threads.iter().filter_map(|t| labels.rank_of(t.pid)).collect();
@@ -402,7 +395,7 @@ impl Collector<'_> {
             energy.sort_by(|a: &EnergyCell, b| a.symbol.cmp(&b.symbol));
         }
         Aggregate {
-            host: self.host.cells(trace, labels, &summary.threads, range, layer),
+            host: self.host.cells(trace, labels, &summary.threads, range, &self.ways),
             device,
             traffic,
             ranges: self.marked.cells(self.meters, &used, query),

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::hash::{Hash, Hasher};
 
+use super::ways::{Way, Ways};
 use super::by::{By, Group};
 use super::cells::{Correction, DeviceCell, LAUNCHES, TrafficCell, merge};
 use super::counted;
@@ -30,8 +31,7 @@ struct Key {
     tid: i64,
     /// None if rows are not grouped by range.
     range: Option<u32>,
-    /// None if rows are not grouped by layer, or if the call is not known.
-    layer: Option<u32>,
+    way: Way,
     /// 0 if rows are not grouped by error.
     status: i64,
 }
@@ -44,8 +44,8 @@ impl Hash for Key {
         let range = self.range.map_or(0, |range| u64::from(range) + 1);
         let queue = u64::from(self.function) << 32 | u64::from(self.queue);
         let who = (self.pid as u64) << 32 ^ self.tid as u64;
-        let layer = self.layer.map_or(0, |layer| u64::from(layer) + 1);
-        let what = (kind | from << 8 | memory << 16 | range << 24) ^ layer.rotate_right(16);
+        let [layer, line] = [self.way.layer, self.way.line].map(|way| way.map_or(0, |way| u64::from(way) + 1));
+        let what = (kind | from << 8 | memory << 16 | range << 24) ^ (layer ^ line << 20).rotate_right(16);
         let mixed = queue.wrapping_mul(0x9e37_79b9_7f4a_7c15)
             ^ who.wrapping_mul(0xc2b2_ae3d_27d4_eb4f).rotate_left(21)
             ^ (what ^ self.status as u64).wrapping_mul(0xd6e8_feb8_6659_fd93).rotate_left(42);
@@ -117,8 +117,8 @@ impl Devices {
         Self { by_thread, by_error, ..Self::default() }
     }
 
-    /// Counts a command; `range` is the one in which it was enqueued, `layer` how it came about.
-    pub fn command(&mut self, command: &Command<'_>, range: Option<u32>, layer: Option<u32>) {
+    /// Counts a command; `range` is the one in which it was enqueued, `way` how it came about.
+    pub fn command(&mut self, command: &Command<'_>, range: Option<u32>, way: Way) {
         let key = Key {
             kind: command.kind,
             from: command.from,
@@ -128,7 +128,7 @@ impl Devices {
             pid: command.pid,
             tid: if self.by_thread { command.cause_tid } else { 0 },
             range,
-            layer,
+            way,
             status: if self.by_error && command.failed() { command.status } else { 0 },
         };
         // Nearly always it is there, and the look-up of a reference is the quicker one.
@@ -211,7 +211,7 @@ impl Devices {
         threads: &HashMap<(i64, i64), &str>,
         query: &Query<'_>,
         range: impl Fn(u32) -> String,
-        layer: impl Fn(u32) -> String,
+        ways: &Ways<'_>,
     ) -> (Vec<DeviceCell>, Vec<TrafficCell>) {
         let names = labels.names();
         let wanted = |key: &Key| {
@@ -226,7 +226,9 @@ impl Devices {
         let (mut devices, mut traffic) = (Vec::new(), Vec::new());
         for (key, sum) in wanted {
             let queue = names.queue(key.queue);
-            let (around, layer) = (key.range.map(&range), key.layer.map(&layer));
+            let Way { layer, line } = key.way;
+            let (around, layer) = (key.range.map(&range), layer.map(|layer| ways.chain_name(layer)));
+            let line = line.map(|line| ways.line_name(line));
             let status = (key.status != 0).then(|| key.status.to_string());
             let who = Who {
                 pid: key.pid,
@@ -234,6 +236,7 @@ impl Devices {
                 thread: threads.get(&(key.pid, key.tid)).copied().unwrap_or(""),
                 range: around.as_deref(),
                 layer: layer.as_deref(),
+                line: line.as_deref(),
                 device: queue.and_then(|q| names.device(q.device)),
                 queue,
                 error: status.as_deref(),
@@ -356,7 +359,8 @@ impl Key {
     /// Of commands of a kind of which nothing else is known.
     fn of(kind: CommandKind) -> Self {
         let (from, to) = (MemoryKind::Unknown, MemoryKind::Unknown);
-        Self { kind, from, to, function: 0, queue: 0, pid: 0, tid: 0, range: None, layer: None, status: 0 }
+        let way = Way::default();
+        Self { kind, from, to, function: 0, queue: 0, pid: 0, tid: 0, range: None, way, status: 0 }
     }
 }
 

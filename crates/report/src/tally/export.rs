@@ -29,7 +29,8 @@ pub enum Table {
 }
 
 /// Columns of what rows are grouped by; left out where no row has them.
-const GROUP: [&str; 9] = ["host", "process", "thread", "rank", "device", "queue", "range", "error", "layer"];
+const GROUP: [&str; 10] =
+    ["host", "process", "thread", "rank", "device", "queue", "range", "error", "layer", "line"];
 
 /// Columns of rows by layer, likewise.
 const NESTED: [&str; 2] = ["nested_calls", "nested_ns"];

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::hint::cold_path;
 
+use super::ways::{Way, Ways};
 use super::by::By;
 use super::cells::{HostCell, merge};
 use super::labels::{Labels, Who};
@@ -154,19 +155,19 @@ fn failed_cell(failed: &Failed) -> HostCell {
     }
 }
 
-/// A part of the calls whose sums are their own: a thread, a range and a layer, where
+/// A part of the calls whose sums are their own: a thread, a range and a way, where
 /// these are distinguished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Slice {
     pub thread: ThreadId,
     pub range: Option<u32>,
-    pub layer: Option<u32>,
+    pub way: Way,
 }
 
 impl Slice {
     /// Of all calls.
     pub const fn of_all() -> Self {
-        Self { thread: ThreadId(u32::MAX), range: None, layer: None }
+        Self { thread: ThreadId(u32::MAX), range: None, way: Way { layer: None, line: None } }
     }
 }
 
@@ -424,14 +425,14 @@ impl Host {
         all.filter(|(.., sum)| sum.calls() > 0 || sum.unfinished > 0).collect()
     }
 
-    /// What rows are made of; `range` and `layer` name those of a slice.
+    /// What rows are made of; `range` and `ways` name those of a slice.
     pub fn cells(
         &self,
         trace: &Trace,
         labels: &Labels<'_>,
         threads: &[Thread],
         range: impl Fn(u32) -> String,
-        layer: impl Fn(u32) -> String,
+        ways: &Ways<'_>,
     ) -> Vec<HostCell> {
         let functions = trace.functions();
         let mut cells = Vec::new();
@@ -440,10 +441,12 @@ impl Host {
         for (slice, sums) in &self.slices {
             let none = Thread::default();
             let who = threads.get(slice.thread.index()).unwrap_or(&none);
-            let (range, layer) = (slice.range.map(&range), slice.layer.map(&layer));
+            let Way { layer, line } = slice.way;
+            let (range, layer) = (slice.range.map(&range), layer.map(|layer| ways.layer_name(layer)));
+            let line = line.map(|line| ways.line_name(line));
             let (pid, tid, thread) = (who.pid, who.tid, who.name.as_str());
-            let (range, layer) = (range.as_deref(), layer.as_deref());
-            let who = Who { pid, tid, thread, range, layer, ..Who::default() };
+            let (range, layer, line) = (range.as_deref(), layer.as_deref(), line.as_deref());
+            let who = Who { pid, tid, thread, range, layer, line, ..Who::default() };
             let mut of_slice = Vec::new();
             for ((id, f), sum) in (0u32..).zip(functions.all()).zip(sums).filter(|(_, sum)| sum.calls() > 0) {
                 let api = functions.apis().get(f.api).filter(|_| by_api).cloned().unwrap_or_default();

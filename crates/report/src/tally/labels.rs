@@ -29,6 +29,8 @@ pub(super) struct Labels<'t> {
     pub by_range: bool,
     /// Whether calls of a function by different ways are.
     pub by_layer: bool,
+    /// Whether calls from different lines of Python code are.
+    pub by_line: bool,
     pub by_thread: bool,
 }
 
@@ -43,6 +45,7 @@ pub(super) struct Who<'a> {
     pub queue: Option<&'a Queue>,
     pub error: Option<&'a str>,
     pub layer: Option<&'a str>,
+    pub line: Option<&'a str>,
 }
 
 impl<'t> Labels<'t> {
@@ -80,6 +83,7 @@ impl<'t> Labels<'t> {
             ranks: job.ranks().map(|(pid, rank)| (pid, rank.rank)).collect(),
             by_range: by.contains(&By::Range),
             by_layer: by.contains(&By::Layer),
+            by_line: by.contains(&By::Line),
             by_thread: by.iter().any(by_thread),
             hosts,
             trace,
@@ -131,6 +135,7 @@ impl<'t> Labels<'t> {
             By::Range => who.range.unwrap_or(NONE).to_owned(),
             By::Error => who.error.unwrap_or(NONE).to_owned(),
             By::Layer => who.layer.unwrap_or(NONE).to_owned(),
+            By::Line => who.line.unwrap_or(NONE).to_owned(),
         }
     }
 

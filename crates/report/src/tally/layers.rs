@@ -7,10 +7,8 @@ use std::collections::HashMap;
 
 use hetrace_trace::history::History;
 use hetrace_trace::spans::{At, Call, Command, Fold, Open, Unfinished};
-use hetrace_trace::trace::{Functions, Names, ThreadId, Trace};
+use hetrace_trace::trace::{Functions, ThreadId, Trace};
 
-/// Commands that are kept until the call that caused them comes.
-const KEPT: usize = 1 << 20;
 /// Between one layer and the next.
 const BELOW: &str = " > ";
 
@@ -43,14 +41,12 @@ struct Frame {
 #[derive(Debug)]
 pub(super) struct Layers<'t> {
     functions: &'t Functions,
-    names: &'t Names,
     paths: Numbered<Path>,
     chains: Numbered<Chain>,
     /// The open calls of each thread, the outermost first.
     open: Vec<Vec<Frame>>,
     /// The innermost call of each thread, with the time at which it began, when it began.
     history: History<(u64, u32)>,
-    early: Vec<Late<'t>>,
 }
 
 /// Values with numbers, from 0.
@@ -86,12 +82,10 @@ impl<'t> Layers<'t> {
     pub fn new(trace: &'t Trace) -> Self {
         Self {
             functions: trace.functions(),
-            names: trace.names(),
             paths: Numbered::new(),
             chains: Numbered::new(),
             open: Vec::new(),
             history: History::default(),
-            early: Vec::new(),
         }
     }
 
@@ -149,34 +143,10 @@ impl<'t> Layers<'t> {
         function.and_then(|f| u32::try_from(f.api).ok()).unwrap_or(u32::MAX)
     }
 
-    /// How a command came about, as a number for [`Self::chain_name`]; none in it if its call is not known. None if
-    /// that one may yet come: the command is kept for [`Self::late`].
-    pub fn of_command(
-        &mut self,
-        at: At<'_>,
-        command: &Command<'_>,
-        range: Option<u32>,
-    ) -> Option<Option<u32>> {
-        if let Some(chain) = self.known(command) {
-            return Some(Some(chain));
-        }
-        // Clocks differ a little, and what caused it may come later.
-        if command.cause <= at.time || command.cause_tid == 0 || self.early.len() >= KEPT {
-            return Some(None);
-        }
-        self.early.push(Late { command: command.of(self.names), range, layer: None });
-        None
-    }
-
-    fn known(&self, command: &Command<'_>) -> Option<u32> {
+    /// How a command came about, as a number for [`Self::chain_name`]; none if its call is not known.
+    pub fn known(&self, command: &Command<'_>) -> Option<u32> {
         let (start, chain) = self.history.at(command.pid, command.cause_tid, command.cause)?;
         (start == command.cause).then_some(chain)
-    }
-
-    /// The commands that were kept, each with how it came about.
-    pub fn late(&mut self) -> Vec<Late<'t>> {
-        let early = std::mem::take(&mut self.early);
-        early.into_iter().map(|late| Late { layer: self.known(&late.command), ..late }).collect()
     }
 
     /// `api > api`, the outermost first.
@@ -208,14 +178,4 @@ impl<'t> Layers<'t> {
         apis.reverse();
         apis
     }
-}
-
-/// A command that came before its call.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Late<'t> {
-    pub command: Command<'t>,
-    /// The range in which it was enqueued.
-    pub range: Option<u32>,
-    /// How it came about.
-    pub layer: Option<u32>,
 }

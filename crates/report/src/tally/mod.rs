@@ -26,6 +26,7 @@ mod file;
 mod host;
 mod labels;
 mod layers;
+mod lines;
 mod live;
 mod makers;
 mod marked;
@@ -40,6 +41,7 @@ mod shapes;
 mod sketch;
 mod times;
 mod usage;
+mod ways;
 mod whole;
 
 pub use aggregate::{Aggregate, Unlike};

@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 
 use hetrace_ctf::read::Event;
 
+use super::super::ways::Way;
 use super::{Choice, Collector};
 use hetrace_trace::spans::fast::{Border, CallSink, Ended, Leaf};
 use hetrace_trace::spans::{At, Call, Command, ErrorText, Fold, Open, Unfinished, Why};
@@ -71,7 +72,7 @@ impl CallSink for Collector<'_> {
         self.energy.command(self.meters, command);
         self.usage.command(command);
         if !self.choice.any || self.choice.has_command(command, at.time) {
-            self.devices.command(command, None, None);
+            self.devices.command(command, None, Way::default());
         }
     }
 

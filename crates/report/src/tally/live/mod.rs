@@ -26,6 +26,7 @@ use super::by::Group;
 use super::device::Devices;
 use super::host::{Host, Slice};
 use super::labels::Labels;
+use super::ways::Way;
 use busy::Covered;
 
 pub use picture::{Busy, Calling, LIVE_SCHEMA, Picture};
@@ -140,7 +141,7 @@ impl CallSink for Live {
     fn begin_later(&mut self) {}
 
     fn command(&mut self, _: At<'_>, command: &Command<'_>) {
-        self.devices.command(command, None, None);
+        self.devices.command(command, None, Way::default());
         if let (Some(device), Some(times)) = (command.on_device, command.times) {
             self.covered.add(device.id, times.start, times.end);
         }

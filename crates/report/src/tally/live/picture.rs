@@ -11,6 +11,7 @@ use super::super::collect::{about, missing};
 use super::super::labels::Labels;
 use super::super::query::Query;
 use super::super::rows::{Tally, UnknownRow};
+use super::super::ways::Ways;
 use super::{Key, Live};
 
 /// The form of a picture in JSON.
@@ -133,7 +134,8 @@ impl Live {
         let labels = Labels::new(trace, &self.by, false);
         let query = Query { by: self.by.clone(), ..Query::default() };
         let none = |_: u32| String::new();
-        let (device, traffic) = self.devices.cells(&labels, &Labels::threads(threads), &query, none, none);
+        let ways = Ways::new(trace, &labels);
+        let (device, traffic) = self.devices.cells(&labels, &Labels::threads(threads), &query, none, &ways);
         let unknown = self.unknown.iter().map(|((api, name), calls)| UnknownRow {
             api: api.clone(),
             name: name.clone(),
@@ -157,7 +159,7 @@ impl Live {
             ..missing(trace.manifest(), &summary)
         };
         let sums = Aggregate {
-            host: self.host.cells(trace, &labels, threads, none, none),
+            host: self.host.cells(trace, &labels, threads, none, &ways),
             device,
             traffic,
             devices: self.devices.identities(trace.names(), &labels.host),
