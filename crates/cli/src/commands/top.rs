@@ -55,6 +55,9 @@ pub fn run(args: &Top) -> Result<ExitCode> {
     if args.by.contains(&By::Layer) {
         bail!("--by layer: layers are known when the trace is finished; use `hetrace tally --by layer` then");
     }
+    if args.by.contains(&By::Line) {
+        bail!("--by line: lines are known when the trace is finished; use `hetrace tally --by line` then");
+    }
     let mut followed = Followed::open(args.followed.as_deref(), tally::by(&args.by))?;
     if std::io::stdout().is_terminal() && args.format == Format::Text && !args.once {
         return on_screen(args, &mut followed);

@@ -99,12 +99,20 @@ fn begin(svg: &mut String, height: f64, title: &str) {
     );
 }
 
-/// Processes and threads are grey, devices green, calls of one API alike.
+/// Returns whether a frame is of Python code: `function (file:line)`.
+fn is_python(name: &str) -> bool {
+    name.ends_with(')') && name.contains(" (")
+}
+
+/// Processes and threads are grey, devices green, Python code yellow, calls of one API alike.
 fn colour(name: &str, depth: usize) -> String {
     let hash = |text: &str| text.bytes().fold(0_u32, |h, b| h.wrapping_mul(31).wrapping_add(b.into()));
     let light = 62 + hash(name) % 14;
     if name.starts_with("[device] ") {
         return format!("hsl(130,45%,{light}%)");
+    }
+    if is_python(name) {
+        return format!("hsl(48,80%,{light}%)");
     }
     match name.split_once(':') {
         Some((api, _)) => format!("hsl({},70%,{light}%)", hash(api) % 70 * 47 % 70),
@@ -125,7 +133,9 @@ fn amount(sum: u128, weight: Weight) -> String {
 /// The whole name, else without its API, else its beginning.
 fn fit(name: &str, letters: usize) -> String {
     let name = match name.split_once(':') {
-        Some((_, bare)) if name.chars().count() > letters && !bare.starts_with(' ') => bare,
+        Some((_, bare)) if !is_python(name) && name.chars().count() > letters && !bare.starts_with(' ') => {
+            bare
+        }
         _ => name,
     };
     cut(name, letters)
@@ -161,9 +171,15 @@ mod tests {
 
     #[test]
     fn names_of_any_length_have_a_colour() {
-        for name in
-            ["toy:a", "toy:toyFinish", "an API of a very long name:call", ":", "thread [1]", "[device] copy"]
-        {
+        for name in [
+            "f (a.py:3)",
+            "toy:a",
+            "toy:toyFinish",
+            "an API of a very long name:call",
+            ":",
+            "thread [1]",
+            "[device] copy",
+        ] {
             assert!(colour(name, usize::MAX).starts_with("hsl("), "{name}");
         }
     }

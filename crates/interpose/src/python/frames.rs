@@ -87,7 +87,12 @@ impl Code<'_> {
 
 impl Interpreter {
     /// Returns the innermost frame of a thread's state; 0 if it runs no Python code.
-    pub fn innermost<const C: bool>(&self, memory: Memory<C>, state: usize, thread: u64) -> Result<usize, Unknown> {
+    pub fn innermost<const C: bool>(
+        &self,
+        memory: Memory<C>,
+        state: usize,
+        thread: u64,
+    ) -> Result<usize, Unknown> {
         let layout = &self.layout;
         let word = |at: usize| memory.pointer(at).ok_or(Unknown::Odd);
         let finalizing = word(self.runtime + layout.finalizing)?;

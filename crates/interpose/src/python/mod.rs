@@ -127,12 +127,7 @@ fn stack(writer: &Writer, time: u64) -> Result<u64, Unknown> {
     read
 }
 
-fn read<const C: bool>(
-    writer: &Writer,
-    time: u64,
-    found: &Found,
-    memory: Memory<C>,
-) -> Result<u64, Unknown> {
+fn read<const C: bool>(writer: &Writer, time: u64, found: &Found, memory: Memory<C>) -> Result<u64, Unknown> {
     let Found { interpreter, state } = found;
     // SAFETY: may be called by any thread at any time: it returns NULL before the interpreter is initialized, after it
     // was finalized, and in threads that it does not know.

@@ -6,8 +6,10 @@ use serde::Serialize;
 
 use super::findings::{Folded, Ref};
 use super::rules::{RULES, Severity};
+use super::show::{Key, Shown};
 use super::walk::Linter;
 use hetrace_trace::capture::Covered;
+use hetrace_trace::python::Frame;
 use hetrace_trace::spans::Summary;
 use hetrace_trace::trace::Trace;
 
@@ -108,6 +110,27 @@ pub struct Evidence {
     pub function: String,
     /// The call with its arguments.
     pub call: String,
+    /// The Python stack that made it, the innermost frame first; empty if it is not known.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub python: Vec<PythonFrame>,
+}
+
+/// A frame of a Python stack.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PythonFrame {
+    /// As the code names it.
+    pub file: String,
+    /// 0 if it has none.
+    pub line: u32,
+    /// The function's qualified name.
+    pub function: String,
+}
+
+impl PythonFrame {
+    /// The place, if it is one in a file: code may be made of texts, which have names such as `<string>`.
+    pub fn in_file(&self) -> Option<(&str, u32)> {
+        (!self.file.starts_with('<') && self.line > 0).then_some((&self.file, self.line))
+    }
 }
 
 impl Report {
@@ -117,21 +140,30 @@ impl Report {
     }
 }
 
+/// Frames of a stack that a finding has, at most.
+const FRAMES: usize = 100;
+
 pub(super) fn report(
     trace: &Trace,
     linter: &Linter<'_>,
-    calls: &HashMap<(i64, i64, u64), String>,
+    calls: &HashMap<Key, Shown>,
     summary: &Summary,
     (doubt, chosen): (Option<String>, bool),
 ) -> Report {
     let start = summary.first.unwrap_or(0);
-    let evidence = |&(part, call): &(&'static str, Ref)| Evidence {
-        part,
-        time_ns: call.start.saturating_sub(start),
-        pid: call.pid,
-        tid: call.tid,
-        function: super::walk::name_of(trace, call.function).to_owned(),
-        call: calls.get(&(call.pid, call.tid, call.start)).cloned().unwrap_or_default(),
+    let frame =
+        |f: &Frame| PythonFrame { file: f.file.to_string(), line: f.line, function: f.name.to_string() };
+    let evidence = |&(part, call): &(&'static str, Ref)| {
+        let shown = calls.get(&(call.pid, call.tid, call.start)).cloned().unwrap_or_default();
+        Evidence {
+            part,
+            time_ns: call.start.saturating_sub(start),
+            pid: call.pid,
+            tid: call.tid,
+            function: super::walk::name_of(trace, call.function).to_owned(),
+            call: shown.text,
+            python: trace.names().python().frames(shown.python).take(FRAMES).map(frame).collect(),
+        }
     };
     let run = summary.last.unwrap_or(start).saturating_sub(start);
     let mut passed_over = Vec::new();

@@ -1,11 +1,13 @@
 //! Findings as SARIF 2.1.0, for tools that gather results of many checkers.
 //!
-//! A trace knows no lines of source, so places are logical ones: the function that the program
-//! called, inside its thread and process.
+//! Places are logical ones: the function that the program called, inside its thread and process. Where the trace has the
+//! Python stacks of calls, they are lines of files, too, and results have the stacks.
+
+use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use super::report::{Evidence, Finding, Report};
+use super::report::{Evidence, Finding, PythonFrame, Report};
 use super::rules::{RULES, Rule, Severity, position};
 
 impl Report {
@@ -64,7 +66,7 @@ fn result(finding: &Finding) -> Value {
     if let Some(cost) = finding.cost_ns {
         properties["costNs"] = cost.into();
     }
-    json!({
+    let mut result = json!({
         "ruleId": finding.rule,
         "ruleIndex": position(finding.rule),
         "level": level(finding.severity),
@@ -73,7 +75,49 @@ fn result(finding: &Finding) -> Value {
         "locations": firsts.map(|call| location(call, None)).collect::<Vec<_>>(),
         "relatedLocations": others.zip(1..).map(|(call, id)| location(call, Some(id))).collect::<Vec<_>>(),
         "properties": properties,
+    });
+    let calls = finding.occurrences.iter().filter_map(|occurrence| occurrence.calls.first());
+    let stacks: Vec<Value> = calls.filter(|call| !call.python.is_empty()).map(stack).collect();
+    if !stacks.is_empty() {
+        result["stacks"] = stacks.into();
+    }
+    result
+}
+
+/// The Python stack of a call.
+fn stack(call: &Evidence) -> Value {
+    let frame = |frame: &PythonFrame| {
+        let mut location = json!({"logicalLocations": [{"name": frame.function, "kind": "function"}]});
+        if let Some(place) = physical(frame) {
+            location["physicalLocation"] = place;
+        }
+        json!({"location": location})
+    };
+    json!({
+        "message": {"text": format!("{}: Python stack of {}", call.part, call.function)},
+        "frames": call.python.iter().map(frame).collect::<Vec<_>>(),
     })
+}
+
+/// A line of a file.
+fn physical(frame: &PythonFrame) -> Option<Value> {
+    let (file, line) = frame.in_file()?;
+    let uri = if file.starts_with('/') { format!("file://{}", escaped(file)) } else { escaped(file) };
+    Some(json!({"artifactLocation": {"uri": uri}, "region": {"startLine": line}}))
+}
+
+/// A path as a part of a URI.
+fn escaped(path: &str) -> String {
+    let mut out = String::with_capacity(path.len());
+    for byte in path.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'-' | b'.' | b'_' | b'~' => {
+                out.push(byte.into())
+            }
+            _ => _ = write!(out, "%{byte:02X}"),
+        }
+    }
+    out
 }
 
 fn location(call: &Evidence, id: Option<u64>) -> Value {
@@ -86,6 +130,9 @@ fn location(call: &Evidence, id: Option<u64>) -> Value {
         "message": {"text": format!("{}: {}", call.part, call.call)},
         "properties": {"timeNs": call.time_ns},
     });
+    if let Some(place) = call.python.first().and_then(physical) {
+        location["physicalLocation"] = place;
+    }
     if let Some(id) = id {
         location["id"] = id.into();
     }

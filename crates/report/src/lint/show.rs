@@ -10,6 +10,7 @@ use hetrace_ctf::read::Event;
 use super::findings::{Findings, Ref};
 use hetrace_trace::args::{Args, Plans, Role};
 use hetrace_trace::hash::Mix;
+use hetrace_trace::python::StackId;
 use hetrace_trace::spans::{At, Call, Fold, Open, Summary, Unfinished, Visitor, walk_part};
 use hetrace_trace::text::duration;
 use hetrace_trace::trace::{FunctionId, Only, Trace};
@@ -18,7 +19,18 @@ use hetrace_trace::watch::{Pace, Stopped};
 /// Longest text of one argument, in characters.
 const LONGEST: usize = 80;
 
-type Key = (i64, i64, u64);
+/// A call that a finding names: process, thread and when it began.
+pub(super) type Key = (i64, i64, u64);
+
+/// How such a call is shown.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Shown {
+    /// With its arguments.
+    pub text: String,
+    /// The Python code that made it.
+    pub python: StackId,
+}
+
 type Keys = HashSet<Key, BuildHasherDefault<Mix>>;
 
 /// The text of every call that a finding names.
@@ -31,7 +43,7 @@ pub(super) fn calls<'t>(
     findings: &Findings,
     summary: &Summary,
     pace: Pace<'t>,
-) -> Result<HashMap<Key, String>, Stopped> {
+) -> Result<HashMap<Key, Shown>, Stopped> {
     let occurrences = findings.all.iter().flat_map(|folded| &folded.occurrences);
     let refs: Vec<Ref> = occurrences.flatten().map(|(_, call)| *call).collect();
     let wanted: Keys = refs.iter().map(|call| (call.pid, call.tid, call.start)).collect();
@@ -73,11 +85,17 @@ struct Shower<'t> {
     /// How many of them have begun and not ended.
     pending: usize,
     open: HashMap<Key, Args<'t>>,
-    texts: HashMap<Key, String>,
+    texts: HashMap<Key, Shown>,
 }
 
 impl Shower<'_> {
-    fn write(&mut self, key: Key, function: FunctionId, exit: Option<&Args<'_>>, end: &str) {
+    fn write(
+        &mut self,
+        key: Key,
+        (function, python): (FunctionId, StackId),
+        exit: Option<&Args<'_>>,
+        end: &str,
+    ) {
         let mut out = self.trace.functions().get(function).name.clone();
         out.push('(');
         let entry = self.open.remove(&key);
@@ -101,7 +119,7 @@ impl Shower<'_> {
             let _ = write!(out, " = {}", cut(result));
         }
         out.push_str(end);
-        self.texts.insert(key, out);
+        self.texts.insert(key, Shown { text: out, python });
     }
 }
 
@@ -145,7 +163,12 @@ impl Visitor for Shower<'_> {
             let mut exit = Args::default();
             exit.read(&self.plans, event, self.open.get(&key));
             self.pending = self.pending.saturating_sub(1);
-            self.write(key, call.function, Some(&exit), &format!("  ({})", duration(call.duration())));
+            self.write(
+                key,
+                (call.function, call.python),
+                Some(&exit),
+                &format!("  ({})", duration(call.duration())),
+            );
         }
         ControlFlow::Continue(())
     }
@@ -155,7 +178,7 @@ impl Visitor for Shower<'_> {
         let key = (who.pid, who.tid, call.start);
         if self.wanted.contains(&key) {
             self.pending = self.pending.saturating_sub(1);
-            self.write(key, call.function, None, "  <no end>");
+            self.write(key, (call.function, call.python), None, "  <no end>");
         }
         ControlFlow::Continue(())
     }
@@ -167,7 +190,8 @@ impl Visitor for Shower<'_> {
             let name = &self.trace.functions().get(fold.function).name;
             let what = if fold.summed { "calls added up" } else { "equal calls" };
             let span = duration(fold.last.saturating_sub(fold.first));
-            self.texts.insert(key, format!("{name}: {} {} in {span}", fold.count, what));
+            let text = format!("{name}: {} {} in {span}", fold.count, what);
+            self.texts.insert(key, Shown { text, python: StackId::NONE });
         }
         ControlFlow::Continue(())
     }

@@ -3,7 +3,6 @@
 use std::collections::{HashMap, HashSet};
 use std::hash::{Hash, Hasher};
 
-use super::ways::{Way, Ways};
 use super::by::{By, Group};
 use super::cells::{Correction, DeviceCell, LAUNCHES, TrafficCell, merge};
 use super::counted;
@@ -13,6 +12,7 @@ use super::query::Query;
 use super::rows::{LaunchRow, OccupancyRow};
 use super::shapes::{Shape, Shapes};
 use super::times::Times;
+use super::ways::{Way, Ways};
 use hetrace_trace::hash::QuickMap;
 use hetrace_trace::spans::{Command, CommandKind, MemoryKind};
 use hetrace_trace::trace::{Launches, Names, Queue};
@@ -44,7 +44,8 @@ impl Hash for Key {
         let range = self.range.map_or(0, |range| u64::from(range) + 1);
         let queue = u64::from(self.function) << 32 | u64::from(self.queue);
         let who = (self.pid as u64) << 32 ^ self.tid as u64;
-        let [layer, line] = [self.way.layer, self.way.line].map(|way| way.map_or(0, |way| u64::from(way) + 1));
+        let [layer, line] =
+            [self.way.layer, self.way.line].map(|way| way.map_or(0, |way| u64::from(way) + 1));
         let what = (kind | from << 8 | memory << 16 | range << 24) ^ (layer ^ line << 20).rotate_right(16);
         let mixed = queue.wrapping_mul(0x9e37_79b9_7f4a_7c15)
             ^ who.wrapping_mul(0xc2b2_ae3d_27d4_eb4f).rotate_left(21)

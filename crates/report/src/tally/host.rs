@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 use std::hint::cold_path;
 
-use super::ways::{Way, Ways};
 use super::by::By;
 use super::cells::{HostCell, merge};
 use super::labels::{Labels, Who};
 use super::rows::{ApiTotals, ErrorRow, TracingRow, UnfinishedRow};
 use super::times::{Times, add_to};
+use super::ways::{Way, Ways};
 use hetrace_trace::spans::fast::Leaf;
 use hetrace_trace::spans::{Call, Fold, Unfinished, Why};
 use hetrace_trace::system::Shares;

@@ -117,7 +117,10 @@ impl<'t> Ways<'t> {
     /// The commands that were kept, each with how it came about.
     pub fn late(&mut self) -> Vec<Late<'t>> {
         let early = std::mem::take(&mut self.early);
-        early.into_iter().map(|late| Late { way: self.known(&late.command).unwrap_or_default(), ..late }).collect()
+        early
+            .into_iter()
+            .map(|late| Late { way: self.known(&late.command).unwrap_or_default(), ..late })
+            .collect()
     }
 
     /// The layer of calls.

@@ -4,6 +4,7 @@ use super::names::{Names, Of};
 use super::packets::field::{annotation, event};
 use super::proto::Message;
 use hetrace_trace::args::{Args, Role, Typed};
+use hetrace_trace::python::{Python, StackId};
 use hetrace_trace::spans::notable;
 
 /// Longer texts are cut: they are to be read in a side panel.
@@ -58,6 +59,18 @@ impl Annotations {
             None => m.string(annotation::STRING, text),
             Some(end) => m.string(annotation::STRING, &format!("{}…", &text[..end])),
         });
+    }
+
+    /// The Python code that made a call: the innermost frame, and those around it.
+    pub fn python(&mut self, python: &Python, stack: StackId) {
+        let mut frames = python.frames(stack);
+        let Some(innermost) = frames.next() else { return };
+        self.text("python", &innermost.to_string());
+        // More would be cut.
+        let around: Vec<String> = frames.take(MAX_TEXT / 8).map(ToString::to_string).collect();
+        if !around.is_empty() {
+            self.text("python_callers", &around.join(" < "));
+        }
     }
 
     pub fn number(&mut self, name: &str, number: u64) {
