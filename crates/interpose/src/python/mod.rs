@@ -160,22 +160,25 @@ fn describe_all<const C: bool>(
     innermost: usize,
 ) -> Result<(), Unknown> {
     let mut around = py_stack::NONE;
-    let mut full = false;
+    let (mut full, mut room) = (false, true);
     interpreter.each(memory, innermost, |frame| {
         let code = interpreter.describe(memory, frame.code)?;
         let inner = within(around, &code, frame.offset);
-        if !KNOWN.has(inner) {
+        if room && !KNOWN.has(inner) {
             let line = code.line(interpreter, frame.offset);
-            // One that finds no room in the ring is described again the next time.
-            if describe(writer, time, [inner, around], &code, line) {
-                full |= KNOWN.add(inner) == Added::Full;
-            }
+            // One that finds no room in the ring is described the next time, and so is what is inside of it: of a stack
+            // that is known, all is.
+            room = describe(writer, time, [inner, around], &code, line);
+            full |= room && KNOWN.add(inner) == Added::Full;
         }
         around = inner;
         Some(())
     })?;
     if full {
-        once(&FULL, b"Python stacks: there are more different ones than a process records; some are described repeatedly");
+        once(
+            &FULL,
+            b"Python stacks: there are more different ones than a process remembers; some are described repeatedly",
+        );
     }
     Ok(())
 }
