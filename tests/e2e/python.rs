@@ -185,7 +185,7 @@ fn every_call_has_the_stack_that_the_program_saw() {
     for python in pythons() {
         let ran = parts(python, &["--py-stacks"], &[]);
         assert!(agree(&ran, &ran.folder, &format!("{python:?}")) > 300);
-        assert!(!ran.done.err.contains("Python stacks"), "{}", ran.done.err);
+        assert!(!ran.done.err.contains("not known"), "{}", ran.done.err);
     }
 }
 

@@ -187,7 +187,8 @@ pub fn run(options: &RunOptions, libraries: Vec<Found>, early: Early) -> Result<
         Places::make(options, folder.path()).map_err(output)?;
     let mut manifest = first_manifest(options, started, folder.path());
     let program = find_program(&options.command);
-    let injection = inject::plan(&present, folder.path(), options.way, program.as_deref());
+    let mut injection = inject::plan(&present, folder.path(), options.way, program.as_deref());
+    injection.notes.extend(options.capture.py_stacks.then(|| UNCOUNTED_STACKS.to_owned()));
     manifest.interposition = ways(&injection.ways, &absent);
     let mut remarks: Vec<String> = untraceable(options, program.as_deref()).into_iter().collect();
     let borders = kernel.as_ref().and_then(|kernel| kernel.borders.clone());
@@ -721,6 +722,10 @@ impl Recording {
         }
     }
 }
+
+/// Of a run with Python stacks.
+const UNCOUNTED_STACKS: &str =
+    "reading Python stacks, about 1 µs for each call, is not in the tracing overhead, and not subtracted";
 
 fn complete(manifest: &mut Manifest, drainer: &Drainer, control: &Control, host: &HostClock) {
     control.hear();
