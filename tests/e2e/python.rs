@@ -16,8 +16,12 @@ use hetrace_tests::{Platform, hetrace};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// File, line, function and its first line of each frame, the innermost first.
-type Stack = Vec<(String, u64, String, u64)>;
+/// File, line, function and its first line.
+type Frame = (String, u64, String, u64);
+/// The frames, the innermost first.
+type Stack = Vec<Frame>;
+/// When a thread announced a stack; or none, and the number of the call that it entered.
+type Step = (u64, Option<u64>, u64);
 
 /// An interpreter of this machine.
 #[derive(Debug, Clone)]
@@ -104,7 +108,7 @@ fn parts(python: &Python, options: &[&str], parts: &[&str]) -> Ran {
 /// outer one is none if nothing is said of it.
 fn calls(folder: &Path) -> Vec<(u64, Option<u64>, Stack)> {
     let trace = Trace::open(folder).expect("a trace");
-    let mut frames: HashMap<u64, (u64, (String, u64, String, u64))> = HashMap::new();
+    let mut frames: HashMap<u64, (u64, Frame)> = HashMap::new();
     let mut calls = Vec::new();
     let number =
         |event: &Event<'_, '_>, name: &str| event.get(name).and_then(Scalar::as_u64).expect("a number");
@@ -112,7 +116,7 @@ fn calls(folder: &Path) -> Vec<(u64, Option<u64>, Stack)> {
         event.get(name).and_then(Scalar::as_str).expect("a text").to_owned()
     };
     // A thread goes on in another stream when its ring is full.
-    let mut threads: BTreeMap<(u64, u64), Vec<(u64, Option<u64>, u64)>> = BTreeMap::new();
+    let mut threads: BTreeMap<(u64, u64), Vec<Step>> = BTreeMap::new();
     for mut stream in trace.streams() {
         while let Some(event) = stream.next_event() {
             let event: read::Event<'_, '_> = event.expect("an event");
@@ -328,17 +332,22 @@ fn said(folder: &Path, line: &[&str]) -> String {
     done.out
 }
 
-#[test]
-fn reports_name_the_line() {
+/// A trace of the program whose lines have marks.
+fn worked() -> Ran {
     let ran = traced(&["--py-stacks"], |_| {
         let mut line = Command::new(&pythons()[0].path);
         line.arg(program("py_work.py"));
         line
     });
     assert_eq!(ran.done.status, 0, "{}", ran.done.err);
+    ran
+}
+
+#[test]
+fn calls_commands_and_paths_have_their_lines() {
+    let ran = worked();
     let folder = &ran.folder;
-    let [write, upload, refresh, make, finish] =
-        ["write", "upload", "refresh", "make", "finish"].map(line_of);
+    let [write, upload, refresh, finish] = ["write", "upload", "refresh", "finish"].map(line_of);
 
     let printed = said(folder, &["print"]);
     let of = |function: &str| printed.lines().filter(|line| line.contains(function)).collect::<Vec<_>>();
@@ -382,7 +391,12 @@ fn reports_name_the_line() {
             "{path}\n{folded}"
         );
     }
+}
 
+#[test]
+fn lint_names_file_and_line() {
+    let ran = worked();
+    let (folder, make) = (&ran.folder, line_of("make"));
     let lint: Value =
         serde_json::from_str(&said(folder, &["lint", "--json", "--rule", "leak"])).expect("JSON");
     let call = &lint["findings"][0]["occurrences"][0]["calls"][0];

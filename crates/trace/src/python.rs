@@ -1,16 +1,13 @@
 //! The Python code that made each call, in traces of `hetrace run --py-stacks`.
 //!
 //! A stack is its innermost frame and the stack around it ([`Frame::around`]); an id names it. The recorder writes the
-//! id right before the entry of a call ([`Announced`] joins the two), and what an id stands for once.
+//! id right before the entry of a call ([`spans`](crate::spans) joins the two), and what an id stands for once.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 
-use hetrace_ctf::read::Event;
 pub use hetrace_format::define::PyFrame;
-
-use crate::trace::ThreadId;
 
 /// Names a Python stack.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -147,42 +144,6 @@ impl<'p> ShortNames<'p> {
 fn end(path: &str, parts: usize) -> &str {
     let before = path.rmatch_indices('/').nth(parts - 1);
     before.and_then(|(at, _)| path.get(at + 1..)).filter(|end| !end.is_empty()).unwrap_or(path)
-}
-
-/// Stacks whose call has not begun yet.
-#[derive(Debug, Default)]
-pub struct Announced {
-    /// By thread: for each API's class of streams, the stack and the number of the entry that it is for.
-    threads: Vec<Vec<(usize, StackId, u64)>>,
-}
-
-impl Announced {
-    /// The call that begins next on a thread, in a stream of this event's class, is made by this stack if its entry has
-    /// this number.
-    pub fn announce(&mut self, thread: ThreadId, event: &Event<'_, '_>, (stack, entry): (StackId, u64)) {
-        if self.threads.len() <= thread.index() {
-            self.threads.resize_with(thread.index() + 1, Vec::new);
-        }
-        let class = class_of(event);
-        let announced = &mut self.threads[thread.index()];
-        announced.retain(|(of, ..)| *of != class);
-        announced.push((class, stack, entry));
-    }
-
-    /// The stack of the call that begins with this event.
-    #[inline]
-    pub fn of_entry(&mut self, thread: ThreadId, event: &Event<'_, '_>) -> Option<StackId> {
-        let announced = self.threads.get_mut(thread.index()).filter(|announced| !announced.is_empty())?;
-        let class = class_of(event);
-        let place = announced.iter().position(|(of, ..)| *of == class)?;
-        let (_, stack, entry) = announced.swap_remove(place);
-        (entry == event.class().id).then_some(stack)
-    }
-}
-
-/// The class of an event's stream: an API has one of its own.
-fn class_of(event: &Event<'_, '_>) -> usize {
-    std::ptr::from_ref(event.stream_class()).addr()
 }
 
 #[cfg(test)]

@@ -119,6 +119,13 @@ impl<'t, 'o> Collector<'t, 'o> {
         let shared: HashSet<StackId> = stacks.ids(around).collect();
         let inside: Vec<StackId> = stacks.ids(python).take_while(|id| !shared.contains(id)).collect();
         let mut node = outer;
+        let outermost =
+            inside.last().and_then(|id| stacks.innermost(*id)).map_or(StackId::NONE, |f| f.around);
+        if outermost != StackId::NONE && !shared.contains(&outermost) {
+            // What describes it was lost.
+            let frame = self.paths.frame("[Python frames not recorded]");
+            node = self.paths.below(node, frame);
+        }
         for frame in inside.iter().rev().filter_map(|id| stacks.innermost(*id)) {
             let name = format!("{} ({}:{})", frame.name, self.files.of(&frame.file), frame.line);
             let frame = self.paths.frame(&name);

@@ -35,11 +35,8 @@ pub(super) fn find() -> Option<Result<Found, (Option<Version>, Refused)>> {
         object.is_none()
     });
     let object = object?;
-    Some(read(&object).map(|found| {
-        // What is read later must stay where it is.
-        object.keep();
-        found
-    }))
+    // What is read later must stay where it is.
+    Some(read(&object).inspect(|_| object.keep()))
 }
 
 fn read(object: &Object) -> Result<Found, (Option<Version>, Refused)> {

@@ -222,6 +222,17 @@ impl Devices {
                 let (object, parts) = split::<ObjectRecord>(body)?;
                 self.object(object, parts, time, host);
             }
+            _ => return self.definition(&record),
+        }
+        Some(())
+    }
+
+    /// What numbers, handles and ids stand for.
+    fn definition(&mut self, record: &Special<'_>) -> Option<()> {
+        let &Special { id, api, time, body, .. } = record;
+        let shared = &*self.shared;
+        let key = |value| Key { api, value };
+        match id {
             special::DEVICE => {
                 let (device, name) = split::<DeviceRecord>(body)?;
                 self.names.define_device(shared, api, &device, text(name), time);

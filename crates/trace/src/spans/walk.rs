@@ -6,11 +6,12 @@ use hetrace_ctf::Scalar;
 use hetrace_ctf::class::Scope;
 use hetrace_ctf::read::{Event, StreamError};
 
+use super::announced::Announced;
 use super::calls::{Call, Fold, Open, Orphan, Unfinished, Why};
 use super::commands::{Command, NewQueue};
 use super::stack::{Ended, First, Moment, Stack};
 use super::summary::Summary;
-use crate::python::{Announced, StackId};
+use crate::python::StackId;
 use crate::trace::{
     Class, Cursor, Definition, FunctionId, Item, Occurrence, Thread, ThreadId, Threads, Trace,
 };
