@@ -115,7 +115,14 @@ fn each_is_declared_as_if_all_were() {
     let bed = Bed::new();
     let folder = bed.write(bed.begin(), "a", &IDS);
     let declarations = folder.declarations().expect("they are its");
-    let others = [calls::UNKNOWN_ID, calls::ERROR_TEXT_ID, calls::OWN_WORK_ID, calls::BUDGET_STEP_ID, 999];
+    let others = [
+        calls::UNKNOWN_ID,
+        calls::ERROR_TEXT_ID,
+        calls::OWN_WORK_ID,
+        calls::BUDGET_STEP_ID,
+        calls::PY_STACK_ID,
+        999,
+    ];
     declarations.declare(api_stream(0), &others).expect("declared");
     declarations.declare(api_stream(0), &[34, 37]).expect("folds, too");
     declarations.declare(DEVICE_STREAM, &[64, 87, 9999]).expect("declared");
