@@ -28,8 +28,11 @@ mod lanes;
 #[doc(hidden)]
 pub mod links;
 mod memory;
+pub mod named;
 mod nodes;
 mod note;
+#[cfg(not(loom))]
+pub mod places;
 pub(crate) mod primitive;
 mod recording;
 mod report;
