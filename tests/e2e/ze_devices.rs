@@ -29,16 +29,20 @@ struct Said {
 }
 
 fn traced(part: &str, timer: &str, options: &[&str]) -> Option<Ran> {
+    run_traced(&["device", part], timer, options)
+}
+
+fn run_traced(line: &[&str], timer: &str, options: &[&str]) -> Option<Ran> {
     let folder = programs()?;
     let scratch = tempfile::tempdir().expect("scratch");
     let trace = scratch.path().join("trace");
     let driver = folder.join("libze_fake.so");
     let mut command = Command::new(hetrace());
     command.args(["run", "--buffer", "8192"]).args(options).arg("-o").arg(&trace).arg("--");
-    command.arg(folder.join("device")).arg(part);
+    command.arg(folder.join(line[0])).args(&line[1..]);
     command.env("ZE_ENABLE_ALT_DRIVERS", &driver).env("FAKE_ZE", &driver).env("FAKE_ZE_TIMER", timer);
     let done = run(&mut command);
-    assert_eq!(done.status, 7, "{part}: {}{}", done.out, done.err);
+    assert_eq!(done.status, 7, "{line:?}: {}{}", done.out, done.err);
     Some(Ran { done, folder: trace, _scratch: scratch })
 }
 
@@ -215,7 +219,7 @@ fn reports_have_devices_and_kernels() {
     let text = ran.report(&["tally"]);
     assert!(text.contains("with_timed") && !text.contains("no times"), "{text}");
     let why = ran.report(&["why"]);
-    assert!(!why.contains("not in the trace"), "{why}");
+    assert!(why.contains("computing") && !why.contains("their times are not"), "{why}");
     assert!(ran.report(&["lint"]).contains("0 errors"), "{}", ran.report(&["lint"]));
 }
 
@@ -224,4 +228,43 @@ fn outside_of_device_times_programs_get_what_they_ask_for() {
     let Some(ran) = traced("shared", ORDINARY, &["--no-device"]) else { return };
     assert_eq!(ran.seen().len(), 0);
     assert_eq!(ran.said().iter().filter(|s| s.kind == "barrier").count(), 0);
+}
+
+/// In all ways in which a program comes to the functions, from several threads at once.
+#[test]
+fn no_command_is_lost_whichever_way_it_was_enqueued() {
+    for (part, commands) in [("commands", 11), ("threads", 4000)] {
+        for line in [["work", "linked"], ["work", "late"], ["late", "late"], ["late", "tables"]] {
+            let Some(ran) = run_traced(&[line[0], line[1], part], ORDINARY, &[]) else { return };
+            assert_eq!((ran.seen().len(), ran.lost()), (commands, 0), "{line:?} {part}");
+        }
+    }
+}
+
+#[test]
+fn more_than_may_be_in_flight_are_counted() {
+    let Some(ran) = run_traced(&["work", "linked", "threads"], ORDINARY, &["--max-in-flight", "100"]) else {
+        return;
+    };
+    assert!(ran.lost() > 0, "{}", ran.done.err);
+    assert_eq!(ran.seen().len() as u64 + ran.lost(), 4000, "{}", ran.done.err);
+    assert!(ran.done.err.contains("more than 100 commands were in flight"), "{}", ran.done.err);
+}
+
+/// Where not all commands are timed, all are counted: kernels, and other commands by their kind.
+#[test]
+fn what_is_not_timed_is_counted() {
+    let Some(ran) = traced("immediate", ORDINARY, &["--device-times", "sampled:2"]) else { return };
+    let launches = Seen::read(&ran.folder).launches;
+    let counted: u64 = launches.values().map(|[all, ..]| all).sum();
+    let timed: u64 = launches.values().map(|[_, timed, _]| timed).sum();
+    let kernels = ran.said().iter().filter(|s| s.kind == "kernel").count() as u64;
+    assert_eq!(counted, kernels, "{launches:?}");
+    assert!(timed < counted && ran.lost() == 0, "{launches:?}");
+    let Some(ran) = run_traced(&["work", "linked", "threads"], ORDINARY, &["--max-overhead", "1%"]) else {
+        return;
+    };
+    let text = ran.report(&["tally"]);
+    let total = text.lines().find(|l| l.starts_with("barrier ")).expect("a row");
+    assert!(total.contains("|  4000 |"), "{text}");
 }

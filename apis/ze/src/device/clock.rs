@@ -35,8 +35,8 @@ const KERNEL_BITS: usize = 92;
 const UUID: usize = 96;
 const NAME: usize = 112;
 
-/// Ticks of the host between two comparisons: about a second.
-const PERIOD: u64 = 1 << 31;
+/// Ticks of the host between two comparisons: about a tenth of a second.
+const PERIOD: u64 = 1 << 28;
 const NANOSECONDS: u64 = 1_000_000_000;
 
 /// A device that runs commands. All zeros before it is asked.
@@ -107,6 +107,13 @@ pub fn of(handle: P) -> Option<&'static Device> {
         device.describe();
     }
     Some(device)
+}
+
+/// The program ends: each device is compared once more, so that its line on the host's clock has two ends.
+pub fn compare_all() {
+    for (_, device) in DEVICES.all().filter(|(_, device)| device.described.load(Ordering::Relaxed) != 0) {
+        device.claim.holding(|| device.compare_now());
+    }
 }
 
 #[cold]

@@ -433,7 +433,7 @@ fn described(
         returned: 0,
         queue: 0,
         device: wanted.list.device().map_or(0, clock::Device::key),
-        function: counted.filter(|_| function.is_some()).unwrap_or(0),
+        function: counted.unwrap_or(0),
         name: match (function, counted) {
             (Some(function), None) => function.name(),
             _ => std::ptr::null(),
@@ -607,6 +607,7 @@ pub fn ends_with_the_program() {
 
 extern "C" fn at_exit() {
     if timing() {
+        clock::compare_all();
         STORE.collect(Depth::Last, &mut Asking);
         sample::report_counts(true, named::all());
     }
