@@ -253,9 +253,8 @@ fn make(number: u32, context: &'static Context) -> Option<u32> {
     let mut pool = null_mut();
     let handle = context.handle.load(Ordering::Relaxed) as P;
     // SAFETY: a live context, a description of the API's own layout, and a place for the pool. No list of devices: all.
-    let error = unsafe {
-        real::zeEventPoolCreate(handle, desc.as_ptr().cast(), 0, null_mut(), &raw mut pool)
-    };
+    let error =
+        unsafe { real::zeEventPoolCreate(handle, desc.as_ptr().cast(), 0, null_mut(), &raw mut pool) };
     if error != SUCCESS {
         context.refused.store(true, Ordering::Relaxed);
         return None;
@@ -414,8 +413,8 @@ impl Slot {
     fn look(&self) -> Answer {
         let answer = query(self.event());
         if let Answer::Ended(ticks) = answer {
-            let last = [0, 1].map(|i| self.last.get(i).map_or(0, |word| word.load(Ordering::Relaxed)));
-            if ticks == last {
+            // Both differ, or it is being signalled just now.
+            if self.last.iter().zip(ticks).any(|(last, tick)| last.load(Ordering::Relaxed) == tick) {
                 return Answer::Waits;
             }
             for (word, tick) in self.last.iter().zip(ticks) {

@@ -151,7 +151,12 @@ impl List {
 
     /// The device that its commands run on.
     pub fn device(&self) -> Option<&'static Device> {
-        clock::of(self.device.load(Ordering::Relaxed) as P)
+        clock::of(self.device_handle())
+    }
+
+    /// The handle of the device.
+    pub fn device_handle(&self) -> P {
+        self.device.load(Ordering::Relaxed) as P
     }
 
     /// None of its commands has times from here on.
@@ -181,8 +186,15 @@ impl List {
 
     /// Looks at the recording, or adds to it. `None` if another thread is at it.
     pub fn recorded<R>(&self, work: impl FnOnce(&mut Recording) -> R) -> Option<R> {
-        // SAFETY: the claim makes it this thread's.
-        self.claim.holding(|| work(unsafe { &mut *self.recording.get() }))
+        self.claim.holding(|| {
+            let place = self.recording.get();
+            // SAFETY: the claim makes it this thread's, and keeps out a handler that interrupts it. It is plain data.
+            let mut recording = unsafe { place.read() };
+            let result = work(&mut recording);
+            // SAFETY: as above.
+            unsafe { place.write(recording) };
+            result
+        })
     }
 
     /// It is reset or destroyed: its commands hold their events no more. Returns whether nobody else was at it.

@@ -12,7 +12,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use hetrace_interpose::commands::named::{self, Function};
 use hetrace_interpose::commands::sample::{self, Choice, Counted};
-use hetrace_interpose::commands::{self, Backend, Depth, Enqueued, Execution, Note, Progress, Put, Store, Times};
+use hetrace_interpose::commands::{
+    self, Backend, Depth, Enqueued, Execution, Note, Progress, Put, Store, Times,
+};
 use hetrace_interpose::ring::abi::option;
 use hetrace_interpose::ring::clock::ticks;
 use hetrace_interpose::window::session_number;
@@ -116,7 +118,8 @@ pub fn timing() -> bool {
 
 fn is_owner() -> bool {
     let (owner, pid) = (OWNER.load(Ordering::Relaxed), pid());
-    owner == pid || (owner == 0 && OWNER.compare_exchange(0, pid, Ordering::Relaxed, Ordering::Relaxed).is_ok())
+    owner == pid
+        || (owner == 0 && OWNER.compare_exchange(0, pid, Ordering::Relaxed, Ordering::Relaxed).is_ok())
 }
 
 /// Distinguishes the sessions in which devices and queues have to be described; never 0.
@@ -217,9 +220,10 @@ fn enqueue_now(
     call: impl Fn(P) -> u32,
     succeeded: impl Fn(u32) -> bool,
 ) -> u32 {
-    let errno = ErrnoGuard::new();
     let mut work = OwnWork::since(wanted.time);
     let Some(thread) = STORE.thread() else { return call(wanted.event) };
+    let errno = ErrnoGuard::new();
+    queues::used(wanted.handle, wanted.list);
     let function = kernels::of(wanted.kernel);
     let counted = if sample::is_on() { counted(wanted.kind, function) } else { None };
     let bytes = bytes() as u64;
@@ -498,7 +502,7 @@ pub unsafe fn execute(time: u64, queue: P, count: u32, lists: *const P, call: im
         say(Why::Before);
     }
     for list in known() {
-        queues::used(queue, list.context_handle(), list.device().map_or(0, clock::Device::key) as P);
+        queues::used(queue, list);
         let execution = Execution { cause: time, returned, queue: queue as u64, in_order: false };
         if put(list, &thread, &execution) {
             work.collecting(|| STORE.harvest(&thread, &mut Asking));

@@ -4,6 +4,7 @@ use hetrace_interpose::record_with_text;
 use hetrace_interpose::ring::abi::{QueueRecord, special};
 use hetrace_interpose::table::Table;
 
+use super::lists::List;
 use super::{clock, session_key, waits};
 use crate::generated::prelude::P;
 
@@ -23,9 +24,9 @@ pub fn gone(queue: P) {
 }
 
 /// A command goes there: it is described if this session does not know it.
-pub fn used(queue: P, context: P, device: P) {
+pub fn used(queue: P, list: &List) {
     if DESCRIBED.get(queue as u64) != Some(session_key()) {
-        describe(queue, context, device, 0);
+        describe(queue, list.context_handle(), list.device_handle(), 0);
     }
 }
 

@@ -88,13 +88,7 @@ pub unsafe fn zeCommandQueueDestroy(_: u64, queue: P) -> u32 {
     unsafe { real::zeCommandQueueDestroy(queue) }
 }
 
-pub unsafe fn zeCommandListCreate(
-    _: u64,
-    context: P,
-    device: P,
-    desc: *const [u8; 24],
-    list: *mut P,
-) -> u32 {
+pub unsafe fn zeCommandListCreate(_: u64, context: P, device: P, desc: *const [u8; 24], list: *mut P) -> u32 {
     // SAFETY: the program's own arguments.
     unsafe {
         let result = real::zeCommandListCreate(context, device, desc, list);
@@ -414,7 +408,8 @@ pub unsafe fn zeEventPoolCreate(
         }
         let flags: u32 = member(desc, POOL_FLAGS);
         let next: usize = member(desc, NEXT);
-        let mut what = if flags & (KERNEL_TIMESTAMP | MAPPED_TIMESTAMP) != 0 { known::TIMED } else { known::PLAIN };
+        let mut what =
+            if flags & (KERNEL_TIMESTAMP | MAPPED_TIMESTAMP) != 0 { known::TIMED } else { known::PLAIN };
         let mut result = u32::MAX;
         // What stands behind the description may say that these are events of another kind.
         if what == known::PLAIN && flags & IPC == 0 && next == 0 {
