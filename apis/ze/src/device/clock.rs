@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use hetrace_interpose::commands::links::{Claim, Link};
 use hetrace_interpose::commands::places::{Placed, Places};
+pub use hetrace_interpose::commands::reference::now;
 use hetrace_interpose::record_with_text;
 use hetrace_interpose::ring::abi::{ClockRecord, DeviceRecord, special};
 use hetrace_interpose::ring::clock::ticks;
@@ -81,14 +82,6 @@ static ORDINALS: Table<512> = Table::new();
 /// Why the ticks of a command can't be made times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wrapped;
-
-/// The host's clock, which goes as fast as that of the trace.
-pub fn now() -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: room for the answer.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
-    (time.tv_sec as u64).wrapping_mul(NANOSECONDS).wrapping_add(time.tv_nsec as u64)
-}
 
 /// The API has listed its devices.
 pub fn listed(handle: P, ordinal: u32) {

@@ -33,8 +33,10 @@ mod nodes;
 mod note;
 #[cfg(not(loom))]
 pub mod places;
+pub mod pool;
 pub(crate) mod primitive;
 mod recording;
+pub mod reference;
 mod report;
 pub mod sample;
 mod store;
