@@ -136,7 +136,8 @@ impl Use {
     #[cold]
     fn describe(&self) {
         let mut name: [c_char; 256] = [0; 256];
-        let mut record = DeviceRecord { device: key(self.ordinal), ordinal: self.ordinal, ..Default::default() };
+        let mut record =
+            DeviceRecord { device: key(self.ordinal), ordinal: self.ordinal, ..Default::default() };
         let (ordinal, mut memory) = (self.ordinal as i32, 0u64);
         let attribute = |attribute| {
             let mut value = 0;

@@ -87,7 +87,8 @@ pub fn timing() -> bool {
 
 fn is_owner() -> bool {
     let (owner, pid) = (OWNER.load(Ordering::Relaxed), pid());
-    owner == pid || (owner == 0 && OWNER.compare_exchange(0, pid, Ordering::Relaxed, Ordering::Relaxed).is_ok())
+    owner == pid
+        || (owner == 0 && OWNER.compare_exchange(0, pid, Ordering::Relaxed, Ordering::Relaxed).is_ok())
 }
 
 /// Distinguishes the sessions in which devices and queues have to be described; never 0.
