@@ -109,6 +109,8 @@ fn commands_have_the_times_of_their_streams() {
     let ran = traced("device", &[], &[]);
     check(&ran);
     let seen = ran.seen();
+    let bytes = |kind: &str| seen.iter().filter(|c| c.kind == kind).map(|c| c.bytes).sum::<u64>();
+    assert_eq!([bytes("write"), bytes("read"), bytes("copy")], [3 * 4096, 3 * 512 + 64, 3 * 256]);
     let sizes = |name: &str| {
         let mut all: Vec<_> = seen.iter().filter(|c| c.name == name).map(|c| c.global.clone()).collect();
         all.sort();

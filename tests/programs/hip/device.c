@@ -62,6 +62,8 @@ int main(void) {
         OK(hipExtModuleLaunchKernel(function, 64, 8, 1, 16, 2, 1, 0, stream, NULL, NULL, NULL, NULL, 0));
         OK(hipLaunchCooperativeKernel((const void *)(uintptr_t)second, (dim3){4, 1, 1}, (dim3){8, 1, 1}, NULL, 0, stream));
         OK(hipMemsetD32Async(to, 1, 256, stream));
+        OK(hipMemcpyAsync(to, from, 512, hipMemcpyDeviceToHost, stream));
+        OK(hipMemcpyAsync(to, from, 256, hipMemcpyDefault, stream));
         OK(hipStreamSynchronize(stream));
     }
     errors("streams");

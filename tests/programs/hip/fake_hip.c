@@ -221,11 +221,15 @@ API hipError_t hipFreeArray(hipArray_t array) {
     return said(hipSuccess);
 }
 
+static const char *direction(int kind) {
+    return kind == hipMemcpyHostToDevice ? "write" : kind == hipMemcpyDeviceToHost ? "read" : "copy";
+}
+
 API hipError_t hipMemcpy(void *dst, const void *src, size_t sizeBytes, int kind) {
     if (kind < 0 || kind > 4)
         return said(hipErrorInvalidMemcpyDirection);
     memcpy(dst, src, sizeBytes);
-    runs("copy", NULL, NULL, 5000 + sizeBytes);
+    runs(direction(kind), NULL, NULL, 5000 + sizeBytes);
     wait_until(legacy.until);
     return said(hipSuccess);
 }
@@ -234,7 +238,7 @@ API hipError_t hipMemcpyAsync(void *dst, const void *src, size_t sizeBytes, int 
     if (kind < 0 || kind > 4)
         return said(hipErrorInvalidMemcpyDirection);
     memcpy(dst, src, sizeBytes);
-    runs("copy", NULL, stream, 20000 + sizeBytes);
+    runs(direction(kind), NULL, stream, 20000 + sizeBytes);
     return said(hipSuccess);
 }
 
