@@ -163,7 +163,7 @@ const RECORDED: &[(&str, &str)] = &[
     ),
     (
         "zeEventPoolCreate(",
-        "flags=ZE_EVENT_POOL_FLAG_KERNEL_TIMESTAMP, count=4}], desc.pNext=[], numDevices=1, phDevices=[0x",
+        "flags=ZE_EVENT_POOL_FLAG_HOST_VISIBLE|ZE_EVENT_POOL_FLAG_KERNEL_TIMESTAMP, count=4}], desc.pNext=[], numDevices=1, phDevices=[0x",
     ),
     (
         "zeCommandListAppendLaunchKernel(",

@@ -137,8 +137,8 @@ fn commands_of_immediate_lists_have_the_times_of_the_device() {
         let Some(ran) = traced("immediate", timer, &[]) else { return };
         let hertz = timer.split(' ').next().and_then(|h| h.parse().ok()).expect("ticks a second");
         let seen = ran.check(hertz, &[]);
-        assert_eq!(seen.len(), 31, "{}", ran.done.out);
-        assert!(ran.done.out.contains("asked took 1500\nflags 0\n"), "{}", ran.done.out);
+        assert_eq!(seen.len(), 33, "{}", ran.done.out);
+        assert!(ran.done.out.contains("asked took 1500\nflags 0x1 and 0\n"), "{}", ran.done.out);
         let sizes = |name: &str| seen.iter().find(|c| c.name == name).map(|c| c.global.clone());
         assert_eq!(sizes("together"), Some(vec![16, 12, 4]));
         assert_eq!(sizes("indirect"), Some(vec![]));

@@ -58,13 +58,17 @@ static ze_command_list_handle_t regular(uint32_t flags) {
 static ze_event_pool_handle_t pools[16];
 static int made_pools;
 
-static ze_event_handle_t event(uint32_t flags) {
-    ze_event_pool_desc_t desc = {ZE_STRUCTURE_TYPE_EVENT_POOL_DESC, NULL, flags | ZE_EVENT_POOL_FLAG_HOST_VISIBLE, 1};
+static ze_event_handle_t event_with(uint32_t flags) {
+    ze_event_pool_desc_t desc = {ZE_STRUCTURE_TYPE_EVENT_POOL_DESC, NULL, flags, 1};
     ze_event_desc_t each = {ZE_STRUCTURE_TYPE_EVENT_DESC, NULL, 0, ZE_EVENT_SCOPE_FLAG_HOST, 0};
     ze_event_handle_t made;
     OK(zeEventPoolCreate(context, &desc, 1, &device, &pools[made_pools]));
     OK(zeEventCreate(pools[made_pools++], &each, &made));
     return made;
+}
+
+static ze_event_handle_t event(uint32_t flags) {
+    return event_with(flags | ZE_EVENT_POOL_FLAG_HOST_VISIBLE);
 }
 
 static void launch(ze_command_list_handle_t list, const char *name, uint32_t groups, ze_event_handle_t signals) {
@@ -112,6 +116,9 @@ static void immediates(void) {
         OK(zeEventHostReset(timed));
         OK(zeEventHostReset(plain));
     }
+    /* Events that the host can't see, with times of their own and without. */
+    launch(in_order, "hidden", 2, event_with(0));
+    launch(in_order, "hidden", 3, event_with(ZE_EVENT_POOL_FLAG_KERNEL_TIMESTAMP));
     ze_kernel_timestamp_result_t times;
     launch(in_order, "asked", 5, timed);
     OK(zeEventHostSynchronize(timed, UINT64_MAX));
@@ -120,7 +127,9 @@ static void immediates(void) {
     ze_event_pool_flags_t flags = 0;
     ze_result_t (*get_flags)(ze_event_pool_handle_t, ze_event_pool_flags_t *) = newer("zeEventPoolGetFlags");
     OK(get_flags(pools[1], &flags));
-    printf("flags %#x\n", flags);
+    printf("flags %#x", flags);
+    OK(get_flags(pools[2], &flags));
+    printf(" and %#x\n", flags);
     OK(zeCommandListDestroy(in_order));
     OK(zeCommandListDestroy(free_order));
 }
@@ -231,7 +240,7 @@ static void shared(void) {
 
 /* Events that need no reset: they mean the last command that they were given to. */
 static void counters(void) {
-    struct { int stype; const void *next; uint32_t flags, signal, wait; } desc = {0x20037, NULL, 1, 0, 0};
+    struct { int stype; const void *next; uint32_t flags, signal, wait; } desc = {0x20037, NULL, 1 | 4, 0, 0};
     ze_result_t (*create)(ze_context_handle_t, ze_device_handle_t, const void *, ze_event_handle_t *) =
         newer("zeEventCounterBasedCreate");
     ze_event_handle_t plain, timed;

@@ -362,7 +362,9 @@ EXPORT ze_result_t zeEventPoolCreate(ze_context_handle_t c, const ze_event_pool_
     if (shared && timed)
         return ZE_RESULT_ERROR_UNSUPPORTED_FEATURE;
     ze_result_t result = make(pool, NULL);
-    of((void *)*pool)->has_times = timed;
+    /* The host may only ask about events that it can see. */
+    of((void *)*pool)->has_times = timed && desc->flags & ZE_EVENT_POOL_FLAG_HOST_VISIBLE;
+    of((void *)*pool)->flags = (int)desc->flags;
     return result;
 }
 EXPORT ze_result_t zeEventPoolDestroy(ze_event_pool_handle_t pool) {
@@ -371,7 +373,7 @@ EXPORT ze_result_t zeEventPoolDestroy(ze_event_pool_handle_t pool) {
 }
 EXPORT ze_result_t zeEventPoolGetFlags(ze_event_pool_handle_t pool, ze_event_pool_flags_t *flags) {
     COUNT(zeEventPoolGetFlags);
-    *flags = of((void *)pool)->has_times ? ZE_EVENT_POOL_FLAG_KERNEL_TIMESTAMP : 0;
+    *flags = (ze_event_pool_flags_t)of((void *)pool)->flags;
     return ZE_RESULT_SUCCESS;
 }
 EXPORT ze_result_t zeEventCreate(ze_event_pool_handle_t pool, const ze_event_desc_t *desc, ze_event_handle_t *event) {
@@ -387,7 +389,7 @@ EXPORT ze_result_t zeEventCounterBasedCreate(ze_context_handle_t c, ze_device_ha
     COUNT(zeEventCounterBasedCreate);
     (void)c, (void)d;
     ze_result_t result = make(event, NULL);
-    of((void *)*event)->has_times = (desc->flags & 16) != 0;
+    of((void *)*event)->has_times = (desc->flags & 16) != 0 && (desc->flags & 4) != 0;
     of((void *)*event)->counts = 1;
     return result;
 }

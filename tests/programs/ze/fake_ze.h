@@ -27,7 +27,7 @@ struct job {
 /* An object of any kind. */
 struct object {
     /* Events and fences. */
-    int is_set, polls, has_times;
+    int is_set, polls, has_times, flags;
     /* One that needs no reset, and the number of the command that it means. */
     int counts;
     unsigned long means;

@@ -16,6 +16,8 @@ const MOST: usize = 64;
 const SUCCESS: u32 = 0;
 const ATTRIBUTE_CLOCK_RATE: u32 = 5;
 const ATTRIBUTE_MULTIPROCESSORS: u32 = 63;
+/// `hipEventDisableSystemFence`: no cache is written back when an event is recorded.
+const NO_FENCE: u32 = 0x2000_0000;
 /// `hipStreamNonBlocking`.
 const NON_BLOCKING: u32 = 1;
 
@@ -197,9 +199,14 @@ unsafe impl Events for Use {
         self.device.pool.take(|| {
             let Some(_current) = Current::new(self.ordinal) else { return null_mut() };
             let mut event = null_mut();
-            // SAFETY: room for the answer. The flags 0 mean: with times.
-            let error = unsafe { real::hipEventCreateWithFlags(&raw mut event, 0) };
-            if error == SUCCESS { event } else { null_mut() }
+            // Versions that do not know the first refuse it. Both are with times.
+            for flags in [NO_FENCE, 0] {
+                // SAFETY: room for the answer.
+                if unsafe { real::hipEventCreateWithFlags(&raw mut event, flags) } == SUCCESS {
+                    return event;
+                }
+            }
+            null_mut()
         })
     }
 

@@ -107,8 +107,10 @@ pub mod known {
     pub const PLAIN: u64 = 1 << 41;
     /// It may be used again without a reset.
     pub const COUNTS: u64 = 1 << 42;
-    /// The flag for times was added by us.
+    /// Of a pool: flags were added by us, and those of the program are the low bits.
     pub const ADDED: u64 = 1 << 43;
+    /// It has times that the host can't see.
+    pub const HIDDEN: u64 = 1 << 44;
 }
 
 /// What was asked of an event.
@@ -128,7 +130,7 @@ pub enum Theirs {
     Timed(u32, &'static Slot),
     /// It has none.
     Plain,
-    /// Nothing is known of it.
+    /// Nothing is known of it, or its times can't be seen by the host.
     Unknown,
 }
 
@@ -167,7 +169,7 @@ pub fn event_made(event: P, what: u64) {
     if what == 0 {
         EVENTS.remove(event as u64);
     } else {
-        EVENTS.set(event as u64, what & !known::ADDED);
+        EVENTS.set(event as u64, what & (known::TIMED | known::PLAIN | known::COUNTS | known::HIDDEN));
     }
 }
 
@@ -175,7 +177,7 @@ pub fn event_made(event: P, what: u64) {
 pub fn theirs(event: P) -> Theirs {
     let Some(word) = EVENTS.get(event as u64) else { return Theirs::Unknown };
     if word & known::TIMED == 0 {
-        return Theirs::Plain;
+        return if word & known::PLAIN != 0 { Theirs::Plain } else { Theirs::Unknown };
     }
     match word as u32 {
         0 => first_use(event, word).map_or(Theirs::Unknown, |(number, slot)| Theirs::Timed(number, slot)),

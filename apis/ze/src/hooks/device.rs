@@ -10,12 +10,14 @@ use crate::device::{self, clock, kernels, lists, queues, timing, waits};
 use crate::generated::prelude::{P, Val};
 use crate::generated::real;
 
-/// Bits of `ze_event_pool_flags_t`.
+/// Bits of `ze_event_pool_flags_t`. The host may only ask about events that are visible to it.
+const HOST_VISIBLE: u32 = 1;
 const IPC: u32 = 1 << 1;
 const KERNEL_TIMESTAMP: u32 = 1 << 2;
 const MAPPED_TIMESTAMP: u32 = 1 << 3;
 /// Bits of `ze_event_counter_based_flags_t`: the device's times, and the host's.
 const COUNTER_TIMESTAMPS: u32 = 1 << 4 | 1 << 5;
+const COUNTER_HOST_VISIBLE: u32 = 1 << 2;
 /// Where members of descriptions lie.
 const NEXT: usize = 8;
 const POOL_FLAGS: usize = 16;
@@ -408,17 +410,17 @@ pub unsafe fn zeEventPoolCreate(
         }
         let flags: u32 = member(desc, POOL_FLAGS);
         let next: usize = member(desc, NEXT);
-        let mut what =
-            if flags & (KERNEL_TIMESTAMP | MAPPED_TIMESTAMP) != 0 { known::TIMED } else { known::PLAIN };
+        let mapped = if flags & MAPPED_TIMESTAMP == 0 { KERNEL_TIMESTAMP } else { 0 };
+        let wanted = flags | HOST_VISIBLE | mapped;
+        let mut what = known_by(flags);
         let mut result = u32::MAX;
         // What stands behind the description may say that these are events of another kind.
-        if what == known::PLAIN && flags & IPC == 0 && next == 0 {
+        if wanted != flags && flags & IPC == 0 && next == 0 {
             let mut own = desc.read_unaligned();
-            let place = own.as_mut_ptr().add(POOL_FLAGS).cast::<u32>();
-            place.write_unaligned(flags | KERNEL_TIMESTAMP);
+            own.as_mut_ptr().add(POOL_FLAGS).cast::<u32>().write_unaligned(wanted);
             result = real::zeEventPoolCreate(context, &raw const own, count, devices, pool);
             if result == SUCCESS {
-                what = known::TIMED | known::ADDED;
+                what = known::TIMED | known::ADDED | u64::from(flags);
             }
         }
         if result != SUCCESS {
@@ -433,6 +435,15 @@ pub unsafe fn zeEventPoolCreate(
     }
 }
 
+/// What events of a pool with these flags are good for.
+fn known_by(flags: u32) -> u64 {
+    match (flags & (KERNEL_TIMESTAMP | MAPPED_TIMESTAMP) != 0, flags & HOST_VISIBLE != 0) {
+        (false, _) => known::PLAIN,
+        (true, true) => known::TIMED,
+        (true, false) => known::HIDDEN,
+    }
+}
+
 pub unsafe fn zeEventPoolDestroy(_: u64, pool: P) -> u32 {
     events::pool_gone(pool);
     // SAFETY: the program's own argument.
@@ -442,9 +453,10 @@ pub unsafe fn zeEventPoolDestroy(_: u64, pool: P) -> u32 {
 pub unsafe fn zeEventPoolGetFlags(_: u64, pool: P, flags: *mut u32) -> u32 {
     // SAFETY: the program's own arguments.
     let result = unsafe { real::zeEventPoolGetFlags(pool, flags) };
-    if result == SUCCESS && !flags.is_null() && events::pool(pool) & known::ADDED != 0 {
+    let known = events::pool(pool);
+    if result == SUCCESS && !flags.is_null() && known & known::ADDED != 0 {
         // SAFETY: a successful call has filled it in.
-        unsafe { *flags &= !KERNEL_TIMESTAMP };
+        unsafe { *flags = known as u32 };
     }
     result
 }
@@ -474,8 +486,7 @@ fn ask_pool(pool: P) -> u64 {
     let mut flags = 0;
     // SAFETY: the program's live pool, and room for the answer.
     match unsafe { real::zeEventPoolGetFlags(pool, &raw mut flags) } {
-        SUCCESS if flags & (KERNEL_TIMESTAMP | MAPPED_TIMESTAMP) != 0 => known::TIMED,
-        SUCCESS => known::PLAIN,
+        SUCCESS => known_by(flags),
         _ => 0,
     }
 }
@@ -495,8 +506,12 @@ pub unsafe fn zeEventCounterBasedCreate(
             && let Some(event) = filled(event)
         {
             let flags: u32 = member(desc, COUNTER_FLAGS);
-            let timed = if flags & COUNTER_TIMESTAMPS != 0 { known::TIMED } else { known::PLAIN };
-            events::event_made(event, timed | known::COUNTS);
+            let what = match (flags & COUNTER_TIMESTAMPS != 0, flags & COUNTER_HOST_VISIBLE != 0) {
+                (false, _) => known::PLAIN,
+                (true, true) => known::TIMED,
+                (true, false) => known::HIDDEN,
+            };
+            events::event_made(event, what | known::COUNTS);
         }
         result
     }
