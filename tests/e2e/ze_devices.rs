@@ -203,6 +203,20 @@ fn counters_begin_anew() {
     panic!("no command ran while the counter began anew");
 }
 
+/// Between two comparisons of clocks, too.
+#[test]
+fn counters_begin_anew_while_nothing_runs() {
+    // Every 3.5 s, and the program takes 6.6 s.
+    let Some(ran) = traced("sleeps", "19200000 26 1000 0", &[]) else { return };
+    assert_eq!(ran.check(19_200_000, &[]).len(), 3);
+}
+
+#[test]
+fn a_question_that_says_that_a_command_has_ended_is_enough() {
+    let Some(ran) = traced("polls", ORDINARY, &[]) else { return };
+    assert_eq!(ran.check(19_200_000, &[]).len(), 3);
+}
+
 #[test]
 fn commands_that_nobody_asked_about_in_time_have_no_times() {
     // The counter begins anew every 262 ms.

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #define OK(call)                                     \
     do {                                             \
@@ -302,6 +303,32 @@ static void across(void) {
         launch(list, "after", 1 + i, NULL);
 }
 
+/* The counter begins anew while nothing runs. */
+static void sleeps(void) {
+    ze_command_list_handle_t list = immediate(IN_ORDER);
+    for (uint32_t i = 0; i < 3; i++) {
+        ze_event_handle_t timed = event(ZE_EVENT_POOL_FLAG_KERNEL_TIMESTAMP);
+        launch(list, "awake", 1 + i, timed);
+        OK(zeEventHostSynchronize(timed, UINT64_MAX));
+        nanosleep(&(struct timespec){2, 200000000}, NULL);
+    }
+}
+
+/* The program only asks, and never waits: what its questions answer is all that says that commands have ended. */
+static void polls(void) {
+    ze_command_list_handle_t list = immediate(0);
+    for (uint32_t i = 0; i < 3; i++) {
+        ze_event_handle_t timed = event(ZE_EVENT_POOL_FLAG_KERNEL_TIMESTAMP);
+        launch(list, "polled", 1 + i, timed);
+        while (zeEventQueryStatus(timed) == ZE_RESULT_NOT_READY) {
+        }
+    }
+    /* It does not end as programs do. */
+    say_ran();
+    fflush(stdout);
+    _exit(7);
+}
+
 /* Nobody asks before the counter has begun anew: which time it was is not known. */
 static void late(void) {
     ze_command_list_handle_t list = immediate(IN_ORDER);
@@ -314,7 +341,7 @@ int main(int argc, char **argv) {
     static const struct { const char *name; void (*run)(void); } parts[] = {
         {"immediate", immediates}, {"regular", regulars}, {"pipelined", pipelined}, {"recovers", recovers},
         {"shared", shared}, {"counters", counters}, {"clones", clones}, {"endings", endings}, {"across", across},
-        {"late", late},
+        {"late", late}, {"sleeps", sleeps}, {"polls", polls},
     };
     void *fake = dlopen(getenv("FAKE_ZE"), RTLD_NOW);
     hold = fake ? (void (*)(int))dlsym(fake, "fake_hold") : NULL;

@@ -175,7 +175,7 @@ fn around<R: Copy>(
     if early::unusual() {
         return untimed(Why::Copies, call, ok);
     }
-    let mut work = OwnWork::since(wanted.time);
+    let work = OwnWork::since(wanted.time);
     let Some(thread) = STORE.thread() else { return call() };
     let quiet = Quiet::new();
     STORE.at_exit(at_exit);
@@ -185,32 +185,80 @@ fn around<R: Copy>(
         State::Captured => {
             say(Why::Captured);
             drop(quiet);
-            return work.real(call).0;
+            return call();
         }
         State::Unknown => {
             drop(quiet);
             return untimed(Why::Refused, call, ok);
         }
     }
-    let function = kernels::of(wanted.kernel);
-    let counted = if sample::is_on() { counted(wanted, function) } else { None };
+    between(wanted, &thread, quiet, handle, work, (sizes, geometry), call, ok)
+}
+
+/// What counts a command where not all are timed, and whether this one is.
+#[derive(Clone, Copy)]
+struct Chosen {
+    function: Option<&'static Function>,
+    counted: Option<(u64, &'static Counted)>,
+    choice: Choice,
+}
+
+impl Chosen {
+    fn new(wanted: &Wanted, bytes: u64) -> Chosen {
+        let function = kernels::of(wanted.kernel);
+        let counted = if sample::is_on() { counted(wanted, function) } else { None };
+        let choice =
+            counted.map_or(Choice::All, |(id, counted)| counted.choose(id, wanted.kind == KERNEL, bytes));
+        Chosen { function, counted, choice }
+    }
+
+    /// The command that was enqueued.
+    fn command(&self, described: Enqueued, stream: &Stream, thread: &Thread, returned: u64) -> Enqueued {
+        Enqueued {
+            cause_tid: thread.tid(),
+            returned,
+            queue: stream.key,
+            device: devices::key(stream.device),
+            function: self.counted.map_or(0, |(id, _)| id),
+            name: match (self.function, self.counted) {
+                (Some(function), None) => function.name(),
+                _ => std::ptr::null(),
+            },
+            weight: self.choice.weight(),
+            flags: self.choice.flags(),
+            ..described
+        }
+    }
+}
+
+/// The stream runs what it is given.
+#[allow(clippy::too_many_arguments)]
+fn between<R: Copy>(
+    wanted: &Wanted,
+    thread: &Thread,
+    quiet: Quiet,
+    handle: P,
+    mut work: OwnWork,
+    (sizes, geometry): (impl FnOnce() -> (usize, usize), impl FnOnce() -> [usize; 6]),
+    call: impl FnOnce() -> R,
+    ok: impl FnOnce(R) -> bool,
+) -> R {
     let sizes = sizes();
     let bytes = if wanted.kind == KERNEL { 0 } else { sizes.0 as u64 };
-    let choice =
-        counted.map_or(Choice::All, |(id, counted)| counted.choose(id, wanted.kind == KERNEL, bytes));
-    if let Some((_, counted)) = counted
-        && choice == Choice::Counted
+    let chosen = Chosen::new(wanted, bytes);
+    if let Some((_, counted)) = chosen.counted
+        && chosen.choice == Choice::Counted
     {
         drop(quiet);
         return counted.only_count(bytes, call, ok, || 0);
     }
-    let begun = begin(&thread, handle, &mut work);
+    let begun = begin(thread, handle, &mut work);
     drop(quiet);
     let (result, returned) = work.real(call);
     if !ok(result) {
         // The error is the program's: nothing of HIP's is called here.
-        if let Some((_, counted)) = counted {
-            counted.failed(choice, bytes);
+        if let Some((_, counted)) = chosen.counted {
+            counted.failed(chosen.choice, bytes);
         }
         if let Ok((_, pair)) = begun {
             give_back(pair);
@@ -219,28 +267,14 @@ fn around<R: Copy>(
         return result;
     }
     let _quiet = Quiet::new();
-    let begun = begun.and_then(|(stream, pair)| end(stream, pair));
-    match begun {
+    match begun.and_then(|(stream, pair)| end(stream, pair)) {
         Ok((stream, pair)) => {
-            let command = Enqueued {
-                cause_tid: thread.tid(),
-                returned,
-                queue: stream.key,
-                device: devices::key(stream.device),
-                function: counted.map_or(0, |(id, _)| id),
-                name: match (function, counted) {
-                    (Some(function), None) => function.name(),
-                    _ => std::ptr::null(),
-                },
-                weight: choice.weight(),
-                flags: choice.flags(),
-                ..described(wanted, sizes, geometry())
-            };
-            keep(&thread, pair, command, &mut work);
+            let described = described(wanted, sizes, geometry());
+            keep(thread, pair, chosen.command(described, &stream, thread, returned), &mut work);
         }
         Err(why) => {
-            if let Some((_, counted)) = counted {
-                counted.untimed(choice);
+            if let Some((_, counted)) = chosen.counted {
+                counted.untimed(chosen.choice);
             }
             lose(why);
         }

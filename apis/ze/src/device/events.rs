@@ -197,6 +197,11 @@ fn first_use(event: P, word: u64) -> Option<(u32, &'static Slot)> {
     None
 }
 
+/// Whether the times of what signals the program's event were not read yet.
+pub fn is_in_flight(event: P) -> bool {
+    matches!(known_slot(event), Theirs::Timed(_, slot) if slot.is_in_flight())
+}
+
 /// The program's event is about to be reset by the host. `reset` does so.
 pub fn reset(event: P, reset: impl FnOnce() -> u32) -> u32 {
     let Theirs::Timed(_, slot) = known_slot(event) else { return reset() };

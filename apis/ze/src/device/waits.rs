@@ -10,11 +10,13 @@ static ENDED: Table<8192> = Table::new();
 static FENCED: Table<8192> = Table::new();
 static FENCED_AT: Table<8192> = Table::new();
 
-/// The program has waited, since `began`, for all that a queue has.
-pub fn waited(queue: P, began: u64) {
-    if ENDED.get(queue as u64).is_none_or(|before| before < began) {
+/// The program has waited, since `began`, for all that a queue has. Returns whether that was not known.
+pub fn waited(queue: P, began: u64) -> bool {
+    let is_news = ENDED.get(queue as u64).is_none_or(|before| before < began);
+    if is_news {
         ENDED.set(queue as u64, began);
     }
+    is_news
 }
 
 /// A fence was put behind what was executed in a queue up to now.
@@ -25,11 +27,10 @@ pub fn fenced(fence: P, queue: P, at: u64) {
     }
 }
 
-/// The program has waited for a fence: queues execute one after the other.
-pub fn passed(fence: P) {
-    if let (Some(queue), Some(at)) = (FENCED.get(fence as u64), FENCED_AT.get(fence as u64)) {
-        waited(queue as P, at.saturating_add(1));
-    }
+/// The program has waited for a fence: queues execute one after the other. Returns whether that is news.
+pub fn passed(fence: P) -> bool {
+    let known = FENCED.get(fence as u64).zip(FENCED_AT.get(fence as u64));
+    known.is_some_and(|(queue, at)| waited(queue as P, at.saturating_add(1)))
 }
 
 /// A queue or an immediate list is gone: its handle may come again.

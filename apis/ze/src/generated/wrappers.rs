@@ -293,7 +293,7 @@ wrapper! { #[unsafe(no_mangle)] 92 zeEventHostSynchronize(hEvent: P, timeout: u6
     call(on, 308, move || (hEvent,timeout,), move |_| real::zeEventHostSynchronize(hEvent, timeout), move |result| { let _ = result; (result,) }, || crate::device::synchronized())
 } }
 wrapper! { #[unsafe(no_mangle)] 93 zeEventQueryStatus(hEvent: P) -> u32, on, {
-    poll(on, 311, 1, [hEvent as u64, 0, 0, 0, 0, 0, 0, 0], move || (hEvent,), move |_| real::zeEventQueryStatus(hEvent), move |result, key| { key[1] = result as u64; key[2] = if result == 0 { 0 } else { 0 }; }, move |result| { let _ = result; (result,) }, || ())
+    poll(on, 311, 1, [hEvent as u64, 0, 0, 0, 0, 0, 0, 0], move || (hEvent,), move |time| crate::hooks::zeEventQueryStatus(time, hEvent), move |result, key| { key[1] = result as u64; key[2] = if result == 0 { 0 } else { 0 }; }, move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 94 zeCommandListAppendEventReset(hCommandList: P, hEvent: P) -> u32, on, {
     call(on, 314, move || (hCommandList,hEvent,), move |_| real::zeCommandListAppendEventReset(hCommandList, hEvent), move |result| { let _ = result; (result,) }, || ())

@@ -252,8 +252,9 @@ pub unsafe fn zeFenceHostSynchronize(_: u64, fence: P, timeout: u64) -> u32 {
 pub unsafe fn zeFenceQueryStatus(_: u64, fence: P) -> u32 {
     // SAFETY: the program's own argument.
     let result = unsafe { real::zeFenceQueryStatus(fence) };
-    if result == SUCCESS && timing() {
-        waits::passed(fence);
+    if result == SUCCESS && timing() && waits::passed(fence) {
+        let _errno = ErrnoGuard::new();
+        device::synchronized();
     }
     result
 }
@@ -553,6 +554,16 @@ pub unsafe fn zeEventDestroy(_: u64, event: P) -> u32 {
     }
     // SAFETY: the program's own argument.
     unsafe { real::zeEventDestroy(event) }
+}
+
+pub unsafe fn zeEventQueryStatus(_: u64, event: P) -> u32 {
+    // SAFETY: the program's own argument.
+    let result = unsafe { real::zeEventQueryStatus(event) };
+    if result == SUCCESS && timing() && events::is_in_flight(event) {
+        let _errno = ErrnoGuard::new();
+        device::synchronized();
+    }
+    result
 }
 
 pub unsafe fn zeEventHostReset(_: u64, event: P) -> u32 {
