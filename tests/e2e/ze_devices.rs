@@ -211,6 +211,20 @@ fn counters_begin_anew_while_nothing_runs() {
     assert_eq!(ran.check(19_200_000, &[]).len(), 3);
 }
 
+/// What was executed outside gives its times to nothing.
+#[test]
+fn windows_have_their_own_commands() {
+    let Some(ran) = traced("windows", ORDINARY, &["--on-calls"]) else { return };
+    let (said, seen) = (ran.said(), ran.seen());
+    let names: Vec<&str> = seen.iter().map(|c| c.name.as_str()).collect();
+    assert_eq!((names, ran.lost()), (vec!["inside", "again", "again"], 1), "{}", ran.done.err);
+    // The first and the last execution, of three.
+    let all: Vec<_> = said.iter().filter(|s| s.name == "again").collect();
+    let there = (all[2].ticks[0] - all[0].ticks[0]) as u128 * 1_000_000_000 / 19_200_000;
+    let here = seen[2].start - seen[1].start;
+    assert!((there as u64).abs_diff(here) <= 2 * ran.error() + 2, "{said:?} {seen:?}");
+}
+
 #[test]
 fn a_question_that_says_that_a_command_has_ended_is_enough() {
     let Some(ran) = traced("polls", ORDINARY, &[]) else { return };

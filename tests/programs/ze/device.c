@@ -1,6 +1,8 @@
 /* Commands of Level Zero on the fake driver's device, in the ways in which programs enqueue them. device PART. At the end
  * the driver says what ran (RAN), and kernels of the name "untimed" are those of which no times can be known. */
 #include <dlfcn.h>
+#include "../../../include/hetrace.h"
+
 #include <level_zero/ze_api.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -329,6 +331,37 @@ static void polls(void) {
     _exit(7);
 }
 
+/* What is recorded of lists and events that are used within a capture window and outside. */
+static void windows(void) {
+    ze_command_list_handle_t at_once = immediate(IN_ORDER), before = regular(0), within = regular(0);
+    ze_event_handle_t timed = event(ZE_EVENT_POOL_FLAG_KERNEL_TIMESTAMP);
+    launch(before, "untimed", 1, NULL);
+    OK(zeCommandListClose(before));
+    launch(at_once, "outside", 2, timed);
+    OK(zeEventHostSynchronize(timed, UINT64_MAX));
+    OK(zeEventHostReset(timed));
+    hetrace_capture_start();
+    launch(at_once, "inside", 3, timed);
+    OK(zeEventHostSynchronize(timed, UINT64_MAX));
+    OK(zeEventHostReset(timed));
+    launch(within, "again", 4, NULL);
+    OK(zeCommandListClose(within));
+    execute(before, NULL);
+    execute(within, NULL);
+    wait_for_queue();
+    hetrace_capture_stop();
+    /* Its events are signalled, and nobody asks. */
+    execute(within, NULL);
+    wait_for_queue();
+    launch(at_once, "outside", 5, timed);
+    OK(zeEventHostSynchronize(timed, UINT64_MAX));
+    hetrace_capture_start();
+    execute(within, NULL);
+    wait_for_queue();
+    hetrace_capture_stop();
+    printf("UNTIMED 1\n");
+}
+
 /* Nobody asks before the counter has begun anew: which time it was is not known. */
 static void late(void) {
     ze_command_list_handle_t list = immediate(IN_ORDER);
@@ -341,7 +374,7 @@ int main(int argc, char **argv) {
     static const struct { const char *name; void (*run)(void); } parts[] = {
         {"immediate", immediates}, {"regular", regulars}, {"pipelined", pipelined}, {"recovers", recovers},
         {"shared", shared}, {"counters", counters}, {"clones", clones}, {"endings", endings}, {"across", across},
-        {"late", late}, {"sleeps", sleeps}, {"polls", polls},
+        {"late", late}, {"sleeps", sleeps}, {"polls", polls}, {"windows", windows},
     };
     void *fake = dlopen(getenv("FAKE_ZE"), RTLD_NOW);
     hold = fake ? (void (*)(int))dlsym(fake, "fake_hold") : NULL;

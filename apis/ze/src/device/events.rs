@@ -455,6 +455,10 @@ impl Slot {
     /// another's.
     pub fn prepare(&self) -> Option<u32> {
         self.exclusively(|| {
+            if !self.is_ours() && !self.is_in_flight() {
+                // What signalled it last may be of a command that we have not seen.
+                self.look();
+            }
             self.keep();
             let was_left = self.in_flight.swap(false, Ordering::Relaxed);
             let counts = self.counts.load(Ordering::Relaxed);

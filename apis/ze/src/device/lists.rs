@@ -30,6 +30,8 @@ pub struct List {
     in_order: AtomicBool,
     /// A clone signals the same events, or its commands were changed: none of them has times.
     spoiled: AtomicBool,
+    /// It was closed outside of a capture window: what is appended there we do not see.
+    outside: AtomicBool,
     /// Commands of it that have no times.
     untimed: AtomicU32,
     /// Who has the recording: the API lets one thread at a time use a list, and programs may do as they like.
@@ -101,6 +103,7 @@ fn made(handle: P, context: P, device: P, immediate: bool, in_order: bool) {
     list.immediate.store(immediate, Ordering::Relaxed);
     list.in_order.store(in_order, Ordering::Relaxed);
     list.spoiled.store(false, Ordering::Relaxed);
+    list.outside.store(false, Ordering::Relaxed);
     list.untimed.store(0, Ordering::Relaxed);
     BY_HANDLE.set(handle as u64, number.into());
 }
@@ -169,6 +172,16 @@ impl List {
         self.spoiled.load(Ordering::Relaxed)
     }
 
+    /// It was closed outside of a capture window.
+    pub fn is_closed_outside(&self) {
+        self.outside.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it may have commands that we have not seen.
+    pub fn is_from_outside(&self) -> bool {
+        self.outside.load(Ordering::Relaxed)
+    }
+
     /// A command was appended that will have no times.
     pub fn append_untimed(&self) {
         self.untimed.fetch_add(1, Ordering::Relaxed);
@@ -200,6 +213,7 @@ impl List {
     /// It is reset or destroyed: its commands hold their events no more. Returns whether nobody else was at it.
     pub fn clear(&self) -> bool {
         self.spoiled.store(false, Ordering::Relaxed);
+        self.outside.store(false, Ordering::Relaxed);
         self.untimed.store(0, Ordering::Relaxed);
         self.recorded(|recording| recording.clear(&STORE, |token| events::let_go(token.slot))).is_some()
     }

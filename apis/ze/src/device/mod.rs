@@ -18,7 +18,7 @@ use hetrace_interpose::commands::{
 use hetrace_interpose::ring::abi::option;
 use hetrace_interpose::ring::clock::ticks;
 use hetrace_interpose::window::session_number;
-use hetrace_interpose::{ErrnoGuard, OwnWork, pid, session};
+use hetrace_interpose::{ErrnoGuard, OwnWork, in_window, pid, session};
 
 use crate::generated::prelude::P;
 use crate::generated::real;
@@ -83,7 +83,7 @@ const REASONS: [(Why, &[u8]); 8] = [
     (Why::Unknown, b"commands that signal events of which nothing is known"),
     (Why::Muddled, b"commands whose event or list was used again before its last use was known to have ended"),
     (Why::Spoiled, b"commands of lists that were cloned or changed"),
-    (Why::Before, b"commands of lists that were recorded outside of what is traced"),
+    (Why::Before, b"commands of lists that were recorded outside of what is traced (each counts as one)"),
     (Why::Wrapped, b"commands of which nobody asked before the device's counter began anew"),
     (Why::Refused, b"commands for which the driver gives no event with timestamps"),
     (Why::Captured, b"commands that are captured into graphs"),
@@ -190,7 +190,7 @@ pub unsafe fn enqueue(
         return call(event);
     };
     let wanted = Wanted { time, handle: list, list: known, kind, kernel, event, groups };
-    if time == 0 || is_captured(list) {
+    if time == 0 || !in_window() || is_captured(list) {
         return left_alone(&wanted, call, succeeded);
     }
     if known.is_immediate() {
@@ -203,7 +203,7 @@ pub unsafe fn enqueue(
 /// Outside of a capture window, and in the capture of a graph.
 #[cold]
 fn left_alone(wanted: &Wanted, call: impl Fn(P) -> u32, succeeded: impl Fn(u32) -> bool) -> u32 {
-    if wanted.time != 0 {
+    if wanted.time != 0 && in_window() {
         say(Why::Captured);
     }
     let result = call(wanted.event);
@@ -480,7 +480,7 @@ pub unsafe fn execute(time: u64, queue: P, count: u32, lists: *const P, call: im
     if captured {
         say(Why::Captured);
     }
-    let thread = if time == 0 || captured { None } else { STORE.thread() };
+    let thread = if time == 0 || !in_window() || captured { None } else { STORE.thread() };
     // SAFETY: by the contract, as many handles as the count says.
     let handles = unsafe { std::slice::from_raw_parts(lists, count as usize) };
     let known = || handles.iter().filter_map(|handle| lists::known(*handle));
@@ -551,6 +551,10 @@ fn put(list: &List, thread: &Thread, execution: &Execution) -> bool {
     let untimed = list.untimed();
     if untimed > 0 {
         STORE.lose(untimed.into());
+    }
+    if list.is_from_outside() {
+        // At least one; nobody has counted them.
+        lose(Why::Before, 1);
     }
     let enqueued = clock::now();
     let due = list.recorded(|recording| {

@@ -158,7 +158,7 @@ wrapper! { #[unsafe(no_mangle)] 47 zeCommandListDestroy(hCommandList: P) -> u32,
     call(on, 173, move || (hCommandList,), move |time| crate::hooks::zeCommandListDestroy(time, hCommandList), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 48 zeCommandListClose(hCommandList: P) -> u32, on, {
-    call(on, 176, move || (hCommandList,), move |_| real::zeCommandListClose(hCommandList), move |result| { let _ = result; (result,) }, || ())
+    call(on, 176, move || (hCommandList,), move |time| crate::hooks::zeCommandListClose(time, hCommandList), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 49 zeCommandListReset(hCommandList: P) -> u32, on, {
     call(on, 179, move || (hCommandList,), move |time| crate::hooks::zeCommandListReset(time, hCommandList), move |result| { let _ = result; (result,) }, || ())

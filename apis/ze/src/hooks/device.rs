@@ -2,8 +2,8 @@
 
 use core::ffi::{CStr, c_void};
 
-use hetrace_interpose::ErrnoGuard;
 use hetrace_interpose::ring::clock::ticks;
+use hetrace_interpose::{ErrnoGuard, in_window};
 
 use crate::device::events::{self, SUCCESS, known};
 use crate::device::{self, clock, kernels, lists, queues, timing, waits};
@@ -151,6 +151,19 @@ pub unsafe fn zeCommandListDestroy(_: u64, list: P) -> u32 {
     }
     // SAFETY: the program's own argument.
     unsafe { real::zeCommandListDestroy(list) }
+}
+
+pub unsafe fn zeCommandListClose(_: u64, list: P) -> u32 {
+    // SAFETY: the program's own argument.
+    let result = unsafe { real::zeCommandListClose(list) };
+    if result == SUCCESS
+        && !in_window()
+        && timing()
+        && let Some(list) = lists::known(list)
+    {
+        list.is_closed_outside();
+    }
+    result
 }
 
 pub unsafe fn zeCommandListReset(_: u64, list: P) -> u32 {
