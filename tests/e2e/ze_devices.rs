@@ -179,7 +179,7 @@ fn events_without_times_are_signalled_all_the_same() {
     assert_eq!(ran.said().iter().filter(|s| s.kind == "barrier").count(), 3);
     assert!(ran.done.err.contains("counter-based events without timestamps"), "{}", ran.done.err);
     let Some(ran) = traced("counters", ORDINARY, &[]) else { return };
-    assert_eq!(ran.check(19_200_000, &["barrier"]).len(), 7);
+    assert_eq!(ran.check(19_200_000, &["barrier"]).len(), 8);
 }
 
 #[test]

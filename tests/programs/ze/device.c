@@ -263,7 +263,20 @@ static void counters(void) {
     launch(list, "last", 10, timed);
     hold(0);
     OK(zeEventHostSynchronize(timed, UINT64_MAX));
-    printf("UNTIMED 1\n");
+    /* The same, of a pool whose description goes on. */
+    struct { int stype; const void *next; uint32_t flags; } counted = {0x20014, NULL, 1};
+    ze_event_pool_desc_t pool_desc = {ZE_STRUCTURE_TYPE_EVENT_POOL_DESC, &counted,
+                                      ZE_EVENT_POOL_FLAG_HOST_VISIBLE | ZE_EVENT_POOL_FLAG_KERNEL_TIMESTAMP, 1};
+    ze_event_desc_t each = {ZE_STRUCTURE_TYPE_EVENT_DESC, NULL, 0, 0, 0};
+    ze_event_pool_handle_t pool;
+    OK(zeEventPoolCreate(context, &pool_desc, 1, &device, &pool));
+    OK(zeEventCreate(pool, &each, &timed));
+    hold(1);
+    launch(list, "untimed", 11, timed);
+    launch(list, "of_pool", 12, timed);
+    hold(0);
+    OK(zeEventHostSynchronize(timed, UINT64_MAX));
+    printf("UNTIMED 2\n");
 }
 
 static void clones(void) {

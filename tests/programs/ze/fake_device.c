@@ -365,6 +365,8 @@ EXPORT ze_result_t zeEventPoolCreate(ze_context_handle_t c, const ze_event_pool_
     /* The host may only ask about events that it can see. */
     of((void *)*pool)->has_times = timed && desc->flags & ZE_EVENT_POOL_FLAG_HOST_VISIBLE;
     of((void *)*pool)->flags = (int)desc->flags;
+    const ze_base_desc_t *next = desc->pNext;
+    of((void *)*pool)->counts = next && next->stype == 0x20014; /* a counter-based pool */
     return result;
 }
 EXPORT ze_result_t zeEventPoolDestroy(ze_event_pool_handle_t pool) {
@@ -381,6 +383,7 @@ EXPORT ze_result_t zeEventCreate(ze_event_pool_handle_t pool, const ze_event_des
     (void)desc;
     ze_result_t result = make(event, NULL);
     of((void *)*event)->has_times = of((void *)pool)->has_times;
+    of((void *)*event)->counts = of((void *)pool)->counts;
     return result;
 }
 struct counter_based_desc { int stype; const void *next; uint32_t flags, signal, wait; };

@@ -3,7 +3,7 @@
 use core::ffi::{CStr, c_void};
 
 use hetrace_interpose::ring::clock::ticks;
-use hetrace_interpose::{ErrnoGuard, in_window};
+use hetrace_interpose::{ErrnoGuard, in_window, peek};
 
 use crate::device::events::{self, SUCCESS, known};
 use crate::device::{self, clock, kernels, lists, queues, timing, waits};
@@ -18,6 +18,10 @@ const MAPPED_TIMESTAMP: u32 = 1 << 3;
 /// Bits of `ze_event_counter_based_flags_t`: the device's times, and the host's.
 const COUNTER_TIMESTAMPS: u32 = 1 << 4 | 1 << 5;
 const COUNTER_HOST_VISIBLE: u32 = 1 << 2;
+/// `ZE_STRUCTURE_TYPE_COUNTER_BASED_EVENT_POOL_EXP_DESC`.
+const STYPE_COUNTER_BASED_POOL: u32 = 0x0002_0014;
+/// Structures behind a description that are looked at.
+const LINKS: usize = 8;
 /// Where members of descriptions lie.
 const NEXT: usize = 8;
 const POOL_FLAGS: usize = 16;
@@ -426,7 +430,7 @@ pub unsafe fn zeEventPoolCreate(
         let next: usize = member(desc, NEXT);
         let mapped = if flags & MAPPED_TIMESTAMP == 0 { KERNEL_TIMESTAMP } else { 0 };
         let wanted = flags | HOST_VISIBLE | mapped;
-        let mut what = known_by(flags);
+        let mut what = known_by(flags) | if is_counter_based(next) { known::COUNTS } else { 0 };
         let mut result = u32::MAX;
         // What stands behind the description may say that these are events of another kind.
         if wanted != flags && flags & IPC == 0 && next == 0 {
@@ -447,6 +451,19 @@ pub unsafe fn zeEventPoolCreate(
         }
         result
     }
+}
+
+/// Whether what stands behind the description of a pool says that its events are counter-based: those need no reset.
+/// Programs may leave anything there.
+fn is_counter_based(next: usize) -> bool {
+    let link = |at: &usize| peek::words(*at as *const u8);
+    let links = std::iter::successors((next != 0).then_some(next), |at| {
+        link(at).map(|[_, next]| next as usize).filter(|next| *next != 0)
+    });
+    links
+        .by_ref()
+        .take(LINKS)
+        .any(|at| link(&at).is_some_and(|[tag, _]| tag as u32 == STYPE_COUNTER_BASED_POOL))
 }
 
 /// What events of a pool with these flags are good for.
