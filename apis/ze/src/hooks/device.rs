@@ -456,14 +456,15 @@ pub unsafe fn zeEventPoolCreate(
 /// Whether what stands behind the description of a pool says that its events are counter-based: those need no reset.
 /// Programs may leave anything there.
 fn is_counter_based(next: usize) -> bool {
-    let link = |at: &usize| peek::words(*at as *const u8);
-    let links = std::iter::successors((next != 0).then_some(next), |at| {
-        link(at).map(|[_, next]| next as usize).filter(|next| *next != 0)
-    });
-    links
-        .by_ref()
-        .take(LINKS)
-        .any(|at| link(&at).is_some_and(|[tag, _]| tag as u32 == STYPE_COUNTER_BASED_POOL))
+    let mut at = next;
+    for _ in 0..LINKS {
+        let Some([tag, next]) = (at != 0).then(|| peek::words(at)).flatten() else { return false };
+        if tag as u32 == STYPE_COUNTER_BASED_POOL {
+            return true;
+        }
+        at = next as usize;
+    }
+    false
 }
 
 /// What events of a pool with these flags are good for.
