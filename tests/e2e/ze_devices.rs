@@ -225,6 +225,13 @@ fn windows_have_their_own_commands() {
     assert!((there as u64).abs_diff(here) <= 2 * ran.error() + 2, "{said:?} {seen:?}");
 }
 
+/// Threads that disturb each other's looks, with contexts that come and go.
+#[test]
+fn nothing_is_mixed_up_by_several_threads() {
+    let Some(ran) = traced("storm", ORDINARY, &[]) else { return };
+    assert_eq!(ran.check(19_200_000, &[]).len(), 8 * 6 * 4 * 8);
+}
+
 #[test]
 fn a_question_that_says_that_a_command_has_ended_is_enough() {
     let Some(ran) = traced("polls", ORDINARY, &[]) else { return };

@@ -4,6 +4,7 @@
 #include "../../../include/hetrace.h"
 
 #include <level_zero/ze_api.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -375,6 +376,61 @@ static void windows(void) {
     printf("UNTIMED 1\n");
 }
 
+/* Several threads at once, each with its own lists, events and context, which come and go. */
+static void *storms(void *number) {
+    uint32_t own = (uint32_t)(uintptr_t)number;
+    ze_context_desc_t context_desc = {ZE_STRUCTURE_TYPE_CONTEXT_DESC, NULL, 0};
+    ze_command_queue_desc_t queue_desc = {.stype = ZE_STRUCTURE_TYPE_COMMAND_QUEUE_DESC};
+    ze_command_list_desc_t list_desc = {.stype = ZE_STRUCTURE_TYPE_COMMAND_LIST_DESC};
+    ze_event_pool_desc_t pool_desc = {ZE_STRUCTURE_TYPE_EVENT_POOL_DESC, NULL, ZE_EVENT_POOL_FLAG_HOST_VISIBLE, 1};
+    ze_event_desc_t event_desc = {ZE_STRUCTURE_TYPE_EVENT_DESC, NULL, 0, 0, 0};
+    char name[16];
+    snprintf(name, sizeof name, "storm%u", own);
+    for (int round = 0; round < 6; round++) {
+        ze_context_handle_t here;
+        ze_command_queue_handle_t own_queue;
+        ze_command_list_handle_t at_once, list;
+        ze_event_pool_handle_t pool;
+        ze_event_handle_t signals;
+        OK(zeContextCreate(driver, &context_desc, &here));
+        OK(zeCommandQueueCreate(here, device, &queue_desc, &own_queue));
+        OK(zeCommandListCreateImmediate(here, device, &queue_desc, &at_once));
+        OK(zeCommandListCreate(here, device, &list_desc, &list));
+        OK(zeEventPoolCreate(here, &pool_desc, 1, &device, &pool));
+        OK(zeEventCreate(pool, &event_desc, &signals));
+        for (int turn = 0; turn < 4; turn++) {
+            launch(list, name, own, NULL);
+            launch(list, name, own + 20, signals);
+            OK(zeCommandListClose(list));
+            for (int i = 0; i < 3; i++) {
+                OK(zeCommandQueueExecuteCommandLists(own_queue, 1, &list, NULL));
+                OK(zeCommandQueueSynchronize(own_queue, UINT64_MAX));
+                OK(zeEventHostReset(signals));
+            }
+            OK(zeCommandListReset(list));
+            launch(at_once, name, own + 40, signals);
+            launch(at_once, name, own + 60, NULL);
+            OK(zeEventHostSynchronize(signals, UINT64_MAX));
+            OK(zeEventHostReset(signals));
+        }
+        OK(zeCommandListDestroy(list));
+        OK(zeCommandListDestroy(at_once));
+        OK(zeEventDestroy(signals));
+        OK(zeEventPoolDestroy(pool));
+        OK(zeCommandQueueDestroy(own_queue));
+        OK(zeContextDestroy(here));
+    }
+    return NULL;
+}
+
+static void storm(void) {
+    pthread_t threads[8];
+    for (uintptr_t i = 0; i < 8; i++)
+        pthread_create(&threads[i], NULL, storms, (void *)(i + 1));
+    for (int i = 0; i < 8; i++)
+        pthread_join(threads[i], NULL);
+}
+
 /* Nobody asks before the counter has begun anew: which time it was is not known. */
 static void late(void) {
     ze_command_list_handle_t list = immediate(IN_ORDER);
@@ -388,6 +444,7 @@ int main(int argc, char **argv) {
         {"immediate", immediates}, {"regular", regulars}, {"pipelined", pipelined}, {"recovers", recovers},
         {"shared", shared}, {"counters", counters}, {"clones", clones}, {"endings", endings}, {"across", across},
         {"late", late}, {"sleeps", sleeps}, {"polls", polls}, {"windows", windows},
+        {"storm", storm},
     };
     void *fake = dlopen(getenv("FAKE_ZE"), RTLD_NOW);
     hold = fake ? (void (*)(int))dlsym(fake, "fake_hold") : NULL;
