@@ -98,7 +98,7 @@ fn check(ran: &Ran) {
             behind += 1;
         }
     }
-    assert!(behind >= 10, "{}", ran.done.out);
+    assert!(behind >= 5, "{}", ran.done.out);
     for command in &seen {
         assert_eq!(command.device_name, "a fake of gfx90a");
     }

@@ -56,7 +56,8 @@ int main(void) {
     OK(hipModuleLoadData(&module, "\177ELF"));
     OK(hipModuleGetFunction(&function, module, "module_kernel"));
     for (int i = 0; i < 3; i++) {
-        launch(first, 1, stream);
+        /* For five milliseconds, in which all others come behind it. */
+        launch(first, 500, stream);
         OK(hipMemcpyAsync(to, from, 4096, hipMemcpyHostToDevice, stream));
         OK(hipModuleLaunchKernel(function, 2, 3, 1, 16, 1, 1, 0, stream, NULL, NULL));
         OK(hipExtModuleLaunchKernel(function, 64, 8, 1, 16, 2, 1, 0, stream, NULL, NULL, NULL, NULL, 0));
