@@ -32,7 +32,7 @@ pub struct File {
 /// The name of a function or type that can't be expressed, and why.
 pub fn generate(model: &Model) -> Result<Vec<File>, String> {
     let json = model_json(model)?;
-    let index = hetrace_model::index::print(model, &json).map_err(|e| e.to_string())?;
+    let index = hetrace_model::index::print(&without_code(model), &json).map_err(|e| e.to_string())?;
     Ok(vec![
         File { name: "real.rs", text: wrappers::real(model)? },
         File { name: "wrappers.rs", text: wrappers::wrappers(model)? },
@@ -40,6 +40,15 @@ pub fn generate(model: &Model) -> Result<Vec<File>, String> {
         File { name: "model.json", text: json },
         File { name: "index.txt", text: index },
     ])
+}
+
+/// The model as traces have it: without what only the made code needs.
+fn without_code(model: &Model) -> Model {
+    let mut model = model.clone();
+    for command in model.functions.iter_mut().filter_map(|f| f.command.as_mut()) {
+        command.known_by = None;
+    }
+    model
 }
 
 fn heading(model: &Model, what: &str) -> String {

@@ -376,6 +376,10 @@ fn real_call(scope: &Scope<'_>, real: &str, args: &str, ok: &str, hooked: bool) 
         let shared = optional(&command.shared)?;
         let memory = |m: &Option<String>| memory_kind(m.as_deref());
         let memory = format!("[{}, {}]", memory(&command.from), memory(&command.to));
+        let (kind, memory) = match &command.known_by {
+            Some(by) => (format!("{0}.0", scope.rust(by)?), format!("{0}.1", scope.rust(by)?)),
+            None => (kind.to_string(), memory),
+        };
         let ok = format!("move |result| {{ let _ = result; {ok} }}");
         let per_thread = f.own_queue;
         let address = |name: &Option<String>| name.as_ref().map(|n| format!("{} as u64", handle(scope, n)));

@@ -37,7 +37,7 @@ pub mod library;
 pub mod measure;
 pub mod members;
 mod own;
-mod peek;
+pub mod peek;
 pub mod prelude;
 mod primitive;
 mod process;

@@ -287,6 +287,7 @@ fn command_params(
     report: &mut impl FnMut(&str, String),
 ) {
     let lengths = command.bytes.iter().chain(&command.geometry).chain(&command.shared);
+    let lengths = lengths.chain(&command.known_by);
     let mentioned = lengths.flat_map(Expr::names);
     let handles = [&command.kernel, &command.queue, &command.source, &command.target];
     for name in mentioned.chain(handles.into_iter().filter_map(|h| h.as_deref())) {

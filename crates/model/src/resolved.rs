@@ -436,6 +436,10 @@ pub struct Command {
     /// `kernel`, `read`, `write`, `copy`, `fill`, `map`, `unmap`, `migrate`,
     /// `marker`, `barrier`, `native`, `free`, `acquire`, `release`, `other`.
     pub kind: String,
+    /// What knows kind and memory better than `kind`, `from` and `to`, by the arguments: a function of
+    /// `crate::measure` (`toy_direction(kind)`). Of the calls only; no trace has it.
+    #[serde(default, skip_serializing)]
+    pub known_by: Option<Expr>,
     /// Bytes moved or set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<Expr>,
