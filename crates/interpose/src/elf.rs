@@ -164,6 +164,15 @@ impl Object {
         self.end
     }
 
+    /// Where its file is, as the dynamic loader has it; empty for the program.
+    pub fn path(&self) -> &CStr {
+        if self.is_program() {
+            return c"";
+        }
+        // SAFETY: not NULL, so the NUL-terminated name of a loaded library.
+        unsafe { CStr::from_ptr(self.name) }
+    }
+
     /// The program has no name.
     pub fn is_program(&self) -> bool {
         // SAFETY: NULL or a NUL-terminated name of a loaded library.

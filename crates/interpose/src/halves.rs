@@ -260,10 +260,11 @@ pub unsafe fn moment<E: Put + Copy, X: Put + Copy>(
 }
 
 /// The thread leaves one of the contexts that it executes in turn, which are known by words of the API's, for another;
-/// `is_over` if it will not come back. None if nothing is recorded of this thread yet.
+/// `is_over` if it will not come back. None if nothing is recorded of this thread, and by these flags of the function that
+/// enters one nothing would be now.
 #[inline]
-pub fn switch(from: u64, to: u64, is_over: bool) -> Option<Switched> {
-    let writer = writer()?;
+pub fn switch(flags: u8, from: u64, to: u64, is_over: bool) -> Option<Switched> {
+    let writer = if flags & flag::RECORD != 0 { writer() } else { existing(tls::get()) }?;
     let stack = stack(writer).or_else(|| make(writer))?;
     Some(stack.contexts.switch(from, to, is_over))
 }
