@@ -40,10 +40,10 @@ macro_rules! range {
     ($endpoint:expr, $begin:ident, $end:ident, $name:literal, ($($arg:expr),*)) => {
         if $endpoint & $crate::callbacks::BEGIN != 0 {
             $begin::at($($arg),*);
-            $crate::callbacks::pushed($name);
+            $crate::callbacks::pushed($begin::INDEX, $name);
         }
         if $endpoint & $crate::callbacks::END != 0 {
-            $crate::callbacks::popped();
+            $crate::callbacks::popped($begin::INDEX);
             $end::at($($arg),*);
         }
     };
@@ -62,24 +62,22 @@ macro_rules! halves {
 }
 pub(crate) use halves;
 
-/// Ranges of a thread are all nested in each other.
-const DOMAIN: u64 = 0;
-
-/// A range has begun: a capture window may begin with it.
+/// A range has begun, by the function of this number: a capture window may begin with it. Levels are those of ranges of one
+/// kind, since runtimes do not report the end of each.
 #[inline(always)]
-pub fn pushed(name: &'static CStr) {
+pub fn pushed(kind: usize, name: &'static CStr) {
     if window::has_ranges() {
-        let level = levels::push(DOMAIN);
+        let level = levels::push(kind as u64);
         // SAFETY: a text.
-        unsafe { named::pushed(DOMAIN, level, name.as_ptr().cast(), std::ptr::null_mut()) };
+        unsafe { named::pushed(kind as u64, level, name.as_ptr().cast(), std::ptr::null_mut()) };
     }
 }
 
 /// A range ends.
 #[inline(always)]
-pub fn popped() {
+pub fn popped(kind: usize) {
     if window::has_ranges() {
-        named::popped(DOMAIN, levels::pop(DOMAIN));
+        named::popped(kind as u64, levels::pop(kind as u64));
     }
 }
 
@@ -95,11 +93,11 @@ callbacks! {
     3 parallel_begin(task: P, _frame: P, parallel: P, requested: c_uint, flags: c_int, code: *const c_void) {
         seen(code);
         ompt_parallel_begin::at(parallel, task, requested, flags.cast_unsigned(), address(code));
-        pushed(c"ompt_parallel");
+        pushed(ompt_parallel_begin::INDEX, c"ompt_parallel");
     }
 
     4 parallel_end(parallel: P, task: P, flags: c_int, code: *const c_void) {
-        popped();
+        popped(ompt_parallel_begin::INDEX);
         ompt_parallel_end::at(parallel, task, flags.cast_unsigned(), address(code));
     }
 

@@ -66,12 +66,12 @@ unsafe fn scheduled(prior: P, status: c_uint, next: P) {
         match switched {
             Some(switched) if switched.leaves || switched.enters => {
                 if switched.leaves {
-                    popped();
+                    popped(ompt_task_begin::INDEX);
                     ompt_task_end::at(prior, status, next);
                 }
                 if switched.enters {
                     ompt_task_begin::at(next, prior, status);
-                    pushed(c"ompt_task");
+                    pushed(ompt_task_begin::INDEX, c"ompt_task");
                 }
             }
             _ => ompt_task_schedule::at(prior, status, next),
