@@ -5,12 +5,13 @@
  *   constructs regions     parallel regions, nested ones too, loops, sections, single, critical, locks, barriers
  *   constructs tasks       tasks with and without dependences, inside of each other, taskwait, taskgroup
  *   constructs fork        a child that has regions of its own, before and after
- *   constructs hang        sleeps in a region, a loop and a barrier, until it is killed
+ *   constructs killed      is killed in a loop of a region
  *   constructs loop N      N parallel loops of 2 threads, for measurements
  *   constructs control     omp_control_tool, and what it returns
  */
 #include <errno.h>
 #include <omp.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -134,17 +135,14 @@ static void forks(void)
     printf("parent %d\nstatus %d\n", parallels, status);
 }
 
-static void hang(void)
+static void killed(void)
 {
     #pragma omp parallel num_threads(2)
     {
         #pragma omp for schedule(dynamic, 1)
         for (int i = 0; i < 2; i++)
-            if (i == 0) {
-                puts("here");
-                fflush(stdout);
-                sleep(600);
-            }
+            if (i == 0)
+                kill(getpid(), SIGKILL);
     }
 }
 
@@ -165,8 +163,8 @@ int main(int count, char **words)
         with_tasks();
     else if (!strcmp(what, "fork"))
         forks();
-    else if (!strcmp(what, "hang"))
-        hang();
+    else if (!strcmp(what, "killed"))
+        killed();
     else if (!strcmp(what, "loop"))
         loop(count > 2 ? atoi(words[2]) : 1);
     else if (!strcmp(what, "control")) {
