@@ -114,8 +114,31 @@ fn constructs_are_counted_as_the_program_counts_them() {
     let open = tally["open_ranges"].as_array().expect("ranges");
     assert!(open.iter().all(|range| range["name"] == "ompt_single_executor"), "{open:?}");
     assert_eq!((&tally["lost_calls"], &tally["unfinished_calls"]), (&Value::from(0), &Value::from(0)));
-    let code = ran.lines().into_iter().find(|line| line.starts_with("ompt_code(")).expect("the program");
-    assert!(code.ends_with("/constructs\")"), "{code}");
+}
+
+/// A number of a line of `print`.
+fn number(line: &str, name: &str) -> u64 {
+    let text = line.split(&format!("{name}=0x")).nth(1).expect(name);
+    let digits = text.split(|c: char| !c.is_ascii_hexdigit()).next().expect(name);
+    u64::from_str_radix(digits, 16).expect(name)
+}
+
+#[test]
+fn addresses_of_code_lead_to_lines_of_the_source() {
+    if !has_runtime() {
+        return;
+    }
+    let ran = Ran::new(&["constructs", "loop", "1"], &[]);
+    let text = ran.report(&["print", "-c"]);
+    let find = |name: &str| text.lines().find(|line| line.contains(name)).expect(name);
+    let (code, region) = (find("ompt_code("), find("ompt_parallel_begin("));
+    let path = code.split("path=\"").nth(1).and_then(|rest| rest.split('"').next()).expect("a path");
+    let at = number(region, "codeptr_ra");
+    assert!((number(code, "start")..number(code, "end")).contains(&at), "{code}, {region}");
+    // Where the call returns to is behind it.
+    let offset = format!("{:#x}", at - number(code, "base") - 1);
+    let found = run(Command::new("addr2line").args(["-f", "-e", path, &offset])).out;
+    assert!(found.starts_with("region\n") && found.contains("/constructs.c:"), "{offset}: {found}");
 }
 
 #[test]
@@ -153,7 +176,7 @@ fn what_a_killed_program_was_in_is_shown_as_unfinished() {
     if !has_runtime() {
         return;
     }
-    let ran = Ran::ending(128 + libc::SIGKILL, &["constructs", "killed"], &[], &[]);
+    let ran = Ran::ending(128 + 9, &["constructs", "killed"], &[], &[]);
     let tally = ran.tally();
     let open: Vec<&str> =
         tally["open_ranges"].as_array().expect("ranges").iter().filter_map(|r| r["name"].as_str()).collect();
@@ -166,9 +189,13 @@ fn options_choose_what_the_runtime_reports() {
     if !has_runtime() {
         return;
     }
-    let without = Ran::new(&["constructs", "regions"], &["--exclude", "ompt_wait*", "--exclude", "ompt_loop*"]);
+    let without =
+        Ran::new(&["constructs", "regions"], &["--exclude", "ompt_wait*", "--exclude", "ompt_loop*"]);
     let calls = without.calls();
-    assert!(!calls.keys().any(|name| name.starts_with("ompt_wait") || name.starts_with("ompt_loop")), "{calls:?}");
+    assert!(
+        !calls.keys().any(|name| name.starts_with("ompt_wait") || name.starts_with("ompt_loop")),
+        "{calls:?}"
+    );
     assert_eq!(of(&calls, "ompt_acquire_critical"), of(&without.own(), "critical"));
 
     let few = Ran::new(&["constructs", "regions"], &["--mode", "minimal"]);
@@ -224,7 +251,8 @@ fn another_tool_of_the_list_gets_all_that_it_would_get_without_us() {
         assert_eq!(ran.own(), alone, "{what}: and its words are its own");
         assert_eq!(of(&alone, "tool wrong"), 0);
         assert_eq!(of(&ran.ranges(), "ompt_parallel"), of(&alone, "tool parallel"));
-        let start = ran.lines().into_iter().find(|line| line.starts_with("ompt_tool_start")).expect("a start");
+        let start =
+            ran.lines().into_iter().find(|line| line.starts_with("ompt_tool_start")).expect("a start");
         assert!(start.contains("libother_tool.so"), "{start}");
     }
     // It gets what we do not record, too, and one that does not want to be a tool is none.
@@ -270,7 +298,11 @@ fn constructs_for_devices_are_calls_with_what_they_move() {
     let ran = Ran::new(&["target"], &[]);
     let (own, calls) = (ran.own(), ran.calls());
     assert_eq!(of(&own, "value"), 8);
-    let named = [("target", "ompt_target_region"), ("target", "ompt_target_submit"), ("update", "ompt_target_update_region")];
+    let named = [
+        ("target", "ompt_target_region"),
+        ("target", "ompt_target_submit"),
+        ("update", "ompt_target_update_region"),
+    ];
     let named = named.into_iter().chain([
         ("enter", "ompt_target_enter_data_region"),
         ("exit", "ompt_target_exit_data_region"),
@@ -284,10 +316,11 @@ fn constructs_for_devices_are_calls_with_what_they_move() {
     assert_eq!(of(&calls, "ompt_target_data_op_transfer_from_device"), of(&own, "update") + of(&own, "exit"));
     let memory = &ran.tally()["memory"][0];
     assert_eq!(memory["device"], "device 0", "{memory}");
-    assert_eq!(memory["total_bytes"].as_i64(), Some(of(&own, "bytes")), "{memory}");
+    assert_eq!(memory["allocated_bytes"].as_i64(), Some(of(&own, "bytes")), "{memory}");
     // An operation is inside the construct that needs it.
     let text = ran.report(&["print", "-c"]);
-    let inside = |line: &&str| line.contains("  ompt_target_data_op_") || line.contains("  ompt_target_submit");
+    let inside =
+        |line: &&str| line.contains("  ompt_target_data_op_") || line.contains("  ompt_target_submit");
     assert_eq!(text.lines().filter(inside).count(), 8, "{text}");
 }
 
@@ -326,7 +359,7 @@ fn a_fake_runtime_reports_devices_by_two_endpoints_or_one() {
         assert!(text.contains(part), "{part}: {text}");
     }
     let memory = &ran.tally()["memory"][0];
-    assert_eq!((&memory["device"], &memory["total_bytes"]), (&"device 3".into(), &64.into()), "{memory}");
+    assert_eq!((&memory["device"], &memory["allocated_bytes"]), (&"device 3".into(), &64.into()), "{memory}");
 
     let ran = Ran::new(&["fake_runtime", "older"], &[]);
     assert_eq!(ran.done.out, "errno 77\n");
@@ -366,7 +399,8 @@ fn what_a_runtime_does_not_pair_mixes_nothing_up() {
 
     let ran = Ran::new(&["fake_runtime", "tasks"], &[]);
     assert_eq!(of(&ran.ranges(), "ompt_task"), 3);
-    let changes = ran.lines().into_iter().filter(|line| line.starts_with("ompt_task_schedule")).collect::<Vec<_>>();
+    let changes =
+        ran.lines().into_iter().filter(|line| line.starts_with("ompt_task_schedule")).collect::<Vec<_>>();
     assert!(changes[0].contains("prior_status=ompt_task_late_fulfill"), "{changes:?}");
     assert!(changes[1].contains("prior_status=ompt_taskwait_complete"), "{changes:?}");
     assert_eq!(changes.len(), 2);

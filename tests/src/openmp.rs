@@ -35,14 +35,18 @@ pub fn has_runtime() -> bool {
 /// Clang of the runtime's version, which compiles for devices.
 fn clang() -> Option<String> {
     let name = format!("clang-{}", llvm()?.0);
-    std::env::split_paths(&std::env::var_os("PATH")?).any(|folder| folder.join(&name).exists()).then_some(name)
+    std::env::split_paths(&std::env::var_os("PATH")?)
+        .any(|folder| folder.join(&name).exists())
+        .then_some(name)
 }
 
 /// Whether the program with code for devices is there; says so if not.
 pub fn has_devices() -> bool {
     let found = clang().is_some();
     if !found {
-        eprintln!("SKIPPED: there is no Clang of the OpenMP runtime's version (scripts/install-deps.sh --full)");
+        eprintln!(
+            "SKIPPED: there is no Clang of the OpenMP runtime's version (scripts/install-deps.sh --full)"
+        );
     }
     found
 }

@@ -27,8 +27,8 @@ typedef struct ompt_task_dependency {
 /* The tool itself: which runtime has started it, and what that says of each callback. */
 void ompt_tool_start(uint32_t omp_version, const char *runtime_version, const char *next_tool);
 void ompt_tool_callback(ompt_callbacks_t event, ompt_set_result_t answer);
-/* A library, or the program, with addresses of the code that constructs are in. */
-void ompt_code(ompt_address start, ompt_address end, const char *path);
+/* A library, or the program, with code that constructs are in: an address less `base` is that in its file. */
+void ompt_code(ompt_address start, ompt_address end, ompt_address base, const char *path);
 
 void ompt_thread_begin(ompt_thread_t thread_type);
 void ompt_thread_end(void);

@@ -6,9 +6,9 @@
 
 use std::cell::UnsafeCell;
 use std::ffi::{CStr, c_char, c_void};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use hetrace_interpose::{ErrnoGuard, each_object, pid};
+use hetrace_interpose::{ErrnoGuard, each_object, flags, pid, window};
 
 use crate::generated::wrappers::ompt_code;
 
@@ -22,13 +22,14 @@ const PATH: usize = 1024;
 /// The library that was found last: a hint, of which any mixture is harmless.
 static START: AtomicU64 = AtomicU64::new(0);
 static END: AtomicU64 = AtomicU64::new(0);
-/// The process that this is known in.
-static PROCESS: AtomicU32 = AtomicU32::new(0);
+/// The session and the process that it was recorded in: a forked child, and a session that comes later, know nothing yet.
+static RECORDED_IN: AtomicU64 = AtomicU64::new(0);
 
 /// Those that were recorded, by their first address and the one behind the last.
 static KNOWN: [(AtomicU64, AtomicU64); MOST] = [const { (AtomicU64::new(0), AtomicU64::new(0)) }; MOST];
-/// One thread at a time looks; others pass by, and their address is found the next time.
-static LOOKING: AtomicBool = AtomicBool::new(false);
+/// One thread at a time looks; others pass by, and their address is found the next time. The process of the one that does:
+/// a child that is forked meanwhile has no such thread.
+static LOOKING: AtomicU32 = AtomicU32::new(0);
 
 /// The path that is being recorded, whose memory is `LOOKING`'s.
 struct Path(UnsafeCell<[u8; PATH]>);
@@ -42,14 +43,17 @@ pub fn address(code: *const c_void) -> u64 {
     code as u64
 }
 
+/// The session and the process that this is.
+#[inline(always)]
+fn here() -> u64 {
+    u64::from(window::session_number()) << 32 | u64::from(pid())
+}
+
 /// An address is going to be recorded.
 #[inline(always)]
 pub fn seen(code: *const c_void) {
-    let at = code as u64;
-    if at.wrapping_sub(START.load(Ordering::Relaxed))
-        >= END.load(Ordering::Relaxed).wrapping_sub(START.load(Ordering::Relaxed))
-        || PROCESS.load(Ordering::Relaxed) != pid()
-    {
+    let (at, start, end) = (code as u64, START.load(Ordering::Relaxed), END.load(Ordering::Relaxed));
+    if !(start..end).contains(&at) || RECORDED_IN.load(Ordering::Relaxed) != here() {
         look(at);
     }
 }
@@ -57,11 +61,11 @@ pub fn seen(code: *const c_void) {
 #[cold]
 #[inline(never)]
 fn look(at: u64) {
-    if at == 0 || LOOKING.swap(true, Ordering::Acquire) {
+    if at == 0 || flags(ompt_code::INDEX) == 0 || !begin() {
         return;
     }
     let _errno = ErrnoGuard::new();
-    if PROCESS.swap(pid(), Ordering::Relaxed) != pid() {
+    if RECORDED_IN.swap(here(), Ordering::Relaxed) != here() {
         for (start, end) in &KNOWN {
             start.store(0, Ordering::Relaxed);
             end.store(0, Ordering::Relaxed);
@@ -71,7 +75,13 @@ fn look(at: u64) {
         START.store(start, Ordering::Relaxed);
         END.store(end, Ordering::Relaxed);
     }
-    LOOKING.store(false, Ordering::Release);
+    LOOKING.store(0, Ordering::Release);
+}
+
+/// Returns whether this thread may look.
+fn begin() -> bool {
+    let who = LOOKING.load(Ordering::Relaxed);
+    who != pid() && LOOKING.compare_exchange(who, pid(), Ordering::Acquire, Ordering::Relaxed).is_ok()
 }
 
 fn known(at: u64) -> Option<(u64, u64)> {
@@ -82,7 +92,7 @@ fn known(at: u64) -> Option<(u64, u64)> {
 /// Looks an address up in the process, remembers where it is, and records that.
 fn found(at: u64) -> Option<(u64, u64)> {
     let free = KNOWN.iter().find(|(_, end)| end.load(Ordering::Relaxed) == 0)?;
-    let mut range = None;
+    let (mut range, mut base) = (None, 0);
     // SAFETY: this thread has set `LOOKING`.
     let path = unsafe { &mut *OWN_PATH.0.get() };
     each_object(|object| {
@@ -90,6 +100,7 @@ fn found(at: u64) -> Option<(u64, u64)> {
             return true;
         }
         range = Some((object.start() as u64, object.end() as u64));
+        base = object.base() as u64;
         write_path(object.is_program(), object.path(), path);
         false
     });
@@ -99,7 +110,7 @@ fn found(at: u64) -> Option<(u64, u64)> {
     free.1.store(end, Ordering::Relaxed);
     if is_in_one {
         // SAFETY: a text, which `write_path` has ended.
-        unsafe { ompt_code::at(start, end, path.as_ptr().cast::<c_char>().cast()) };
+        unsafe { ompt_code::at(start, end, base, path.as_ptr().cast::<c_char>().cast()) };
     }
     Some((start, end))
 }

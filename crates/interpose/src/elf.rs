@@ -159,6 +159,11 @@ impl Object {
         self.start
     }
 
+    /// What is added to addresses in its file.
+    pub fn base(&self) -> usize {
+        self.base
+    }
+
     /// Where it ends.
     pub fn end(&self) -> usize {
         self.end

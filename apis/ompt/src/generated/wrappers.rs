@@ -20,9 +20,9 @@ pub mod ompt_tool_callback {
 pub mod ompt_code {
     use super::*;
     pub const INDEX: usize = 2;
-    #[inline(always)] pub unsafe fn begin(start: u64, end: u64, path: *const i8) { halves::begin(entering(INDEX), 38, move || { let caps = Caps::current(); (start,end,text(path, 0, caps),) }) }
+    #[inline(always)] pub unsafe fn begin(start: u64, end: u64, base: u64, path: *const i8) { halves::begin(entering(INDEX), 38, move || { let caps = Caps::current(); (start,end,base,text(path, 0, caps),) }) }
     #[inline(always)] pub unsafe fn end() { halves::end(38, move || { () }) }
-    #[inline(always)] pub unsafe fn at(start: u64, end: u64, path: *const i8) { halves::moment(entering(INDEX), 38, move || { let caps = Caps::current(); (start,end,text(path, 0, caps),) }, move || { () }) }
+    #[inline(always)] pub unsafe fn at(start: u64, end: u64, base: u64, path: *const i8) { halves::moment(entering(INDEX), 38, move || { let caps = Caps::current(); (start,end,base,text(path, 0, caps),) }, move || { () }) }
 }
 pub mod ompt_thread_begin {
     use super::*;
