@@ -247,7 +247,7 @@ fn another_tool_of_the_list_gets_all_that_it_would_get_without_us() {
     let list = ("OMP_TOOL_LIBRARIES", other_tool());
     for what in ["tasks", "regions"] {
         let alone = counted_alone(&["constructs", what], "");
-        let ran = Ran::ending(0, &["constructs", what], &[], &[list.clone()]);
+        let ran = Ran::ending(0, &["constructs", what], &[], std::slice::from_ref(&list));
         assert_eq!(ran.own(), alone, "{what}: and its words are its own");
         assert_eq!(of(&alone, "tool wrong"), 0);
         assert_eq!(of(&ran.ranges(), "ompt_parallel"), of(&alone, "tool parallel"));
@@ -256,7 +256,8 @@ fn another_tool_of_the_list_gets_all_that_it_would_get_without_us() {
         assert!(start.contains("libother_tool.so"), "{start}");
     }
     // It gets what we do not record, too, and one that does not want to be a tool is none.
-    let ran = Ran::ending(0, &["constructs", "tasks"], &["--exclude", "ompt_task*"], &[list.clone()]);
+    let ran =
+        Ran::ending(0, &["constructs", "tasks"], &["--exclude", "ompt_task*"], std::slice::from_ref(&list));
     assert_eq!(of(&ran.own(), "tool create"), of(&ran.own(), "task"));
     assert_eq!(of(&ran.calls(), "ompt_task_create"), 0);
     let none = [list, ("OTHER_TOOL", "none".to_owned())];

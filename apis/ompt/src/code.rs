@@ -4,8 +4,7 @@
 //! An address is compared with the library that the one before was in. Only the first address in a library is looked up,
 //! and its library recorded.
 
-use std::cell::UnsafeCell;
-use std::ffi::{CStr, c_char, c_void};
+use std::ffi::{CStr, c_void};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use hetrace_interpose::{ErrnoGuard, each_object, flags, pid, window};
@@ -30,12 +29,6 @@ static KNOWN: [(AtomicU64, AtomicU64); MOST] = [const { (AtomicU64::new(0), Atom
 /// One thread at a time looks; others pass by, and their address is found the next time. The process of the one that does:
 /// a child that is forked meanwhile has no such thread.
 static LOOKING: AtomicU32 = AtomicU32::new(0);
-
-/// The path that is being recorded, whose memory is `LOOKING`'s.
-struct Path(UnsafeCell<[u8; PATH]>);
-// SAFETY: only the thread that has set `LOOKING` touches it.
-unsafe impl Sync for Path {}
-static OWN_PATH: Path = Path(UnsafeCell::new([0; PATH]));
 
 /// The number that stands for an address.
 #[inline(always)]
@@ -93,15 +86,14 @@ fn known(at: u64) -> Option<(u64, u64)> {
 fn found(at: u64) -> Option<(u64, u64)> {
     let free = KNOWN.iter().find(|(_, end)| end.load(Ordering::Relaxed) == 0)?;
     let (mut range, mut base) = (None, 0);
-    // SAFETY: this thread has set `LOOKING`.
-    let path = unsafe { &mut *OWN_PATH.0.get() };
+    let mut path = [0u8; PATH];
     each_object(|object| {
         if !object.contains(at as *const c_void) {
             return true;
         }
         range = Some((object.start() as u64, object.end() as u64));
         base = object.base() as u64;
-        write_path(object.is_program(), object.path(), path);
+        write_path(object.is_program(), object.path(), &mut path);
         false
     });
     let is_in_one = range.is_some();
@@ -110,7 +102,7 @@ fn found(at: u64) -> Option<(u64, u64)> {
     free.1.store(end, Ordering::Relaxed);
     if is_in_one {
         // SAFETY: a text, which `write_path` has ended.
-        unsafe { ompt_code::at(start, end, base, path.as_ptr().cast::<c_char>().cast()) };
+        unsafe { ompt_code::at(start, end, base, path.as_ptr().cast()) };
     }
     Some((start, end))
 }

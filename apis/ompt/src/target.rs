@@ -59,7 +59,7 @@ callbacks! {
     }
 
     12 device_initialize(
-        device: c_int, kind: *const c_char, _device: P, lookup: Option<Lookup>, documentation: *const c_char,
+        device: c_int, kind: *const c_char, _handle: P, lookup: Option<Lookup>, documentation: *const c_char,
     ) {
         let traces = lookup.is_some_and(|lookup| !lookup(c"ompt_start_trace".as_ptr()).is_null());
         ompt_device_initialize::at(device, kind, documentation, c_int::from(traces));
