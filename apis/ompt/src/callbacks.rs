@@ -9,7 +9,7 @@ use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use hetrace_interpose::ranges::{levels, named};
 use hetrace_interpose::window;
 
-use crate::code::{address, seen};
+use crate::code::{address, seen, seen_first};
 use crate::generated::prelude::P;
 use crate::generated::wrappers::*;
 
@@ -21,14 +21,29 @@ pub const END: c_uint = 2;
 macro_rules! callbacks {
     ($($number:literal $name:ident($($arg:ident: $ty:ty),* $(,)?) $body:block)*) => { $(
         pub unsafe extern "C" fn $name($($arg: $ty),*) {
-            // SAFETY: see the head of callbacks.rs.
-            unsafe { $body }
-            // SAFETY: this event's type.
-            if let Some(next) = unsafe {
-                crate::next::callback::<unsafe extern "C" fn($($ty),*)>($number)
-            } {
+            // Kept apart, so that a program of which nothing is recorded needs no stack for it.
+            #[inline(never)]
+            unsafe extern "C" fn recorded($($arg: $ty),*) {
                 // SAFETY: see the head of callbacks.rs.
-                unsafe { next($($arg),*) };
+                unsafe { $body }
+                // SAFETY: see the head of callbacks.rs.
+                unsafe { passed_on($($arg),*) };
+            }
+            #[inline(always)]
+            unsafe extern "C" fn passed_on($($arg: $ty),*) {
+                // SAFETY: this event's type.
+                let next = unsafe { crate::next::callback::<unsafe extern "C" fn($($ty),*)>($number) };
+                if let Some(next) = next {
+                    // SAFETY: see the head of callbacks.rs.
+                    unsafe { next($($arg),*) };
+                }
+            }
+            // SAFETY: see the head of callbacks.rs.
+            unsafe {
+                match hetrace_interpose::halves::is_dormant() {
+                    true => passed_on($($arg),*),
+                    false => recorded($($arg),*),
+                }
             }
         }
     )* };
@@ -91,7 +106,7 @@ callbacks! {
     }
 
     3 parallel_begin(task: P, _frame: P, parallel: P, requested: c_uint, flags: c_int, code: *const c_void) {
-        seen(code);
+        seen_first(code);
         ompt_parallel_begin::at(parallel, task, requested, flags.cast_unsigned(), address(code));
         pushed(ompt_parallel_begin::INDEX, c"ompt_parallel");
     }

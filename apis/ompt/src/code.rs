@@ -37,7 +37,7 @@ pub fn address(code: *const c_void) -> u64 {
 }
 
 /// The session and the process that this is.
-#[inline(always)]
+#[inline]
 fn here() -> u64 {
     u64::from(window::session_number()) << 32 | u64::from(pid())
 }
@@ -46,9 +46,16 @@ fn here() -> u64 {
 #[inline(always)]
 pub fn seen(code: *const c_void) {
     let (at, start, end) = (code as u64, START.load(Ordering::Relaxed), END.load(Ordering::Relaxed));
-    if !(start..end).contains(&at) || RECORDED_IN.load(Ordering::Relaxed) != here() {
+    if !(start..end).contains(&at) {
         look(at);
     }
+}
+
+/// As [`seen`], of a construct with others inside: also whether the process or the session is another than before, which
+/// is not asked for each of those.
+#[inline]
+pub fn seen_first(code: *const c_void) {
+    if RECORDED_IN.load(Ordering::Relaxed) == here() { seen(code) } else { look(code as u64) }
 }
 
 #[cold]

@@ -3,7 +3,7 @@
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
 use crate::callbacks::{BEGIN, END, callbacks, halves};
-use crate::code::{address, seen};
+use crate::code::{address, seen, seen_first};
 use crate::generated::prelude::P;
 use crate::generated::wrappers::*;
 use crate::tool::Lookup;
@@ -85,7 +85,7 @@ callbacks! {
 #[inline(always)]
 unsafe fn region(kind: c_uint, endpoint: c_uint, (device, task, code): (c_int, P, *const c_void)) {
     if endpoint != END {
-        seen(code);
+        seen_first(code);
     }
     let at = address(code);
     // Values of ompt_target_t.

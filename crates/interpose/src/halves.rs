@@ -20,6 +20,7 @@ use crate::cancel::NoCancel;
 use crate::contexts::{Contexts, Switched};
 use crate::errno::ErrnoGuard;
 use crate::extra::Extra;
+use crate::flags::mask;
 use crate::put::Put;
 use crate::{budget, tls};
 
@@ -169,6 +170,13 @@ fn mapped() -> Option<&'static Stack> {
             Err(other) => first = other,
         }
     }
+}
+
+/// Whether nothing is recorded of this thread, and nothing can have begun that is still to be recorded the end of: an API's
+/// callback need not look any further.
+#[inline(always)]
+pub fn is_dormant() -> bool {
+    mask() == 0 && tls::get().is_null()
 }
 
 /// A call begins: records its entry, if its flags say so.

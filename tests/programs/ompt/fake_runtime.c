@@ -9,6 +9,7 @@
  *   fake_runtime deep      more waits inside of each other than are kept, and tasks
  *   fake_runtime tasks     detached tasks, tasks that are put aside, other changes of their state
  *   fake_runtime dumb      it lets no tool set callbacks
+ *   fake_runtime waits N   N begins and ends of a wait, or of a loop (works N), for measurements
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -159,6 +160,16 @@ static void tasks(void)
     SWITCH_TO(first, TASKWAIT, NULL);
 }
 
+static void times(int event, int n)
+{
+    for (int i = 0; i < n; i++)
+        for (int endpoint = BEGIN; endpoint <= END; endpoint++)
+            if (event == WAIT)
+                CALL(WAIT, SYNC, 9, endpoint, &words[0], &words[1], code);
+            else
+                CALL(WORK, (int, int, void *, void *, uint64_t, void *), 10, endpoint, &words[0], &words[1], 3, code);
+}
+
 int main(int count, char **arguments)
 {
     what = count > 1 ? arguments[1] : "";
@@ -194,6 +205,10 @@ int main(int count, char **arguments)
         deep();
     else if (!strcmp(what, "tasks"))
         tasks();
+    else if (!strcmp(what, "waits"))
+        times(WAIT, count > 2 ? atoi(arguments[2]) : 1);
+    else if (!strcmp(what, "works"))
+        times(WORK, count > 2 ? atoi(arguments[2]) : 1);
     else
         return 2;
     printf("errno %d\n", errno);
