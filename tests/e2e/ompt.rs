@@ -292,6 +292,14 @@ fn who_wants_no_tool_is_not_traced_and_told() {
 }
 
 #[test]
+fn a_runtime_without_tools_is_named() {
+    let ran = Ran::new(&["of_gcc"], &[]);
+    assert_eq!(of(&ran.own(), "member"), 3);
+    let notes = ran.tally()["notes"].to_string();
+    assert!(notes.contains("OpenMP is not traced in what libgomp.so.1 executes"), "{notes}");
+}
+
+#[test]
 fn constructs_for_devices_are_calls_with_what_they_move() {
     if !has_runtime() || !has_devices() {
         return;

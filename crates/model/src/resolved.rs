@@ -172,6 +172,9 @@ pub struct Tools {
     /// The function that makes a tool of a library. The runtime asks the program's own before it reads the list, so a
     /// program with one can't be traced.
     pub entry: String,
+    /// Libraries that are such a runtime and have no tools: what they execute is not traced.
+    #[serde(default)]
+    pub mute: Vec<String>,
 }
 
 /// One function.

@@ -36,7 +36,13 @@ impl Injection {
             self.notes.push(refusal);
             return;
         }
-        if let Some(other) = program.and_then(|program| own_tool(program, &tools.entry)) {
+        let program = program.map(executed);
+        let needed = program.as_deref().map(program::needed).unwrap_or_default();
+        for runtime in needed.iter().filter(|name| tools.mute.contains(name)) {
+            self.notes
+                .push(format!("{title} is not traced in what {runtime} executes: it reports to no tool"));
+        }
+        if let Some(other) = program.and_then(|program| own_tool(program, &needed, &tools.entry)) {
             self.notes.push(format!(
                 "{title} is not traced where {} is in the process: it is an {title} tool itself ({}), and a runtime has one",
                 other.display(),
@@ -63,14 +69,18 @@ fn prepended(ours: &OsStr, list: Option<OsString>) -> OsString {
     OsString::from_vec(all)
 }
 
+/// Returns the file that is executed in the end.
+fn executed(program: &Path) -> PathBuf {
+    program::recognise(program).interpreter.unwrap_or_else(|| program.to_owned())
+}
+
 /// Returns the file by which a program is a tool itself: its own, a library that it needs, or one that is preloaded.
-fn own_tool(program: &Path, entry: &str) -> Option<PathBuf> {
-    let program = program::recognise(program).interpreter.unwrap_or_else(|| program.to_owned());
+fn own_tool(program: PathBuf, needed: &[String], entry: &str) -> Option<PathBuf> {
     let preloaded = std::env::var_os("LD_PRELOAD").unwrap_or_default();
     let preloaded = preloaded.as_bytes().split(|b| *b == b':' || *b == b' ');
     let preloaded = preloaded.map(|path| PathBuf::from(OsStr::from_bytes(path)));
-    let needed = program::needed(&program).into_iter().filter_map(|name| ldcache::find(&name));
-    let mut files = std::iter::once(program.clone()).chain(preloaded).chain(needed);
+    let needed = needed.iter().filter_map(|name| ldcache::find(name));
+    let mut files = std::iter::once(program).chain(preloaded).chain(needed);
     files.find(|file| program::defines(file, entry))
 }
 
@@ -99,7 +109,8 @@ mod tests {
         let libc = ldcache::find("libc.so.6").expect("a C library");
         let here = std::env::current_exe().expect("this program");
         // What every program needs has this function, as a tool's library would have its own.
-        assert_eq!(own_tool(&here, "printf").map(|p| p.canonicalize().ok()), Some(libc.canonicalize().ok()));
-        assert_eq!(own_tool(&here, "no_such_function"), None);
+        let own = |entry| own_tool(here.clone(), &program::needed(&here), entry);
+        assert_eq!(own("printf").map(|p| p.canonicalize().ok()), Some(libc.canonicalize().ok()));
+        assert_eq!(own("no_such_function"), None);
     }
 }
