@@ -398,6 +398,10 @@ fn what_a_runtime_does_not_pair_mixes_nothing_up() {
     assert_eq!((&tally["orphaned_exits"], &tally["unfinished_calls"]), (&0.into(), &1.into()));
     let calls = ran.calls();
     assert_eq!([of(&calls, "ompt_wait_barrier_explicit"), of(&calls, "ompt_wait_taskgroup")], [1, 1]);
+    let ranges = ran.ranges();
+    assert_eq!((ranges.len(), of(&ranges, "ompt_loop_static")), (1, 1), "{ranges:?}");
+    assert_eq!(tally["open_ranges"][0]["name"], "ompt_single_executor");
+    assert_eq!(tally["unmatched_range_ends"], 1);
 
     // Deeper than is kept: counted as lost, and those that are kept have their own ends.
     let ran = Ran::new(&["fake_runtime", "deep"], &[]);

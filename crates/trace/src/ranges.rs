@@ -5,8 +5,8 @@
 //! `range-start`, `range-end`, `mark`, `name`, `counter-set`, `counter-add`, `counter-subtract`), and parameters are
 //! known by name: `domain`, `category`, `color`, `payload_type`, `payload`, `message`,
 //! `registered`, `id`, `name`, `string`, `counter`, `value`, `value_type`. A range whose function has no parameter for a
-//! text is called by the function, without a `_begin` at the end; and what ends it, by a name with `_end`, ends the
-//! innermost range of that name. Those that were pushed inside of it have no end.
+//! text, and a name that ends with `_begin`, is called by what stands before that; and what ends it, by a name with `_end`,
+//! ends the innermost range of that name. Those that were pushed inside of it have no end.
 //!
 //! A range begins when the call that begins it has returned, and ends when the
 //! call that ends it is entered: what the calls themselves take is outside.
@@ -501,7 +501,7 @@ const TEXTS: [&str; 3] = ["message", "name", "string"];
 /// What ranges of a function are called that has no parameter for a text, nor for what stands for one.
 fn own_name(f: &Function) -> Option<Arc<str>> {
     let has_text = f.params.iter().any(|p| TEXTS.contains(&p.name.as_str()) || p.name == "registered");
-    (!has_text).then(|| f.name.strip_suffix("_begin").unwrap_or(&f.name).into())
+    f.name.strip_suffix("_begin").filter(|_| !has_text).map(Into::into)
 }
 
 fn kind_of(f: &Function) -> Kind {

@@ -132,6 +132,11 @@ static void unpaired(void)
     CALL(ACQUIRE, (int, unsigned, unsigned, uint64_t, void *), 2, 0, 0, 5, code);
     CALL(WAIT, SYNC, 6, BEGIN, &words[0], &words[1], code);
     CALL(WAIT, SYNC, 6, END, &words[0], &words[1], code);
+    /* A single without an end, in a loop; and the end of sections that have not begun. */
+    CALL(WORK, (int, int, void *, void *, uint64_t, void *), 10, BEGIN, &words[0], &words[1], 3, code);
+    CALL(WORK, (int, int, void *, void *, uint64_t, void *), 3, BEGIN, &words[0], &words[1], 1, code);
+    CALL(WORK, (int, int, void *, void *, uint64_t, void *), 2, END, &words[0], &words[1], 1, code);
+    CALL(WORK, (int, int, void *, void *, uint64_t, void *), 10, END, &words[0], &words[1], 3, code);
 }
 
 static void deep(void)
