@@ -148,8 +148,7 @@ fn tool(api: &str, tools: &Tools) -> Finding {
     let now = |variable: &str| std::env::var_os(variable).filter(|value| !value.is_empty());
     let [variable, value] = &tools.refused;
     if now(variable).is_some_and(|now| now.eq_ignore_ascii_case(value)) {
-        return Finding::failed(api, format!("not traced: {variable} is {value}"))
-            .with(format!("unset {variable}"));
+        return Finding::fine(api, format!("not traced: {variable} is {value}"));
     }
     let list = &tools.list;
     Finding::fine(
