@@ -60,21 +60,16 @@ struct Stack {
 static STACKS: AtomicPtr<Stack> = AtomicPtr::new(null_mut());
 
 impl Stack {
+    /// A call begins, of which nothing is recorded yet. Returns none if there is no room for it.
     #[inline(always)]
-    fn push(&self, id: u16, how: u64) {
+    fn push(&self, id: u16) -> Option<&Level> {
         let depth = self.depth.load(Ordering::Relaxed);
         // First of all: a signal handler's own calls come above this one.
         self.depth.store(depth.wrapping_add(1), Ordering::Relaxed);
-        if let Some(level) = self.levels.get(depth as usize) {
-            level.id.store(u32::from(id), Ordering::Relaxed);
-            level.how.store(how, Ordering::Relaxed);
-        }
-    }
-
-    /// Whether there is room for one more.
-    #[inline(always)]
-    fn has_room(&self) -> bool {
-        (self.depth.load(Ordering::Relaxed) as usize) < LEVELS
+        let level = self.levels.get(depth as usize)?;
+        level.id.store(u32::from(id), Ordering::Relaxed);
+        level.how.store(SKIPPED, Ordering::Relaxed);
+        Some(level)
     }
 
     /// Takes off the innermost call of this number, with all that is above it.
@@ -189,19 +184,16 @@ pub unsafe fn begin<E: Put + Copy>(flags: u8, id: u16, entry: impl FnOnce() -> E
         return skip(id);
     }
     let Some(writer) = writer() else { return lose_call() };
-    let Some(stack) = stack(writer).or_else(|| make(writer)).filter(|stack| stack.has_room()) else {
-        return deepest(writer, id);
-    };
-    let how = if flags & flag::METERED != 0 && budget::adds_up(writer, flags) {
-        clock::ticks()
-    } else {
-        // SAFETY: contract: what `entry` returns may be read as `Put::put` says.
-        match unsafe { put(writer, id, entry()) } {
-            Some(_) => RECORDED,
-            None => SKIPPED,
-        }
-    };
-    stack.push(id, how);
+    let Some(stack) = stack(writer).or_else(|| make(writer)) else { return writer.lose_call() };
+    let Some(level) = stack.push(id) else { return writer.lose_call() };
+    if flags & flag::METERED != 0 && budget::adds_up(writer, flags) {
+        level.how.store(clock::ticks(), Ordering::Relaxed);
+        return;
+    }
+    // SAFETY: contract: what `entry` returns may be read as `Put::put` says.
+    if unsafe { put(writer, id, entry()) }.is_some() {
+        level.how.store(RECORDED, Ordering::Relaxed);
+    }
 }
 
 /// A call begins of which nothing is recorded: it matters only where another is open.
@@ -211,17 +203,7 @@ fn skip(id: u16) {
         && let Some(stack) = stack(writer)
         && stack.depth.load(Ordering::Relaxed) > 0
     {
-        stack.push(id, SKIPPED);
-    }
-}
-
-/// A call begins for which there is no room, or no memory for any.
-#[cold]
-#[inline(never)]
-fn deepest(writer: &Writer, id: u16) {
-    writer.lose_call();
-    if let Some(stack) = stack(writer) {
-        stack.push(id, SKIPPED);
+        stack.push(id);
     }
 }
 
@@ -285,12 +267,16 @@ mod tests {
         mapped().expect("memory")
     }
 
+    fn push(stack: &Stack, id: u16, how: u64) {
+        stack.push(id).expect("room").how.store(how, Ordering::Relaxed);
+    }
+
     #[test]
     fn an_end_finds_its_begin() {
         let stack = empty();
-        stack.push(8, RECORDED);
-        stack.push(12, SKIPPED);
-        stack.push(8, 77);
+        push(stack, 8, RECORDED);
+        push(stack, 12, SKIPPED);
+        push(stack, 8, 77);
         assert_eq!(
             [stack.pop(8), stack.pop(12), stack.pop(8), stack.pop(8)],
             [77, SKIPPED, RECORDED, SKIPPED]
@@ -300,9 +286,9 @@ mod tests {
     #[test]
     fn what_has_no_end_is_given_up_and_what_has_no_begin_is_passed_over() {
         let stack = empty();
-        stack.push(8, RECORDED);
-        stack.push(12, 99);
-        stack.push(16, 99);
+        push(stack, 8, RECORDED);
+        push(stack, 12, 99);
+        push(stack, 16, 99);
         assert_eq!(stack.pop(20), SKIPPED);
         assert_eq!(stack.pop(8), RECORDED);
         assert_eq!(stack.depth.load(Ordering::Relaxed), 0);
@@ -311,13 +297,8 @@ mod tests {
     #[test]
     fn beyond_the_deepest_nothing_is_mixed_up() {
         let stack = empty();
-        for _ in 0..LEVELS {
-            assert!(stack.has_room());
-            stack.push(8, RECORDED);
-        }
-        assert!(!stack.has_room());
-        stack.push(12, SKIPPED);
-        stack.push(16, SKIPPED);
+        (0..LEVELS).for_each(|_| push(stack, 8, RECORDED));
+        assert!(stack.push(12).is_none() && stack.push(16).is_none());
         assert_eq!([stack.pop(16), stack.pop(12)], [SKIPPED; 2]);
         assert!((0..LEVELS).all(|_| stack.pop(8) == RECORDED));
         assert_eq!(stack.pop(8), SKIPPED);
