@@ -15,6 +15,7 @@ pub mod fake_nccl;
 pub mod fake_roctx;
 pub mod fake_ze;
 pub mod invented;
+pub mod openmp;
 pub mod platform;
 pub mod seen;
 pub mod torture;

@@ -188,7 +188,7 @@ fn kept(f: &Function) -> Vec<&str> {
     names
 }
 
-fn tuple(mut parts: Vec<String>) -> String {
+pub(crate) fn tuple(mut parts: Vec<String>) -> String {
     // Tuples of more than 12 are nested, since Rust gives them no traits.
     if parts.len() > 12 {
         let rest = parts.split_off(11);
@@ -197,7 +197,7 @@ fn tuple(mut parts: Vec<String>) -> String {
     format!("({})", parts.iter().map(|p| format!("{p},")).collect::<String>())
 }
 
-fn entry_field(scope: &Scope<'_>, field: &layout::Field) -> Result<String, String> {
+pub(crate) fn entry_field(scope: &Scope<'_>, field: &layout::Field) -> Result<String, String> {
     let f = scope.function;
     Ok(match &field.source {
         Source::Param(i) => ident(&f.params[*i].name),
@@ -207,7 +207,7 @@ fn entry_field(scope: &Scope<'_>, field: &layout::Field) -> Result<String, Strin
     })
 }
 
-fn exit_field(scope: &Scope<'_>, field: &layout::Field) -> Result<String, String> {
+pub(crate) fn exit_field(scope: &Scope<'_>, field: &layout::Field) -> Result<String, String> {
     let f = scope.function;
     Ok(match &field.source {
         Source::Return => "result".to_owned(),

@@ -19,6 +19,7 @@ mod call;
 mod cancel;
 pub mod chain;
 pub mod commands;
+pub mod contexts;
 mod direct;
 pub mod dlsym;
 pub mod early;
@@ -30,6 +31,7 @@ mod flags;
 mod forked;
 pub mod glob;
 mod grow;
+pub mod halves;
 pub mod held;
 // Has a table in a static, which `Table::new` of a build for loom can't make.
 #[cfg(not(loom))]
@@ -65,7 +67,7 @@ pub use elf::{Object, Reference, each_object, generation};
 pub use errno::ErrnoGuard;
 pub use errors::{error_text, error_texts, set_error_reporter};
 pub use extra::Extra;
-pub use flags::{FLAGS, Flags, flags};
+pub use flags::{FLAGS, Flags, flags, is_selected};
 pub use hetrace_ring as ring;
 pub use own::{pid, task};
 pub use process::{Session, note, session, start, start_unused, store_blob, used};

@@ -189,7 +189,8 @@ fn function(
     command.iter().for_each(|command| command_params(f, command, whole, report));
     let bare = known.command.is_none() && known.roles.iter().any(|role| role == "enqueue");
     let bare_queue = queue.filter(|_| bare);
-    let success = if known.never_fails { Success::Always } else { success(extracted, semantics, f, &params) };
+    let never_fails = known.never_fails || semantics.interpose.reported;
+    let success = if never_fails { Success::Always } else { success(extracted, semantics, f, &params) };
     let by_type = || type_values(extracted, &f.returns);
     let error = || (success == Success::ReturnZero).then(|| semantics.errors.clone());
     let returns_values = known.returns.clone().or_else(by_type).or_else(error);

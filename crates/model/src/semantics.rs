@@ -247,7 +247,7 @@ pub struct FunctionSemantics {
     pub communicator: Option<crate::Communicator>,
     /// What it names, of a function with the role `name`, where that is known in all APIs.
     pub names: Option<crate::Named>,
-    /// The call can't fail, whatever it answers (`toyLastError`).
+    /// The call can't fail, whatever it answers (`toyLastError`); as no call of an API that reports its calls itself.
     #[serde(default)]
     pub never_fails: bool,
 }
