@@ -8,6 +8,7 @@
 //!     { version = "1.2", folder = "." },                      # a folder, seen from extract.toml's
 //!     { version = "1.3", given = "toy.xml" },                 # lies nowhere: handed in with --from
 //! ]                                                           # `version`: with several sources only
+//! # A wheel's headers may include those of another: `with = "toy-base==1.0.1"` beside it.
 //!
 //! [headers]                            # C headers, read by libclang
 //! files = ["toy.h", "toy_ext.h"]       # as programs include them; not every version has all, but the first
@@ -98,6 +99,8 @@ pub struct Source {
     pub folder: Option<PathBuf>,
     /// A file or folder that a person hands in.
     pub given: Option<String>,
+    /// Another package of PyPI, `NAME==VERSION`, with headers that this one's include.
+    pub with: Option<String>,
 }
 
 /// What is special in an API's C headers.
@@ -332,7 +335,10 @@ fn check_source(source: &Source, several: bool) -> Result<()> {
         "write one of `wheel`, `debian`, `folder` and `given`"
     );
     ensure!(!several || !source.version.is_empty(), "with several sources each needs a `version`");
-    for (key, text, between) in [("wheel", &source.wheel, "=="), ("debian", &source.debian, "=")] {
+    ensure!(source.with.is_none() || source.wheel.is_some(), "`with` goes with a `wheel`");
+    let packages =
+        [("wheel", &source.wheel, "=="), ("with", &source.with, "=="), ("debian", &source.debian, "=")];
+    for (key, text, between) in packages {
         let Some(text) = text else { continue };
         let parts = text.split_once(between);
         ensure!(
@@ -377,6 +383,14 @@ mod tests {
                 "`wheel`: write NAME==VERSION in place of \"toy\"",
             ),
             (format!("source = [{{ debian = \"libtoy-dev\" }}]\n{headers}"), "`debian`: write NAME=VERSION"),
+            (
+                format!("source = [{{ wheel = \"toy==1\", with = \"base\" }}]\n{headers}"),
+                "`with`: write NAME==VERSION",
+            ),
+            (
+                format!("source = [{{ folder = \".\", with = \"base==1\" }}]\n{headers}"),
+                "`with` goes with a `wheel`",
+            ),
             (format!("source = [{{ folder = \".\" }}]\n{headers}{points}"), "neither can be 0"),
             (
                 format!("source = [{{ folder = \".\" }}]\n{headers}prefixes = []\n"),
