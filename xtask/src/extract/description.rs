@@ -12,6 +12,7 @@
 //!
 //! [headers]                            # C headers, read by libclang
 //! files = ["toy.h", "toy_ext.h"]       # as programs include them; not every version has all, but the first
+//! language = "c++"                     # some functions are declared for C++ only; else "c"
 //! own = ["toy_more.h"]                 # read with them; in the folder include/ beside extract.toml
 //! modes = [[], ["TOY_PER_THREAD"]]     # macros that are set, a list per reading; the first reading is preferred
 //! functions = ["toy"]                  # beginnings of the names of its functions
@@ -109,6 +110,9 @@ pub struct Source {
 pub struct Headers {
     /// As programs include them; not every version has all.
     pub files: Vec<String>,
+    /// What they are read as.
+    #[serde(default)]
+    pub language: Language,
     /// Headers of the folder `include` that are read with them.
     #[serde(default)]
     pub own: Vec<String>,
@@ -145,6 +149,18 @@ pub struct Headers {
     pub suffixes: Suffixes,
     /// Types whose names say since when there is a symbol.
     pub entry_points: Option<EntryPoints>,
+}
+
+/// The language in which headers are read. What they declare is C's either way.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+pub enum Language {
+    /// C.
+    #[default]
+    #[serde(rename = "c")]
+    C,
+    /// C++, of headers that declare some functions for it only.
+    #[serde(rename = "c++")]
+    Cpp,
 }
 
 /// Macros whose values belong together.
