@@ -1,6 +1,6 @@
 //! C types as Rust sees them at an `extern "C"` boundary.
 
-use hetrace_model::{Kind, Model, Param};
+use hetrace_model::{Kind, Member, Model, Param, Type};
 
 /// Returns the Rust type of a parameter.
 pub fn param(model: &Model, p: &Param) -> Result<String, String> {
@@ -31,13 +31,27 @@ fn ctype(model: &Model, base: &str, pointers: u8, is_const: bool) -> Result<Stri
 fn by_value(model: &Model, base: &str) -> Result<String, String> {
     let structure = model.types.iter().find(|t| t.name == base && t.size > 0);
     match structure.filter(|t| matches!(t.kind, Kind::Struct | Kind::Union)) {
-        // Numbers with a fraction travel in other registers.
-        Some(t) if has_float(model, &t.name) => Err(format!("`{base}` has members in float registers")),
+        // Numbers with a fraction travel in other registers, several of one size as an array of them does.
+        Some(t) if has_float(model, &t.name) => match floats(model, t) {
+            Some(float) => Ok(format!("Val<[{float}; {}]>", t.members.len())),
+            None => Err(format!("`{base}` has members in float registers, and others")),
+        },
         Some(t) if t.size % 8 == 0 => Ok(format!("Val<[u64; {}]>", t.size / 8)),
         Some(t) if t.size % 4 == 0 => Ok(format!("Val<[u32; {}]>", t.size / 4)),
         Some(t) => Ok(format!("Val<[u8; {}]>", t.size)),
         None => element(model, base),
     }
+}
+
+/// Returns the type of a struct's members if they are floats of one size, one behind the other.
+fn floats(model: &Model, t: &Type) -> Option<String> {
+    let size = t.size / u32::try_from(t.members.len()).ok().filter(|n| *n > 0)?;
+    let is_one = |m: &Member| {
+        let ty = model.types.iter().find(|t| t.name == m.ty);
+        ty.is_some_and(|ty| ty.kind == Kind::Float && ty.size == size) && m.pointers == 0 && m.count <= 1
+    };
+    (t.kind == Kind::Struct && matches!(size, 4 | 8) && t.members.iter().all(is_one))
+        .then(|| format!("f{}", size * 8))
 }
 
 fn has_float(model: &Model, name: &str) -> bool {

@@ -97,7 +97,11 @@ fn follow(
         }
     }
     match &follow {
-        Follow::List { .. } | Follow::Info { .. } | Follow::Value | Follow::Chain { .. } => {
+        Follow::List { .. }
+        | Follow::Info { .. }
+        | Follow::Value
+        | Follow::Chain { .. }
+        | Follow::Bytes { kind: Some(_), .. } => {
             Err("not a form for members".to_owned())
         }
         Follow::Strings { lengths: Some(_), .. } => {
