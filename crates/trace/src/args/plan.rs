@@ -112,7 +112,9 @@ fn plan<'t>(trace: &'t Trace, event: &'t EventClass, class: &Class) -> EventPlan
             let bits = call.and_then(|(m, f)| bits_of_result(m, f));
             return Plan { how: bits.map_or(How::Plain, How::Bits), ..plain(Role::Return) };
         }
-        let param = call.and_then(|(_, f)| f.params.iter().position(|p| p.name == name));
+        // The call's own result has the name already.
+        let own = if exit && name == "result_" { "result" } else { name };
+        let param = call.and_then(|(_, f)| f.params.iter().position(|p| p.name == own));
         if param.is_none()
             && let Some((model, f)) = call
             && let Some((at, how)) = behind(model, f, name, &field.class)
