@@ -318,11 +318,12 @@ fn the_real_library_without_a_device() {
     for (api, file) in [("cublas", "libcublas.so.12"), ("cublaslt", "libcublasLt.so.12")] {
         let done = run(Command::new("nm").args(["-D", "--defined-only"]).arg(folder.join(file)));
         let exported: Vec<&str> = done.out.lines().filter_map(|l| l.split(' ').nth(2)?.split('@').next()).collect();
-        let model = run(Command::new(hetrace()).args(["model", api, "--json"]));
-        let model: Value = serde_json::from_str(&model.out).expect("JSON");
+        let model = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../apis/{api}/api.json"));
+        let model = std::fs::read_to_string(model).expect("the model");
+        let model: Value = serde_json::from_str(&model).expect("JSON");
         for f in model["functions"].as_array().expect("functions") {
             let since: Vec<u32> =
-                f["since"].as_str().unwrap_or("0").split('.').filter_map(|n| n.parse().ok()).collect();
+                f["since"].as_str().expect("a version").split('.').filter_map(|n| n.parse().ok()).collect();
             let name = f["name"].as_str().expect("a name");
             assert_eq!(exported.contains(&name), since.as_slice() <= [12, 9].as_slice(), "{name} since {since:?}");
         }

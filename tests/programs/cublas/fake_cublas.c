@@ -2,7 +2,7 @@
  * arguments and launch one kernel by the runtime that is there. Matrices are left alone. Functions of before CUDA 4
  * compute with what they are passed, so that it shows whether it came.
  *
- * Products of many matrices are those of the library below, libcublasLt.so.MAJOR, as most are of the real one.
+ * Products of many matrices are made by the library below, libcublasLt.so.MAJOR.
  *
  * Every function that the model has is exported; those that do nothing here are made by tests/src/fake_cublas.rs. */
 #include "cublaslt.h"

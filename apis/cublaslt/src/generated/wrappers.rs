@@ -30,138 +30,135 @@ wrapper! { #[unsafe(no_mangle)] 7 cublasLtHeuristicsCacheGetCapacity(capacity: *
 wrapper! { #[unsafe(no_mangle)] 8 cublasLtHeuristicsCacheSetCapacity(capacity: u64) -> u32, on, {
     call(on, 56, move || (capacity,), move |_| real::cublasLtHeuristicsCacheSetCapacity(capacity), move |result| { let _ = result; (result,) }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 9 cublasLtDisableCpuInstructionsSetMask(mask: u32) -> u32, on, {
-    call(on, 59, move || (mask,), move |_| real::cublasLtDisableCpuInstructionsSetMask(mask), move |result| { let _ = result; (result,) }, || ())
+wrapper! { #[unsafe(no_mangle)] 9 cublasLtMatmul(lightHandle: P, computeDesc: P, alpha: *const c_void, A: *const c_void, Adesc: P, B: *const c_void, Bdesc: P, beta: *const c_void, C: *const c_void, Cdesc: P, D: *mut c_void, Ddesc: P, algo: *const [u8; 64], workspace: *mut c_void, workspaceSizeInBytes: u64, stream: P) -> u32, on, {
+    call(on, 59, move || (lightHandle,computeDesc,alpha,A,Adesc,B,Bdesc,beta,C,Cdesc,D,(Ddesc,one(algo, true),workspace,workspaceSizeInBytes,stream,),), move |_| real::cublasLtMatmul(lightHandle, computeDesc, alpha, A, Adesc, B, Bdesc, beta, C, Cdesc, D, Ddesc, algo, workspace, workspaceSizeInBytes, stream), move |result| { let _ = result; (result,) }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 10 cublasLtMatmul(lightHandle: P, computeDesc: P, alpha: *const c_void, A: *const c_void, Adesc: P, B: *const c_void, Bdesc: P, beta: *const c_void, C: *const c_void, Cdesc: P, D: *mut c_void, Ddesc: P, algo: *const [u8; 64], workspace: *mut c_void, workspaceSizeInBytes: u64, stream: P) -> u32, on, {
-    call(on, 62, move || (lightHandle,computeDesc,alpha,A,Adesc,B,Bdesc,beta,C,Cdesc,D,(Ddesc,one(algo, true),workspace,workspaceSizeInBytes,stream,),), move |_| real::cublasLtMatmul(lightHandle, computeDesc, alpha, A, Adesc, B, Bdesc, beta, C, Cdesc, D, Ddesc, algo, workspace, workspaceSizeInBytes, stream), move |result| { let _ = result; (result,) }, || ())
+wrapper! { #[unsafe(no_mangle)] 10 cublasLtMatrixTransform(lightHandle: P, transformDesc: P, alpha: *const c_void, A: *const c_void, Adesc: P, beta: *const c_void, B: *const c_void, Bdesc: P, C: *mut c_void, Cdesc: P, stream: P) -> u32, on, {
+    call(on, 62, move || (lightHandle,transformDesc,alpha,A,Adesc,beta,B,Bdesc,C,Cdesc,stream,), move |_| real::cublasLtMatrixTransform(lightHandle, transformDesc, alpha, A, Adesc, beta, B, Bdesc, C, Cdesc, stream), move |result| { let _ = result; (result,) }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 11 cublasLtMatrixTransform(lightHandle: P, transformDesc: P, alpha: *const c_void, A: *const c_void, Adesc: P, beta: *const c_void, B: *const c_void, Bdesc: P, C: *mut c_void, Cdesc: P, stream: P) -> u32, on, {
-    call(on, 65, move || (lightHandle,transformDesc,alpha,A,Adesc,beta,B,Bdesc,C,Cdesc,stream,), move |_| real::cublasLtMatrixTransform(lightHandle, transformDesc, alpha, A, Adesc, beta, B, Bdesc, C, Cdesc, stream), move |result| { let _ = result; (result,) }, || ())
+wrapper! { #[unsafe(no_mangle)] 11 cublasLtMatrixLayoutInit_internal(matLayout: P, size: u64, type_: u32, rows: u64, cols: u64, ld: i64) -> u32, on, {
+    call(on, 65, move || (matLayout,size,type_,rows,cols,ld,), move |_| real::cublasLtMatrixLayoutInit_internal(matLayout, size, type_, rows, cols, ld), move |result| { let _ = result; (result,) }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 12 cublasLtMatrixLayoutInit_internal(matLayout: P, size: u64, type_: u32, rows: u64, cols: u64, ld: i64) -> u32, on, {
-    call(on, 68, move || (matLayout,size,type_,rows,cols,ld,), move |_| real::cublasLtMatrixLayoutInit_internal(matLayout, size, type_, rows, cols, ld), move |result| { let _ = result; (result,) }, || ())
+wrapper! { #[unsafe(no_mangle)] 12 cublasLtGroupedMatrixLayoutInit_internal(matLayout: P, size: u64, type_: u32, groupCount: i32, rows_array: *const c_void, cols_array: *const c_void, ld_array: *const c_void) -> u32, on, {
+    call(on, 68, move || (matLayout,size,type_,groupCount,rows_array,cols_array,ld_array,), move |_| real::cublasLtGroupedMatrixLayoutInit_internal(matLayout, size, type_, groupCount, rows_array, cols_array, ld_array), move |result| { let _ = result; (result,) }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 13 cublasLtGroupedMatrixLayoutInit_internal(matLayout: P, size: u64, type_: u32, groupCount: i32, rows_array: *const c_void, cols_array: *const c_void, ld_array: *const c_void) -> u32, on, {
-    call(on, 71, move || (matLayout,size,type_,groupCount,rows_array,cols_array,ld_array,), move |_| real::cublasLtGroupedMatrixLayoutInit_internal(matLayout, size, type_, groupCount, rows_array, cols_array, ld_array), move |result| { let _ = result; (result,) }, || ())
+wrapper! { #[unsafe(no_mangle)] 13 cublasLtMatrixLayoutCreate(matLayout: *mut P, type_: u32, rows: u64, cols: u64, ld: i64) -> u32, on, {
+    call(on, 71, move || (type_,rows,cols,ld,), move |_| real::cublasLtMatrixLayoutCreate(matLayout, type_, rows, cols, ld), move |result| { let ok = result == 0; (result,one(matLayout, ok),) }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 14 cublasLtMatrixLayoutCreate(matLayout: *mut P, type_: u32, rows: u64, cols: u64, ld: i64) -> u32, on, {
-    call(on, 74, move || (type_,rows,cols,ld,), move |_| real::cublasLtMatrixLayoutCreate(matLayout, type_, rows, cols, ld), move |result| { let ok = result == 0; (result,one(matLayout, ok),) }, || ())
+wrapper! { #[unsafe(no_mangle)] 14 cublasLtGroupedMatrixLayoutCreate(matLayout: *mut P, type_: u32, groupCount: i32, rows_array: *const c_void, cols_array: *const c_void, ld_array: *const c_void) -> u32, on, {
+    call(on, 74, move || (type_,groupCount,rows_array,cols_array,ld_array,), move |_| real::cublasLtGroupedMatrixLayoutCreate(matLayout, type_, groupCount, rows_array, cols_array, ld_array), move |result| { let ok = result == 0; (result,one(matLayout, ok),) }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 15 cublasLtGroupedMatrixLayoutCreate(matLayout: *mut P, type_: u32, groupCount: i32, rows_array: *const c_void, cols_array: *const c_void, ld_array: *const c_void) -> u32, on, {
-    call(on, 77, move || (type_,groupCount,rows_array,cols_array,ld_array,), move |_| real::cublasLtGroupedMatrixLayoutCreate(matLayout, type_, groupCount, rows_array, cols_array, ld_array), move |result| { let ok = result == 0; (result,one(matLayout, ok),) }, || ())
+wrapper! { #[unsafe(no_mangle)] 15 cublasLtMatrixLayoutDestroy(matLayout: P) -> u32, on, {
+    call(on, 77, move || (matLayout,), move |_| real::cublasLtMatrixLayoutDestroy(matLayout), move |result| { let _ = result; (result,) }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 16 cublasLtMatrixLayoutDestroy(matLayout: P) -> u32, on, {
-    call(on, 80, move || (matLayout,), move |_| real::cublasLtMatrixLayoutDestroy(matLayout), move |result| { let _ = result; (result,) }, || ())
+wrapper! { #[unsafe(no_mangle)] 16 cublasLtMatrixLayoutSetAttribute(matLayout: P, attr: u32, buf: *const c_void, sizeInBytes: u64) -> u32, on, {
+    call(on, 80, move || { let caps = Caps::current(); (matLayout,attr,bytes(buf, crate::measure::if_at_most(sizeInBytes as usize, 64), caps),sizeInBytes,) }, move |_| real::cublasLtMatrixLayoutSetAttribute(matLayout, attr, buf, sizeInBytes), move |result| { let _ = result; (result,) }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 17 cublasLtMatrixLayoutSetAttribute(matLayout: P, attr: u32, buf: *const c_void, sizeInBytes: u64) -> u32, on, {
-    call(on, 83, move || { let caps = Caps::current(); (matLayout,attr,bytes(buf, crate::measure::if_at_most(sizeInBytes as usize, 64), caps),sizeInBytes,) }, move |_| real::cublasLtMatrixLayoutSetAttribute(matLayout, attr, buf, sizeInBytes), move |result| { let _ = result; (result,) }, || ())
+wrapper! { #[unsafe(no_mangle)] 17 cublasLtMatrixLayoutGetAttribute(matLayout: P, attr: u32, buf: *mut c_void, sizeInBytes: u64, sizeWritten: *mut u64) -> u32, on, {
+    call(on, 83, move || (matLayout,attr,sizeInBytes,), move |_| real::cublasLtMatrixLayoutGetAttribute(matLayout, attr, buf, sizeInBytes, sizeWritten), move |result| { let caps = Caps::current(); let ok = result == 0; (result,bytes(buf, if ok { (crate::measure::if_at_most(sizeInBytes as usize, 4096)).min(behind(sizeWritten)) } else { 0 }, caps),one(sizeWritten, ok),) }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 18 cublasLtMatrixLayoutGetAttribute(matLayout: P, attr: u32, buf: *mut c_void, sizeInBytes: u64, sizeWritten: *mut u64) -> u32, on, {
-    call(on, 86, move || (matLayout,attr,sizeInBytes,), move |_| real::cublasLtMatrixLayoutGetAttribute(matLayout, attr, buf, sizeInBytes, sizeWritten), move |result| { let caps = Caps::current(); let ok = result == 0; (result,bytes(buf, if ok { (crate::measure::if_at_most(sizeInBytes as usize, 4096)).min(behind(sizeWritten)) } else { 0 }, caps),one(sizeWritten, ok),) }, || ())
+wrapper! { #[unsafe(no_mangle)] 18 cublasLtMatmulDescInit_internal(matmulDesc: P, size: u64, computeType: u32, scaleType: u32) -> u32, on, {
+    call(on, 86, move || (matmulDesc,size,computeType,scaleType,), move |_| real::cublasLtMatmulDescInit_internal(matmulDesc, size, computeType, scaleType), move |result| { let _ = result; (result,) }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 19 cublasLtMatmulDescInit_internal(matmulDesc: P, size: u64, computeType: u32, scaleType: u32) -> u32, on, {
-    call(on, 89, move || (matmulDesc,size,computeType,scaleType,), move |_| real::cublasLtMatmulDescInit_internal(matmulDesc, size, computeType, scaleType), move |result| { let _ = result; (result,) }, || ())
+wrapper! { #[unsafe(no_mangle)] 19 cublasLtMatmulDescCreate(matmulDesc: *mut P, computeType: u32, scaleType: u32) -> u32, on, {
+    call(on, 89, move || (computeType,scaleType,), move |_| real::cublasLtMatmulDescCreate(matmulDesc, computeType, scaleType), move |result| { let ok = result == 0; (result,one(matmulDesc, ok),) }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 20 cublasLtMatmulDescCreate(matmulDesc: *mut P, computeType: u32, scaleType: u32) -> u32, on, {
-    call(on, 92, move || (computeType,scaleType,), move |_| real::cublasLtMatmulDescCreate(matmulDesc, computeType, scaleType), move |result| { let ok = result == 0; (result,one(matmulDesc, ok),) }, || ())
+wrapper! { #[unsafe(no_mangle)] 20 cublasLtMatmulDescDestroy(matmulDesc: P) -> u32, on, {
+    call(on, 92, move || (matmulDesc,), move |_| real::cublasLtMatmulDescDestroy(matmulDesc), move |result| { let _ = result; (result,) }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 21 cublasLtMatmulDescDestroy(matmulDesc: P) -> u32, on, {
-    call(on, 95, move || (matmulDesc,), move |_| real::cublasLtMatmulDescDestroy(matmulDesc), move |result| { let _ = result; (result,) }, || ())
+wrapper! { #[unsafe(no_mangle)] 21 cublasLtMatmulDescSetAttribute(matmulDesc: P, attr: u32, buf: *const c_void, sizeInBytes: u64) -> u32, on, {
+    call(on, 95, move || { let caps = Caps::current(); (matmulDesc,attr,bytes(buf, crate::measure::if_at_most(sizeInBytes as usize, 64), caps),sizeInBytes,) }, move |_| real::cublasLtMatmulDescSetAttribute(matmulDesc, attr, buf, sizeInBytes), move |result| { let _ = result; (result,) }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 22 cublasLtMatmulDescSetAttribute(matmulDesc: P, attr: u32, buf: *const c_void, sizeInBytes: u64) -> u32, on, {
-    call(on, 98, move || { let caps = Caps::current(); (matmulDesc,attr,bytes(buf, crate::measure::if_at_most(sizeInBytes as usize, 64), caps),sizeInBytes,) }, move |_| real::cublasLtMatmulDescSetAttribute(matmulDesc, attr, buf, sizeInBytes), move |result| { let _ = result; (result,) }, || ())
+wrapper! { #[unsafe(no_mangle)] 22 cublasLtMatmulDescGetAttribute(matmulDesc: P, attr: u32, buf: *mut c_void, sizeInBytes: u64, sizeWritten: *mut u64) -> u32, on, {
+    call(on, 98, move || (matmulDesc,attr,sizeInBytes,), move |_| real::cublasLtMatmulDescGetAttribute(matmulDesc, attr, buf, sizeInBytes, sizeWritten), move |result| { let caps = Caps::current(); let ok = result == 0; (result,bytes(buf, if ok { (crate::measure::if_at_most(sizeInBytes as usize, 4096)).min(behind(sizeWritten)) } else { 0 }, caps),one(sizeWritten, ok),) }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 23 cublasLtMatmulDescGetAttribute(matmulDesc: P, attr: u32, buf: *mut c_void, sizeInBytes: u64, sizeWritten: *mut u64) -> u32, on, {
-    call(on, 101, move || (matmulDesc,attr,sizeInBytes,), move |_| real::cublasLtMatmulDescGetAttribute(matmulDesc, attr, buf, sizeInBytes, sizeWritten), move |result| { let caps = Caps::current(); let ok = result == 0; (result,bytes(buf, if ok { (crate::measure::if_at_most(sizeInBytes as usize, 4096)).min(behind(sizeWritten)) } else { 0 }, caps),one(sizeWritten, ok),) }, || ())
+wrapper! { #[unsafe(no_mangle)] 23 cublasLtMatrixTransformDescInit_internal(transformDesc: P, size: u64, scaleType: u32) -> u32, on, {
+    call(on, 101, move || (transformDesc,size,scaleType,), move |_| real::cublasLtMatrixTransformDescInit_internal(transformDesc, size, scaleType), move |result| { let _ = result; (result,) }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 24 cublasLtMatrixTransformDescInit_internal(transformDesc: P, size: u64, scaleType: u32) -> u32, on, {
-    call(on, 104, move || (transformDesc,size,scaleType,), move |_| real::cublasLtMatrixTransformDescInit_internal(transformDesc, size, scaleType), move |result| { let _ = result; (result,) }, || ())
+wrapper! { #[unsafe(no_mangle)] 24 cublasLtMatrixTransformDescCreate(transformDesc: *mut P, scaleType: u32) -> u32, on, {
+    call(on, 104, move || (scaleType,), move |_| real::cublasLtMatrixTransformDescCreate(transformDesc, scaleType), move |result| { let ok = result == 0; (result,one(transformDesc, ok),) }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 25 cublasLtMatrixTransformDescCreate(transformDesc: *mut P, scaleType: u32) -> u32, on, {
-    call(on, 107, move || (scaleType,), move |_| real::cublasLtMatrixTransformDescCreate(transformDesc, scaleType), move |result| { let ok = result == 0; (result,one(transformDesc, ok),) }, || ())
+wrapper! { #[unsafe(no_mangle)] 25 cublasLtMatrixTransformDescDestroy(transformDesc: P) -> u32, on, {
+    call(on, 107, move || (transformDesc,), move |_| real::cublasLtMatrixTransformDescDestroy(transformDesc), move |result| { let _ = result; (result,) }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 26 cublasLtMatrixTransformDescDestroy(transformDesc: P) -> u32, on, {
-    call(on, 110, move || (transformDesc,), move |_| real::cublasLtMatrixTransformDescDestroy(transformDesc), move |result| { let _ = result; (result,) }, || ())
+wrapper! { #[unsafe(no_mangle)] 26 cublasLtMatrixTransformDescSetAttribute(transformDesc: P, attr: u32, buf: *const c_void, sizeInBytes: u64) -> u32, on, {
+    call(on, 110, move || { let caps = Caps::current(); (transformDesc,attr,bytes(buf, crate::measure::if_at_most(sizeInBytes as usize, 64), caps),sizeInBytes,) }, move |_| real::cublasLtMatrixTransformDescSetAttribute(transformDesc, attr, buf, sizeInBytes), move |result| { let _ = result; (result,) }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 27 cublasLtMatrixTransformDescSetAttribute(transformDesc: P, attr: u32, buf: *const c_void, sizeInBytes: u64) -> u32, on, {
-    call(on, 113, move || { let caps = Caps::current(); (transformDesc,attr,bytes(buf, crate::measure::if_at_most(sizeInBytes as usize, 64), caps),sizeInBytes,) }, move |_| real::cublasLtMatrixTransformDescSetAttribute(transformDesc, attr, buf, sizeInBytes), move |result| { let _ = result; (result,) }, || ())
+wrapper! { #[unsafe(no_mangle)] 27 cublasLtMatrixTransformDescGetAttribute(transformDesc: P, attr: u32, buf: *mut c_void, sizeInBytes: u64, sizeWritten: *mut u64) -> u32, on, {
+    call(on, 113, move || (transformDesc,attr,sizeInBytes,), move |_| real::cublasLtMatrixTransformDescGetAttribute(transformDesc, attr, buf, sizeInBytes, sizeWritten), move |result| { let caps = Caps::current(); let ok = result == 0; (result,bytes(buf, if ok { (crate::measure::if_at_most(sizeInBytes as usize, 4096)).min(behind(sizeWritten)) } else { 0 }, caps),one(sizeWritten, ok),) }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 28 cublasLtMatrixTransformDescGetAttribute(transformDesc: P, attr: u32, buf: *mut c_void, sizeInBytes: u64, sizeWritten: *mut u64) -> u32, on, {
-    call(on, 116, move || (transformDesc,attr,sizeInBytes,), move |_| real::cublasLtMatrixTransformDescGetAttribute(transformDesc, attr, buf, sizeInBytes, sizeWritten), move |result| { let caps = Caps::current(); let ok = result == 0; (result,bytes(buf, if ok { (crate::measure::if_at_most(sizeInBytes as usize, 4096)).min(behind(sizeWritten)) } else { 0 }, caps),one(sizeWritten, ok),) }, || ())
+wrapper! { #[unsafe(no_mangle)] 28 cublasLtEmulationDescInit_internal(emulationDesc: P, size: u64) -> u32, on, {
+    call(on, 116, move || (emulationDesc,size,), move |_| real::cublasLtEmulationDescInit_internal(emulationDesc, size), move |result| { let _ = result; (result,) }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 29 cublasLtEmulationDescInit_internal(emulationDesc: P, size: u64) -> u32, on, {
-    call(on, 119, move || (emulationDesc,size,), move |_| real::cublasLtEmulationDescInit_internal(emulationDesc, size), move |result| { let _ = result; (result,) }, || ())
+wrapper! { #[unsafe(no_mangle)] 29 cublasLtEmulationDescCreate(emulationDesc: *mut P) -> u32, on, {
+    call(on, 119, move || (), move |_| real::cublasLtEmulationDescCreate(emulationDesc), move |result| { let ok = result == 0; (result,one(emulationDesc, ok),) }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 30 cublasLtEmulationDescCreate(emulationDesc: *mut P) -> u32, on, {
-    call(on, 122, move || (), move |_| real::cublasLtEmulationDescCreate(emulationDesc), move |result| { let ok = result == 0; (result,one(emulationDesc, ok),) }, || ())
+wrapper! { #[unsafe(no_mangle)] 30 cublasLtEmulationDescDestroy(emulationDesc: P) -> u32, on, {
+    call(on, 122, move || (emulationDesc,), move |_| real::cublasLtEmulationDescDestroy(emulationDesc), move |result| { let _ = result; (result,) }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 31 cublasLtEmulationDescDestroy(emulationDesc: P) -> u32, on, {
-    call(on, 125, move || (emulationDesc,), move |_| real::cublasLtEmulationDescDestroy(emulationDesc), move |result| { let _ = result; (result,) }, || ())
+wrapper! { #[unsafe(no_mangle)] 31 cublasLtEmulationDescSetAttribute(emulationDesc: P, attr: u32, buf: *const c_void, sizeInBytes: u64) -> u32, on, {
+    call(on, 125, move || { let caps = Caps::current(); (emulationDesc,attr,bytes(buf, crate::measure::if_at_most(sizeInBytes as usize, 64), caps),sizeInBytes,) }, move |_| real::cublasLtEmulationDescSetAttribute(emulationDesc, attr, buf, sizeInBytes), move |result| { let _ = result; (result,) }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 32 cublasLtEmulationDescSetAttribute(emulationDesc: P, attr: u32, buf: *const c_void, sizeInBytes: u64) -> u32, on, {
-    call(on, 128, move || { let caps = Caps::current(); (emulationDesc,attr,bytes(buf, crate::measure::if_at_most(sizeInBytes as usize, 64), caps),sizeInBytes,) }, move |_| real::cublasLtEmulationDescSetAttribute(emulationDesc, attr, buf, sizeInBytes), move |result| { let _ = result; (result,) }, || ())
+wrapper! { #[unsafe(no_mangle)] 32 cublasLtEmulationDescGetAttribute(emulationDesc: P, attr: u32, buf: *mut c_void, sizeInBytes: u64, sizeWritten: *mut u64) -> u32, on, {
+    call(on, 128, move || (emulationDesc,attr,sizeInBytes,), move |_| real::cublasLtEmulationDescGetAttribute(emulationDesc, attr, buf, sizeInBytes, sizeWritten), move |result| { let caps = Caps::current(); let ok = result == 0; (result,bytes(buf, if ok { (crate::measure::if_at_most(sizeInBytes as usize, 4096)).min(behind(sizeWritten)) } else { 0 }, caps),one(sizeWritten, ok),) }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 33 cublasLtEmulationDescGetAttribute(emulationDesc: P, attr: u32, buf: *mut c_void, sizeInBytes: u64, sizeWritten: *mut u64) -> u32, on, {
-    call(on, 131, move || (emulationDesc,attr,sizeInBytes,), move |_| real::cublasLtEmulationDescGetAttribute(emulationDesc, attr, buf, sizeInBytes, sizeWritten), move |result| { let caps = Caps::current(); let ok = result == 0; (result,bytes(buf, if ok { (crate::measure::if_at_most(sizeInBytes as usize, 4096)).min(behind(sizeWritten)) } else { 0 }, caps),one(sizeWritten, ok),) }, || ())
+wrapper! { #[unsafe(no_mangle)] 33 cublasLtMatmulPreferenceInit_internal(pref: P, size: u64) -> u32, on, {
+    call(on, 131, move || (pref,size,), move |_| real::cublasLtMatmulPreferenceInit_internal(pref, size), move |result| { let _ = result; (result,) }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 34 cublasLtMatmulPreferenceInit_internal(pref: P, size: u64) -> u32, on, {
-    call(on, 134, move || (pref,size,), move |_| real::cublasLtMatmulPreferenceInit_internal(pref, size), move |result| { let _ = result; (result,) }, || ())
+wrapper! { #[unsafe(no_mangle)] 34 cublasLtMatmulPreferenceCreate(pref: *mut P) -> u32, on, {
+    call(on, 134, move || (), move |_| real::cublasLtMatmulPreferenceCreate(pref), move |result| { let ok = result == 0; (result,one(pref, ok),) }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 35 cublasLtMatmulPreferenceCreate(pref: *mut P) -> u32, on, {
-    call(on, 137, move || (), move |_| real::cublasLtMatmulPreferenceCreate(pref), move |result| { let ok = result == 0; (result,one(pref, ok),) }, || ())
+wrapper! { #[unsafe(no_mangle)] 35 cublasLtMatmulPreferenceDestroy(pref: P) -> u32, on, {
+    call(on, 137, move || (pref,), move |_| real::cublasLtMatmulPreferenceDestroy(pref), move |result| { let _ = result; (result,) }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 36 cublasLtMatmulPreferenceDestroy(pref: P) -> u32, on, {
-    call(on, 140, move || (pref,), move |_| real::cublasLtMatmulPreferenceDestroy(pref), move |result| { let _ = result; (result,) }, || ())
+wrapper! { #[unsafe(no_mangle)] 36 cublasLtMatmulPreferenceSetAttribute(pref: P, attr: u32, buf: *const c_void, sizeInBytes: u64) -> u32, on, {
+    call(on, 140, move || { let caps = Caps::current(); (pref,attr,bytes(buf, crate::measure::if_at_most(sizeInBytes as usize, 64), caps),sizeInBytes,) }, move |_| real::cublasLtMatmulPreferenceSetAttribute(pref, attr, buf, sizeInBytes), move |result| { let _ = result; (result,) }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 37 cublasLtMatmulPreferenceSetAttribute(pref: P, attr: u32, buf: *const c_void, sizeInBytes: u64) -> u32, on, {
-    call(on, 143, move || { let caps = Caps::current(); (pref,attr,bytes(buf, crate::measure::if_at_most(sizeInBytes as usize, 64), caps),sizeInBytes,) }, move |_| real::cublasLtMatmulPreferenceSetAttribute(pref, attr, buf, sizeInBytes), move |result| { let _ = result; (result,) }, || ())
+wrapper! { #[unsafe(no_mangle)] 37 cublasLtMatmulPreferenceGetAttribute(pref: P, attr: u32, buf: *mut c_void, sizeInBytes: u64, sizeWritten: *mut u64) -> u32, on, {
+    call(on, 143, move || (pref,attr,sizeInBytes,), move |_| real::cublasLtMatmulPreferenceGetAttribute(pref, attr, buf, sizeInBytes, sizeWritten), move |result| { let caps = Caps::current(); let ok = result == 0; (result,bytes(buf, if ok { (crate::measure::if_at_most(sizeInBytes as usize, 4096)).min(behind(sizeWritten)) } else { 0 }, caps),one(sizeWritten, ok),) }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 38 cublasLtMatmulPreferenceGetAttribute(pref: P, attr: u32, buf: *mut c_void, sizeInBytes: u64, sizeWritten: *mut u64) -> u32, on, {
-    call(on, 146, move || (pref,attr,sizeInBytes,), move |_| real::cublasLtMatmulPreferenceGetAttribute(pref, attr, buf, sizeInBytes, sizeWritten), move |result| { let caps = Caps::current(); let ok = result == 0; (result,bytes(buf, if ok { (crate::measure::if_at_most(sizeInBytes as usize, 4096)).min(behind(sizeWritten)) } else { 0 }, caps),one(sizeWritten, ok),) }, || ())
+wrapper! { #[unsafe(no_mangle)] 38 cublasLtMatmulAlgoGetHeuristic(lightHandle: P, operationDesc: P, Adesc: P, Bdesc: P, Cdesc: P, Ddesc: P, preference: P, requestedAlgoCount: i32, heuristicResultsArray: *mut [u8; 96], returnAlgoCount: *mut i32) -> u32, on, {
+    call(on, 146, move || (lightHandle,operationDesc,Adesc,Bdesc,Cdesc,Ddesc,preference,requestedAlgoCount,), move |_| real::cublasLtMatmulAlgoGetHeuristic(lightHandle, operationDesc, Adesc, Bdesc, Cdesc, Ddesc, preference, requestedAlgoCount, heuristicResultsArray, returnAlgoCount), move |result| { let caps = Caps::current(); let ok = result == 0; (result,seq(heuristicResultsArray, if ok { (crate::measure::if_at_most(requestedAlgoCount as usize, 4096)).min(behind(returnAlgoCount)) } else { 0 }, caps),one(returnAlgoCount, ok),) }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 39 cublasLtMatmulAlgoGetHeuristic(lightHandle: P, operationDesc: P, Adesc: P, Bdesc: P, Cdesc: P, Ddesc: P, preference: P, requestedAlgoCount: i32, heuristicResultsArray: *mut [u8; 96], returnAlgoCount: *mut i32) -> u32, on, {
-    call(on, 149, move || (lightHandle,operationDesc,Adesc,Bdesc,Cdesc,Ddesc,preference,requestedAlgoCount,), move |_| real::cublasLtMatmulAlgoGetHeuristic(lightHandle, operationDesc, Adesc, Bdesc, Cdesc, Ddesc, preference, requestedAlgoCount, heuristicResultsArray, returnAlgoCount), move |result| { let caps = Caps::current(); let ok = result == 0; (result,seq(heuristicResultsArray, if ok { (crate::measure::if_at_most(requestedAlgoCount as usize, 4096)).min(behind(returnAlgoCount)) } else { 0 }, caps),one(returnAlgoCount, ok),) }, || ())
+wrapper! { #[unsafe(no_mangle)] 39 cublasLtMatmulAlgoGetHeuristicForStream(lightHandle: P, operationDesc: P, Adesc: P, Bdesc: P, Cdesc: P, Ddesc: P, preference: P, requestedAlgoCount: i32, heuristicResultsArray: *mut [u8; 96], returnAlgoCount: *mut i32, stream: P) -> u32, on, {
+    call(on, 149, move || (lightHandle,operationDesc,Adesc,Bdesc,Cdesc,Ddesc,preference,requestedAlgoCount,stream,), move |_| real::cublasLtMatmulAlgoGetHeuristicForStream(lightHandle, operationDesc, Adesc, Bdesc, Cdesc, Ddesc, preference, requestedAlgoCount, heuristicResultsArray, returnAlgoCount, stream), move |result| { let caps = Caps::current(); let ok = result == 0; (result,seq(heuristicResultsArray, if ok { (crate::measure::if_at_most(requestedAlgoCount as usize, 4096)).min(behind(returnAlgoCount)) } else { 0 }, caps),one(returnAlgoCount, ok),) }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 40 cublasLtMatmulAlgoGetHeuristicForStream(lightHandle: P, operationDesc: P, Adesc: P, Bdesc: P, Cdesc: P, Ddesc: P, preference: P, requestedAlgoCount: i32, heuristicResultsArray: *mut [u8; 96], returnAlgoCount: *mut i32, stream: P) -> u32, on, {
-    call(on, 152, move || (lightHandle,operationDesc,Adesc,Bdesc,Cdesc,Ddesc,preference,requestedAlgoCount,stream,), move |_| real::cublasLtMatmulAlgoGetHeuristicForStream(lightHandle, operationDesc, Adesc, Bdesc, Cdesc, Ddesc, preference, requestedAlgoCount, heuristicResultsArray, returnAlgoCount, stream), move |result| { let caps = Caps::current(); let ok = result == 0; (result,seq(heuristicResultsArray, if ok { (crate::measure::if_at_most(requestedAlgoCount as usize, 4096)).min(behind(returnAlgoCount)) } else { 0 }, caps),one(returnAlgoCount, ok),) }, || ())
+wrapper! { #[unsafe(no_mangle)] 40 cublasLtMatmulAlgoGetIds(lightHandle: P, computeType: u32, scaleType: u32, Atype: u32, Btype: u32, Ctype: u32, Dtype: u32, requestedAlgoCount: i32, algoIdsArray: *mut i32, returnAlgoCount: *mut i32) -> u32, on, {
+    call(on, 152, move || (lightHandle,computeType,scaleType,Atype,Btype,Ctype,Dtype,requestedAlgoCount,), move |_| real::cublasLtMatmulAlgoGetIds(lightHandle, computeType, scaleType, Atype, Btype, Ctype, Dtype, requestedAlgoCount, algoIdsArray, returnAlgoCount), move |result| { let caps = Caps::current(); let ok = result == 0; (result,seq(algoIdsArray, if ok { (crate::measure::if_at_most(requestedAlgoCount as usize, 4096)).min(behind(returnAlgoCount)) } else { 0 }, caps),one(returnAlgoCount, ok),) }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 41 cublasLtMatmulAlgoGetIds(lightHandle: P, computeType: u32, scaleType: u32, Atype: u32, Btype: u32, Ctype: u32, Dtype: u32, requestedAlgoCount: i32, algoIdsArray: *mut i32, returnAlgoCount: *mut i32) -> u32, on, {
-    call(on, 155, move || (lightHandle,computeType,scaleType,Atype,Btype,Ctype,Dtype,requestedAlgoCount,), move |_| real::cublasLtMatmulAlgoGetIds(lightHandle, computeType, scaleType, Atype, Btype, Ctype, Dtype, requestedAlgoCount, algoIdsArray, returnAlgoCount), move |result| { let caps = Caps::current(); let ok = result == 0; (result,seq(algoIdsArray, if ok { (crate::measure::if_at_most(requestedAlgoCount as usize, 4096)).min(behind(returnAlgoCount)) } else { 0 }, caps),one(returnAlgoCount, ok),) }, || ())
+wrapper! { #[unsafe(no_mangle)] 41 cublasLtMatmulAlgoInit(lightHandle: P, computeType: u32, scaleType: u32, Atype: u32, Btype: u32, Ctype: u32, Dtype: u32, algoId: i32, algo: *mut [u8; 64]) -> u32, on, {
+    call(on, 155, move || (lightHandle,computeType,scaleType,Atype,Btype,Ctype,Dtype,algoId,), move |_| real::cublasLtMatmulAlgoInit(lightHandle, computeType, scaleType, Atype, Btype, Ctype, Dtype, algoId, algo), move |result| { let ok = result == 0; (result,one(algo, ok),) }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 42 cublasLtMatmulAlgoInit(lightHandle: P, computeType: u32, scaleType: u32, Atype: u32, Btype: u32, Ctype: u32, Dtype: u32, algoId: i32, algo: *mut [u8; 64]) -> u32, on, {
-    call(on, 158, move || (lightHandle,computeType,scaleType,Atype,Btype,Ctype,Dtype,algoId,), move |_| real::cublasLtMatmulAlgoInit(lightHandle, computeType, scaleType, Atype, Btype, Ctype, Dtype, algoId, algo), move |result| { let ok = result == 0; (result,one(algo, ok),) }, || ())
+wrapper! { #[unsafe(no_mangle)] 42 cublasLtMatmulAlgoCheck(lightHandle: P, operationDesc: P, Adesc: P, Bdesc: P, Cdesc: P, Ddesc: P, algo: *const [u8; 64], result_: *mut [u8; 96]) -> u32, on, {
+    call(on, 158, move || (lightHandle,operationDesc,Adesc,Bdesc,Cdesc,Ddesc,one(algo, true),), move |_| real::cublasLtMatmulAlgoCheck(lightHandle, operationDesc, Adesc, Bdesc, Cdesc, Ddesc, algo, result_), move |result| { let ok = result == 0; (result,one(result_, ok),) }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 43 cublasLtMatmulAlgoCheck(lightHandle: P, operationDesc: P, Adesc: P, Bdesc: P, Cdesc: P, Ddesc: P, algo: *const [u8; 64], result_: *mut [u8; 96]) -> u32, on, {
-    call(on, 161, move || (lightHandle,operationDesc,Adesc,Bdesc,Cdesc,Ddesc,one(algo, true),), move |_| real::cublasLtMatmulAlgoCheck(lightHandle, operationDesc, Adesc, Bdesc, Cdesc, Ddesc, algo, result_), move |result| { let ok = result == 0; (result,one(result_, ok),) }, || ())
+wrapper! { #[unsafe(no_mangle)] 43 cublasLtMatmulAlgoCheckForStream(lightHandle: P, operationDesc: P, Adesc: P, Bdesc: P, Cdesc: P, Ddesc: P, algo: *const [u8; 64], result_: *mut [u8; 96], stream: P) -> u32, on, {
+    call(on, 161, move || (lightHandle,operationDesc,Adesc,Bdesc,Cdesc,Ddesc,one(algo, true),stream,), move |_| real::cublasLtMatmulAlgoCheckForStream(lightHandle, operationDesc, Adesc, Bdesc, Cdesc, Ddesc, algo, result_, stream), move |result| { let ok = result == 0; (result,one(result_, ok),) }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 44 cublasLtMatmulAlgoCheckForStream(lightHandle: P, operationDesc: P, Adesc: P, Bdesc: P, Cdesc: P, Ddesc: P, algo: *const [u8; 64], result_: *mut [u8; 96], stream: P) -> u32, on, {
-    call(on, 164, move || (lightHandle,operationDesc,Adesc,Bdesc,Cdesc,Ddesc,one(algo, true),stream,), move |_| real::cublasLtMatmulAlgoCheckForStream(lightHandle, operationDesc, Adesc, Bdesc, Cdesc, Ddesc, algo, result_, stream), move |result| { let ok = result == 0; (result,one(result_, ok),) }, || ())
+wrapper! { #[unsafe(no_mangle)] 44 cublasLtMatmulAlgoCapGetAttribute(algo: *const [u8; 64], attr: u32, buf: *mut c_void, sizeInBytes: u64, sizeWritten: *mut u64) -> u32, on, {
+    call(on, 164, move || (one(algo, true),attr,sizeInBytes,), move |_| real::cublasLtMatmulAlgoCapGetAttribute(algo, attr, buf, sizeInBytes, sizeWritten), move |result| { let caps = Caps::current(); let ok = result == 0; (result,bytes(buf, if ok { (crate::measure::if_at_most(sizeInBytes as usize, 4096)).min(behind(sizeWritten)) } else { 0 }, caps),one(sizeWritten, ok),) }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 45 cublasLtMatmulAlgoCapGetAttribute(algo: *const [u8; 64], attr: u32, buf: *mut c_void, sizeInBytes: u64, sizeWritten: *mut u64) -> u32, on, {
-    call(on, 167, move || (one(algo, true),attr,sizeInBytes,), move |_| real::cublasLtMatmulAlgoCapGetAttribute(algo, attr, buf, sizeInBytes, sizeWritten), move |result| { let caps = Caps::current(); let ok = result == 0; (result,bytes(buf, if ok { (crate::measure::if_at_most(sizeInBytes as usize, 4096)).min(behind(sizeWritten)) } else { 0 }, caps),one(sizeWritten, ok),) }, || ())
+wrapper! { #[unsafe(no_mangle)] 45 cublasLtMatmulAlgoConfigSetAttribute(algo: *mut [u8; 64], attr: u32, buf: *const c_void, sizeInBytes: u64) -> u32, on, {
+    call(on, 167, move || { let caps = Caps::current(); (one(algo, true),attr,bytes(buf, crate::measure::if_at_most(sizeInBytes as usize, 64), caps),sizeInBytes,) }, move |_| real::cublasLtMatmulAlgoConfigSetAttribute(algo, attr, buf, sizeInBytes), move |result| { let ok = result == 0; (result,one(algo, ok),) }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 46 cublasLtMatmulAlgoConfigSetAttribute(algo: *mut [u8; 64], attr: u32, buf: *const c_void, sizeInBytes: u64) -> u32, on, {
-    call(on, 170, move || { let caps = Caps::current(); (one(algo, true),attr,bytes(buf, crate::measure::if_at_most(sizeInBytes as usize, 64), caps),sizeInBytes,) }, move |_| real::cublasLtMatmulAlgoConfigSetAttribute(algo, attr, buf, sizeInBytes), move |result| { let ok = result == 0; (result,one(algo, ok),) }, || ())
+wrapper! { #[unsafe(no_mangle)] 46 cublasLtMatmulAlgoConfigGetAttribute(algo: *const [u8; 64], attr: u32, buf: *mut c_void, sizeInBytes: u64, sizeWritten: *mut u64) -> u32, on, {
+    call(on, 170, move || (one(algo, true),attr,sizeInBytes,), move |_| real::cublasLtMatmulAlgoConfigGetAttribute(algo, attr, buf, sizeInBytes, sizeWritten), move |result| { let caps = Caps::current(); let ok = result == 0; (result,bytes(buf, if ok { (crate::measure::if_at_most(sizeInBytes as usize, 4096)).min(behind(sizeWritten)) } else { 0 }, caps),one(sizeWritten, ok),) }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 47 cublasLtMatmulAlgoConfigGetAttribute(algo: *const [u8; 64], attr: u32, buf: *mut c_void, sizeInBytes: u64, sizeWritten: *mut u64) -> u32, on, {
-    call(on, 173, move || (one(algo, true),attr,sizeInBytes,), move |_| real::cublasLtMatmulAlgoConfigGetAttribute(algo, attr, buf, sizeInBytes, sizeWritten), move |result| { let caps = Caps::current(); let ok = result == 0; (result,bytes(buf, if ok { (crate::measure::if_at_most(sizeInBytes as usize, 4096)).min(behind(sizeWritten)) } else { 0 }, caps),one(sizeWritten, ok),) }, || ())
+wrapper! { #[unsafe(no_mangle)] 47 cublasLtLoggerSetCallback(callback: P) -> u32, on, {
+    call(on, 173, move || (callback,), move |_| real::cublasLtLoggerSetCallback(callback), move |result| { let _ = result; (result,) }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 48 cublasLtLoggerSetCallback(callback: P) -> u32, on, {
-    call(on, 176, move || (callback,), move |_| real::cublasLtLoggerSetCallback(callback), move |result| { let _ = result; (result,) }, || ())
+wrapper! { #[unsafe(no_mangle)] 48 cublasLtLoggerSetFile(file: *mut c_void) -> u32, on, {
+    call(on, 176, move || (file,), move |_| real::cublasLtLoggerSetFile(file), move |result| { let _ = result; (result,) }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 49 cublasLtLoggerSetFile(file: *mut c_void) -> u32, on, {
-    call(on, 179, move || (file,), move |_| real::cublasLtLoggerSetFile(file), move |result| { let _ = result; (result,) }, || ())
+wrapper! { #[unsafe(no_mangle)] 49 cublasLtLoggerOpenFile(logFile: *const i8) -> u32, on, {
+    call(on, 179, move || { let caps = Caps::current(); (text(logFile, 0, caps),) }, move |_| real::cublasLtLoggerOpenFile(logFile), move |result| { let _ = result; (result,) }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 50 cublasLtLoggerOpenFile(logFile: *const i8) -> u32, on, {
-    call(on, 182, move || { let caps = Caps::current(); (text(logFile, 0, caps),) }, move |_| real::cublasLtLoggerOpenFile(logFile), move |result| { let _ = result; (result,) }, || ())
+wrapper! { #[unsafe(no_mangle)] 50 cublasLtLoggerSetLevel(level: i32) -> u32, on, {
+    call(on, 182, move || (level,), move |_| real::cublasLtLoggerSetLevel(level), move |result| { let _ = result; (result,) }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 51 cublasLtLoggerSetLevel(level: i32) -> u32, on, {
-    call(on, 185, move || (level,), move |_| real::cublasLtLoggerSetLevel(level), move |result| { let _ = result; (result,) }, || ())
+wrapper! { #[unsafe(no_mangle)] 51 cublasLtLoggerSetMask(mask: i32) -> u32, on, {
+    call(on, 185, move || (mask,), move |_| real::cublasLtLoggerSetMask(mask), move |result| { let _ = result; (result,) }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 52 cublasLtLoggerSetMask(mask: i32) -> u32, on, {
-    call(on, 188, move || (mask,), move |_| real::cublasLtLoggerSetMask(mask), move |result| { let _ = result; (result,) }, || ())
-} }
-wrapper! { #[unsafe(no_mangle)] 53 cublasLtLoggerForceDisable() -> u32, on, {
-    call(on, 191, move || (), move |_| real::cublasLtLoggerForceDisable(), move |result| { let _ = result; (result,) }, || ())
+wrapper! { #[unsafe(no_mangle)] 52 cublasLtLoggerForceDisable() -> u32, on, {
+    call(on, 188, move || (), move |_| real::cublasLtLoggerForceDisable(), move |result| { let _ = result; (result,) }, || ())
 } }
