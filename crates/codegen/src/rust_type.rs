@@ -88,3 +88,35 @@ pub fn ident(name: &str) -> String {
     ];
     if WORDS.contains(&name) { format!("{name}_") } else { name.to_owned() }
 }
+
+#[cfg(test)]
+mod tests {
+    use hetrace_model::Model;
+
+    #[test]
+    fn structs_that_are_passed_travel_where_their_members_do() {
+        let float = |size: u32| serde_json::json!({"name": format!("f{size}"), "kind": "float", "size": size});
+        let of = |name: &str, size: u32, members: &[(&str, u32)]| {
+            let member = |(ty, offset): &(&str, u32)| serde_json::json!({"name": "m", "type": ty, "offset": offset});
+            let members: Vec<_> = members.iter().map(member).collect();
+            serde_json::json!({"name": name, "kind": "struct", "size": size, "members": members})
+        };
+        let model = serde_json::json!({
+            "api": "toy", "registry": {"file": "", "sha256": ""}, "interpose": {"libraries": []},
+            "errors": "", "enums": [], "info": {}, "functions": [],
+            "types": [
+                float(4), float(8), {"name": "int", "kind": "int", "size": 4},
+                of("complex", 8, &[("f4", 0), ("f4", 4)]), of("wide", 16, &[("f8", 0), ("f8", 8)]),
+                of("whole", 8, &[("int", 0), ("int", 4)]), of("mixed", 8, &[("f4", 0), ("int", 4)]),
+                of("large", 24, &[("f8", 0), ("f8", 8), ("int", 16)]),
+            ],
+        });
+        let model: Model = serde_json::from_value(model).unwrap();
+        let by_value = |name| super::by_value(&model, name);
+        assert_eq!(by_value("complex").unwrap(), "Val<[f32; 2]>");
+        assert_eq!(by_value("wide").unwrap(), "Val<[f64; 2]>");
+        assert_eq!(by_value("whole").unwrap(), "Val<[u64; 1]>");
+        assert_eq!(by_value("large").unwrap(), "Val<[u64; 3]>", "in memory, whatever it holds");
+        assert!(by_value("mixed").unwrap_err().contains("float registers"));
+    }
+}
