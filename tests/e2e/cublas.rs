@@ -156,13 +156,18 @@ fn scalars_on_a_device_are_not_read() {
         "mode=CUBLAS_POINTER_MODE_HOST) = CUBLAS_STATUS_SUCCESS",
         "m=3, n=3, k=3, alpha=[3], ",
     ]);
-    let without = Ran::work(&["--exclude", "cublasSetPointerMode_v2", "--exclude", "cublasCreate_v2"], &["device"]);
+    let without =
+        Ran::work(&["--exclude", "cublasSetPointerMode_v2", "--exclude", "cublasCreate_v2"], &["device"]);
     let mut counted = without.counted();
     for name in ["cublasSetPointerMode_v2", "cublasCreate_v2"] {
         assert!(counted.remove(name).is_some());
     }
     assert_eq!(without.recorded(), counted);
-    without.expect_calls(&["m=1, n=1, k=1, alpha=[], ", "m=2, n=2, k=2, alpha=[], ", "m=3, n=3, k=3, alpha=[3], "]);
+    without.expect_calls(&[
+        "m=1, n=1, k=1, alpha=[], ",
+        "m=2, n=2, k=2, alpha=[], ",
+        "m=3, n=3, k=3, alpha=[3], ",
+    ]);
 }
 
 #[test]
@@ -205,10 +210,8 @@ fn failures_have_names_and_handles_have_lives() {
         let text = |row: &Value, key: &str| row[key].as_str().unwrap_or("").to_owned();
         failed.map(|row| (text(row, "name"), text(row, "error"))).collect()
     };
-    let expected = [
-        ("cublasGemmEx", "CUBLAS_STATUS_NOT_SUPPORTED"),
-        ("cublasSgemm_v2", "CUBLAS_STATUS_INVALID_VALUE"),
-    ];
+    let expected =
+        [("cublasGemmEx", "CUBLAS_STATUS_NOT_SUPPORTED"), ("cublasSgemm_v2", "CUBLAS_STATUS_INVALID_VALUE")];
     let owned = |(name, error): (&str, &str)| (name.to_owned(), error.to_owned());
     assert_eq!(errors(&ran), expected.map(owned).into());
     let findings = |ran: &Ran| -> Vec<String> {
@@ -266,7 +269,10 @@ fn copies_that_are_opened_late_are_traced() {
         .map(|(name, calls)| (name.to_owned(), calls))
         .into();
         assert_eq!(ran.recorded(), expected);
-        ran.expect_calls(&["m=4, n=4, k=4, alpha=[2], …beta=[0.25]", "m=4, n=4, k=4, alpha=[2], …beta=[0.25]"]);
+        ran.expect_calls(&[
+            "m=4, n=4, k=4, alpha=[2], …beta=[0.25]",
+            "m=4, n=4, k=4, alpha=[2], …beta=[0.25]",
+        ]);
     }
     // With a program that is linked to one, another one.
     let ran = Ran::new(&[], &late, &[&old], &folders());
@@ -300,7 +306,8 @@ fn unpacked(scratch: &Path) -> PathBuf {
     };
     let pip = ["-m", "pip", "download", "-q", "--no-deps", "--only-binary", ":all:", "-d"];
     good(Command::new("python3").args(pip).arg(scratch).arg(WHEEL));
-    let file = std::fs::read_dir(scratch).expect("a folder").next().expect("a wheel").expect("an entry").path();
+    let file =
+        std::fs::read_dir(scratch).expect("a folder").next().expect("a wheel").expect("an entry").path();
     let unpack = "import sys, zipfile; zipfile.ZipFile(sys.argv[1]).extractall(sys.argv[2])";
     good(Command::new("python3").args(["-c", unpack]).arg(&file).arg(scratch));
     std::fs::remove_file(file).expect("it is there");
@@ -317,7 +324,8 @@ fn the_real_library_without_a_device() {
     let folder = unpacked(scratch.path());
     for (api, file) in [("cublas", "libcublas.so.12"), ("cublaslt", "libcublasLt.so.12")] {
         let done = run(Command::new("nm").args(["-D", "--defined-only"]).arg(folder.join(file)));
-        let exported: Vec<&str> = done.out.lines().filter_map(|l| l.split(' ').nth(2)?.split('@').next()).collect();
+        let exported: Vec<&str> =
+            done.out.lines().filter_map(|l| l.split(' ').nth(2)?.split('@').next()).collect();
         let model = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../apis/{api}/api.json"));
         let model = std::fs::read_to_string(model).expect("the model");
         let model: Value = serde_json::from_str(&model).expect("JSON");
@@ -325,7 +333,11 @@ fn the_real_library_without_a_device() {
             let since: Vec<u32> =
                 f["since"].as_str().expect("a version").split('.').filter_map(|n| n.parse().ok()).collect();
             let name = f["name"].as_str().expect("a name");
-            assert_eq!(exported.contains(&name), since.as_slice() <= [12, 9].as_slice(), "{name} since {since:?}");
+            assert_eq!(
+                exported.contains(&name),
+                since.as_slice() <= [12, 9].as_slice(),
+                "{name} since {since:?}"
+            );
         }
     }
     let library = folder.join("libcublas.so.12").display().to_string();

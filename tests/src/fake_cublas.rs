@@ -42,7 +42,9 @@ fn build(out: &Path) {
     let folders: Vec<String> = fake::with_runtime().split(':').map(|f| format!("-L{f}")).collect();
     let below = folders.iter().map(String::as_str).chain(["-l:libcudart.so.13", "-l:libcuda.so.1"]);
     let below: Vec<&str> = below.collect();
-    for (api, stem, needs) in [("cublaslt", "libcublasLt", None), ("cublas", "libcublas", Some("libcublasLt"))] {
+    for (api, stem, needs) in
+        [("cublaslt", "libcublasLt", None), ("cublas", "libcublas", Some("libcublasLt"))]
+    {
         let model = std::fs::read_to_string(root.join(format!("apis/{api}/api.json"))).expect("the model");
         let model: Value = serde_json::from_str(&model).expect("JSON");
         let defaults = out.join(format!("{api}_defaults.c"));

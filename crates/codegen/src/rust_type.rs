@@ -95,9 +95,11 @@ mod tests {
 
     #[test]
     fn structs_that_are_passed_travel_where_their_members_do() {
-        let float = |size: u32| serde_json::json!({"name": format!("f{size}"), "kind": "float", "size": size});
+        let float =
+            |size: u32| serde_json::json!({"name": format!("f{size}"), "kind": "float", "size": size});
         let of = |name: &str, size: u32, members: &[(&str, u32)]| {
-            let member = |(ty, offset): &(&str, u32)| serde_json::json!({"name": "m", "type": ty, "offset": offset});
+            let member =
+                |(ty, offset): &(&str, u32)| serde_json::json!({"name": "m", "type": ty, "offset": offset});
             let members: Vec<_> = members.iter().map(member).collect();
             serde_json::json!({"name": name, "kind": "struct", "size": size, "members": members})
         };

@@ -101,9 +101,7 @@ fn follow(
         | Follow::Info { .. }
         | Follow::Value
         | Follow::Chain { .. }
-        | Follow::Bytes { kind: Some(_), .. } => {
-            Err("not a form for members".to_owned())
-        }
+        | Follow::Bytes { kind: Some(_), .. } => Err("not a form for members".to_owned()),
         Follow::Strings { lengths: Some(_), .. } => {
             Err("lengths of texts in a struct are not read".to_owned())
         }

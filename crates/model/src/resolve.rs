@@ -532,7 +532,8 @@ mod tests {
             let (e, s) = inputs("", pattern);
             resolve(&e, &s).map(|model| model.functions[0].clone())
         };
-        let pattern = "[[pattern]]\nnames = [\"toyG*\"]\nis = { roles = [\"query\"], params.out = \"out value\" }";
+        let pattern =
+            "[[pattern]]\nnames = [\"toyG*\"]\nis = { roles = [\"query\"], params.out = \"out value\" }";
         // An entry of its own comes before all patterns.
         assert!(known(&format!("roles = [\"sync\"]\n{pattern}")).is_err());
         let (e, mut s) = inputs("", pattern);
@@ -558,13 +559,18 @@ mod tests {
         };
         assert_eq!(problems(&rule("toyG?t"), ""), "");
         let none = problems(&rule("toyS*"), "");
-        assert!(none.contains("toyS*: a pattern that fits no function") && none.contains("without a description"));
+        assert!(
+            none.contains("toyS*: a pattern that fits no function") && none.contains("without a description")
+        );
     }
 
     #[test]
     fn bytes_may_have_a_type_by_another_parameter() {
         assert_eq!(problems("", "params.out = \"out bytes(4, n)\""), "");
-        assert_eq!(problems("", "params.out = \"out bytes(4, zz)\""), "toyGet.out: mentions `zz`, not a parameter");
+        assert_eq!(
+            problems("", "params.out = \"out bytes(4, zz)\""),
+            "toyGet.out: mentions `zz`, not a parameter"
+        );
     }
 
     #[test]

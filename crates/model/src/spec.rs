@@ -109,10 +109,9 @@ impl ParamSpec {
                 size: args[1].to_owned(),
                 size_ret: args[2].to_owned(),
             },
-            ("bytes", 1 | 2) => Follow::Bytes {
-                length: Expr::parse(args[0])?,
-                kind: args.get(1).map(|s| (*s).to_owned()),
-            },
+            ("bytes", 1 | 2) => {
+                Follow::Bytes { length: Expr::parse(args[0])?, kind: args.get(1).map(|s| (*s).to_owned()) }
+            }
             ("data", 1) => Follow::Data { length: Expr::parse(args[0])? },
             ("chain", 0 | 1) => Follow::Chain { tags: args.first().copied().unwrap_or_default().to_owned() },
             _ => return Err(form()),

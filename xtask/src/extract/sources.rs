@@ -142,7 +142,9 @@ pub fn any_include_folder(place: &Path) -> Result<PathBuf> {
     while !level.is_empty() {
         let mut below = Vec::new();
         for folder in level {
-            for entry in std::fs::read_dir(&folder).with_context(|| format!("reading {}", folder.display()))? {
+            for entry in
+                std::fs::read_dir(&folder).with_context(|| format!("reading {}", folder.display()))?
+            {
                 let path = entry?.path();
                 if path.extension().is_some_and(|e| e == "h") {
                     return Ok(folder);

@@ -69,7 +69,9 @@ fn selecting<'m>(model: &'m Model, out: &mut Vec<String>) -> Vec<&'m EnumGroup> 
         for name in kinds {
             let values = f.params.iter().find(|q| q.name == *name).and_then(|q| q.values.as_ref());
             match values.and_then(|v| model.enums.iter().find(|g| g.name == *v)) {
-                None => out.push(format!("{}.{name}: its values have no names, so none selects a type", f.name)),
+                None => {
+                    out.push(format!("{}.{name}: its values have no names, so none selects a type", f.name))
+                }
                 Some(group) => groups.push(group),
             }
         }

@@ -186,7 +186,9 @@ fn how<'t>(model: &'t Model, p: &'t hetrace_model::Param, class: &FieldClass) ->
         Follow::Value if compound && p.pointers == 0 && !is_scalar(class) => How::Typed(&p.base),
         Follow::Pointee if compound && p.pointers == 1 && is_array(class) => How::TypedPointee(&p.base),
         Follow::Array { .. } if compound && p.pointers == 1 && is_array(class) => How::TypedArray(&p.base),
-        Follow::Info { name, .. } | Follow::Bytes { kind: Some(name), .. } if is_bytes(class) => How::Info(name),
+        Follow::Info { name, .. } | Follow::Bytes { kind: Some(name), .. } if is_bytes(class) => {
+            How::Info(name)
+        }
         Follow::Chain { tags } if is_bytes(class) => How::Chain(linked(model, tags)),
         Follow::List { pairs: true } if is_array(class) => How::Pairs(&p.base),
         Follow::Pointee if is_array(class) => How::Pointee(bits),
