@@ -94,14 +94,12 @@ impl ParamSpec {
         };
         let args = split_args(args);
         let expr = |i: usize| args.get(i).map(|a| Expr::parse(a)).transpose();
+        let name = |i: usize| args.get(i).map(|s| (*s).to_owned());
         let follow = match (how, args.len()) {
             ("value", 0) => Follow::Pointee,
             ("array", 1) => Follow::Array { length: Expr::parse(args[0])? },
             ("string", 0 | 1) => Follow::String { length: expr(0)? },
-            ("strings", 1 | 2) => Follow::Strings {
-                count: Expr::parse(args[0])?,
-                lengths: args.get(1).map(|s| (*s).to_owned()),
-            },
+            ("strings", 1 | 2) => Follow::Strings { count: Expr::parse(args[0])?, lengths: name(1) },
             ("list", 0) => Follow::List { pairs: true },
             ("list", 1) if args[0] == "1" => Follow::List { pairs: false },
             ("info", 3) => Follow::Info {
@@ -109,9 +107,7 @@ impl ParamSpec {
                 size: args[1].to_owned(),
                 size_ret: args[2].to_owned(),
             },
-            ("bytes", 1 | 2) => {
-                Follow::Bytes { length: Expr::parse(args[0])?, kind: args.get(1).map(|s| (*s).to_owned()) }
-            }
+            ("bytes", 1 | 2) => Follow::Bytes { length: Expr::parse(args[0])?, kind: name(1) },
             ("data", 1) => Follow::Data { length: Expr::parse(args[0])? },
             ("chain", 0 | 1) => Follow::Chain { tags: args.first().copied().unwrap_or_default().to_owned() },
             _ => return Err(form()),

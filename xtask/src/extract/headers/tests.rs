@@ -1,5 +1,7 @@
 //! Merging of versions: from types as they would be read, and from headers.
 
+use std::path::{Path, PathBuf};
+
 use hetrace_model::{EnumGroup, ExtractedFunction, ExtractedParam, Kind, Member, Type};
 
 use super::clang;
@@ -262,6 +264,14 @@ const TOY_CPP: &str = "
     #endif
 ";
 
+fn read_as_cpp(libclang: &::clang::Clang, root: &Path, others: &[PathBuf]) {
+    std::fs::write(root.join("toy.h"), TOY_CPP).unwrap();
+    let cpp = Headers { language: Language::Cpp, modes: vec![vec![]], ..toy() };
+    let more = clang::read(libclang, &cpp, "1.0", root, others).unwrap();
+    let names: Vec<&str> = more.functions.iter().map(|f| f.name.as_str()).collect();
+    assert_eq!(names, ["toyBoth", "toyHalf"], "without what is not C's");
+}
+
 /// Clang can be loaded once at a time, so this is the only test that does.
 #[test]
 fn headers_are_read() {
@@ -287,11 +297,7 @@ fn headers_are_read() {
     let c = repo::root().join("xtask/src/extract/headers/c");
     let others = std::slice::from_ref(&c);
     let snapshot = clang::read(&libclang, &api, "1.0", &root, others).unwrap();
-    std::fs::write(root.join("toy.h"), TOY_CPP).unwrap();
-    let cpp = Headers { language: Language::Cpp, modes: vec![vec![]], ..toy() };
-    let more = clang::read(&libclang, &cpp, "1.0", &root, others).unwrap();
-    let names: Vec<&str> = more.functions.iter().map(|f| f.name.as_str()).collect();
-    assert_eq!(names, ["toyBoth", "toyHalf"], "without what is not C's");
+    read_as_cpp(&libclang, &root, others);
     std::fs::remove_dir_all(&root).unwrap();
     let done = merge("toy", &api, vec![snapshot]);
     let functions: Vec<&str> = done.extracted.functions.iter().map(|f| f.name.as_str()).collect();
