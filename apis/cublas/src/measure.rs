@@ -5,6 +5,7 @@ pub use hetrace_interpose::measure::if_at_most;
 use crate::modes;
 
 /// 1 if the scalars of this handle are known to be in memory of the host, else 0.
+#[inline(always)]
 pub fn scalars(handle: usize) -> usize {
     usize::from(modes::is_host(handle))
 }

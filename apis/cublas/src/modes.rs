@@ -6,19 +6,23 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Places in the table.
-const PLACES: usize = 1024;
-/// Places in which one handle may stand.
+/// Places that the value of a handle chooses: a line of the processor's cache.
 const NEAR: usize = 8;
+/// Such lines in the table.
+const LINES: usize = 128;
+
+/// Places of one line.
+#[repr(align(64))]
+struct Line([AtomicUsize; NEAR]);
 
 /// Handles whose scalars are in memory of the host; 0 where there is none.
-static HOST: [AtomicUsize; PLACES] = [const { AtomicUsize::new(0) }; PLACES];
+static HOST: [Line; LINES] = [const { Line([const { AtomicUsize::new(0) }; NEAR]) }; LINES];
 
-fn places(handle: usize) -> impl Iterator<Item = &'static AtomicUsize> {
+#[inline(always)]
+fn places(handle: usize) -> &'static [AtomicUsize; NEAR] {
     // Handles are addresses of memory that was allocated: what is low says nothing.
-    let hash = (handle >> 4).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    let first = hash >> (usize::BITS - PLACES.trailing_zeros());
-    (0..NEAR).filter_map(move |i| HOST.get((first + i) % PLACES))
+    let hash = (handle >> 4).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+    &HOST[hash % LINES].0
 }
 
 /// From now on this handle's scalars are in memory of the host.
@@ -45,6 +49,7 @@ pub fn forget(handle: usize) {
 }
 
 /// Whether this handle's scalars are known to be in memory of the host.
+#[inline(always)]
 pub fn is_host(handle: usize) -> bool {
-    handle != 0 && places(handle).any(|place| place.load(Ordering::Acquire) == handle)
+    handle != 0 && places(handle).iter().any(|place| place.load(Ordering::Acquire) == handle)
 }
