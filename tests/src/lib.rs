@@ -10,6 +10,7 @@ pub mod called;
 pub mod counts;
 pub mod expect;
 pub mod fake;
+pub mod fake_cublas;
 pub mod fake_hip;
 pub mod fake_nccl;
 pub mod fake_roctx;

@@ -409,6 +409,9 @@ pub enum Follow {
     Bytes {
         /// How many.
         length: Expr,
+        /// The parameter by whose value [`Model::info`] has their type.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        kind: Option<String>,
     },
     /// Bulk memory, of which only the address is recorded by default.
     Data {
