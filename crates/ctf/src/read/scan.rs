@@ -6,10 +6,13 @@
 //! It stops before each event that it cannot, or need not, read this way; the
 //! reader is then at the place where [`StreamReader::next_event`] decodes the whole event.
 
+mod pairs;
+
 use std::hint::cold_path;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
+use self::pairs::Pair;
 use super::plan::{Kind, Node};
 use super::quick::{Part, QuickBody};
 use super::steps::{Skip, whole_bytes};
@@ -28,6 +31,9 @@ pub struct Want {
     /// Whether the visitor reads all of the payload, and so finds out itself how long it is: such
     /// events go to [`EventVisitor::read`].
     pub open: bool,
+    /// The position of the class of most events that follow right behind, as the end of a call follows its
+    /// begin: where one does, both go to [`EventVisitor::pair`] first.
+    pub then: Option<usize>,
 }
 
 /// An event as a scan reads it: its time, its class and one field.
@@ -69,6 +75,12 @@ pub trait EventVisitor {
     /// event has to be read whole.
     fn read(&mut self, _: EventView<'_>) -> Option<usize> {
         None
+    }
+
+    /// Two events of which the second is of the class that [`Want::then`] names for the first one's.
+    /// [`Next::Leave`]: they go to [`Self::visit`] one by one.
+    fn pair(&mut self, _first: EventView<'_>, _second: EventView<'_>) -> Next {
+        Next::Leave
     }
 }
 
@@ -136,6 +148,8 @@ pub struct Scanner<'t> {
     both: Option<u64>,
     /// By id.
     rows: Vec<Row<'t>>,
+    /// By id; empty where the header is another.
+    pairs: Vec<Pair>,
     /// By id.
     ends: Vec<Guess>,
     /// Those of all rows.
@@ -176,6 +190,8 @@ impl Guess {
     const CHANGES: u32 = 6;
     /// Bits of an end.
     const BITS: u32 = 32 - Self::CHANGES;
+    /// Nothing was found yet.
+    const UNKNOWN: Self = Self(AtomicU64::new(0));
 
     fn new(end: usize) -> Self {
         Self(AtomicU64::new(u32::try_from(end).unwrap_or(0).into()))
@@ -225,6 +241,9 @@ struct List {
 }
 
 impl List {
+    /// One that never has elements, right behind the header.
+    const NOTHING: Self = Self { at: 0, mask: 0, element: 0, others: 0 };
+
     fn of(payload: u32, skips: &[Skip], tail: u32) -> Option<Self> {
         let [skip] = skips else { return None };
         let (before, mask, width, element) = skip.list()?;
@@ -257,7 +276,7 @@ impl Row<'_> {
         payload: 0,
         skips: (0, 0),
         tail: 0,
-        list: List { at: 0, mask: 0, element: 0, others: 0 },
+        list: List::NOTHING,
         body: None,
     };
 
@@ -370,12 +389,13 @@ impl Trace {
             }
         }
         let longest = u32::try_from(header.bytes).ok()?;
-        let mut skips = Vec::new();
+        let (mut skips, mut follow) = (Vec::new(), Vec::new());
         let mut row = |(id, index): (u64, &Option<u32>)| {
             let index = usize::try_from((*index)?).ok().filter(|_| header.ids.contains(&id))?;
             let event = plan.events.get(index)?;
             let body = event.quick.as_ref()?;
-            let Want { field, mark, open } = want(index)?;
+            let Want { field, mark, open, then } = want(index)?;
+            follow.extend(then.map(|then| (id, then)));
             let field = match field {
                 None => BitField::NONE,
                 Some(field) => bit_field(&event.fields, field, body.fields as u64 * 8)?,
@@ -405,12 +425,14 @@ impl Trace {
         if id.byte != 0 {
             return None;
         }
+        let common = id == COMMON_ID && clock == COMMON_CLOCK && header.bytes == COMMON_BYTES;
+        let pairs = if common { pairs_of(&rows, ids, &follow) } else { Vec::new() };
         Some(Scanner {
             stream,
             bytes: header.bytes,
             id,
             clock,
-            common: id == COMMON_ID && clock == COMMON_CLOCK && header.bytes == COMMON_BYTES,
+            common,
             low: mask(bits),
             wrap: 1u64.checked_shl(bits).unwrap_or(0),
             slot: header.slot,
@@ -418,8 +440,52 @@ impl Trace {
             context: fields,
             ends: rows.iter().map(|row| row.guess(header.bytes)).collect(),
             rows,
+            pairs,
             skips,
         })
+    }
+}
+
+/// What mostly follows events of an id: `follow` has the ids of some classes, and the positions of those that follow.
+fn pairs_of(rows: &[Row<'_>], ids: &[Option<u32>], follow: &[(u64, usize)]) -> Vec<Pair> {
+    let mut pairs = Vec::new();
+    pairs.resize_with(rows.len(), || Pair::NONE);
+    for &(first, then) in follow {
+        let then = u32::try_from(then).ok();
+        let then = ids.iter().position(|index| index.is_some() && *index == then);
+        let first = usize::try_from(first).ok();
+        let pair = first.zip(then).and_then(|(id, then)| Pair::of(rows.get(id)?, then, rows.get(then)?));
+        if let Some((place, pair)) = first.and_then(|first| pairs.get_mut(first)).zip(pair) {
+            *place = pair;
+        }
+    }
+    pairs
+}
+
+impl Scanner<'_> {
+    /// The id in the first word of an event.
+    #[inline(always)]
+    fn id_of<const COMMON: bool>(&self, head: u64) -> u64 {
+        if COMMON { COMMON_ID } else { self.id }.of_word(head) as u64
+    }
+
+    /// The time of the event that `data` begins with, and whose first word is `head`: it comes behind one of the time
+    /// `now`. None if time goes back, or `data` ends too early.
+    #[inline(always)]
+    fn time<const COMMON: bool>(&self, head: u64, data: &[u8], now: u64) -> Option<u64> {
+        let clock = if COMMON { COMMON_CLOCK } else { self.clock };
+        let (low, wrap) = if COMMON { (mask(32), 1 << 32) } else { (self.low, self.wrap) };
+        let shown = match clock.byte {
+            0 => clock.of_word(head),
+            _ => clock.get(data, 0)?,
+        };
+        let time = now & !low | shown as u64;
+        if time >= now {
+            return Some(time);
+        }
+        cold_path();
+        // A clock with all its bits may have stepped back.
+        Some(time.wrapping_add(wrap)).filter(|time| *time >= now)
     }
 }
 
@@ -472,7 +538,6 @@ impl StreamReader<'_> {
         };
         // The bytes from the next event on.
         let mut rest = self.data().get(at..end).unwrap_or_default();
-        let (low, wrap) = if COMMON { (mask(32), 1 << 32) } else { (scanner.low, scanner.wrap) };
         let body = if COMMON { COMMON_BYTES } else { scanner.bytes };
         // Of the context, the bits that were looked at before, and with what they were the same.
         let both = if context.is_some() { scanner.both } else { Some(0) };
@@ -480,24 +545,19 @@ impl StreamReader<'_> {
         // What is too near to the end for a whole word is left, as all that is odd.
         let pause = loop {
             let Some(head) = word(rest, 0) else { break Pause::Whole };
-            let id = if COMMON { COMMON_ID } else { scanner.id }.of_word(head);
+            let id = scanner.id_of::<COMMON>(head);
             let Some(row) = scanner.rows.get(id as usize) else { break Pause::Whole };
-            let clock = if COMMON { COMMON_CLOCK } else { scanner.clock };
-            let shown = match clock.byte {
-                0 => clock.of_word(head),
-                _ => match clock.get(rest, 0) {
-                    Some(shown) => shown,
-                    None => break Pause::Whole,
-                },
-            };
-            let mut clock = now & !low | shown as u64;
-            if clock < now {
-                clock = clock.wrapping_add(wrap);
-                // A clock with all its bits may have stepped back.
-                if clock < now {
-                    break Pause::Whole;
+            if COMMON && ALONE && scanner.pairs.get(id as usize).is_some_and(Pair::is_any) {
+                let passed = scanner.pairs(rest, now, until, visitor);
+                if passed.events > 0 {
+                    (rest, now, events) = (passed.rest, passed.now, events + passed.events);
+                    if passed.enough {
+                        break Pause::Enough;
+                    }
+                    continue;
                 }
             }
+            let Some(clock) = scanner.time::<COMMON>(head, rest, now) else { break Pause::Whole };
             if clock >= until {
                 break Pause::Until;
             }
@@ -528,7 +588,7 @@ impl StreamReader<'_> {
                     (rest, now, events) = (next, clock, events + 1);
                     continue;
                 }
-                let Some(found) = self.end_of(scanner, row, id as u64, rest, body) else {
+                let Some(found) = self.end_of(scanner, row, id, rest, body) else {
                     break Pause::Whole;
                 };
                 end = guess.checked(found);

@@ -10,7 +10,16 @@ use hetrace_trace::spans::{At, Call, Command, ErrorText, Fold, Open, Unfinished,
 use hetrace_trace::trace::{FunctionId, Thread, ThreadId};
 use hetrace_trace::values::Values;
 
+/// Where the sums of commands that differ in nothing but their times are, once one was counted.
+#[derive(Debug, Default)]
+pub(super) struct Counted {
+    usage: Option<usize>,
+    sums: Option<usize>,
+}
+
 impl CallSink for Collector<'_> {
+    type Known = Counted;
+
     fn thread(&mut self, id: ThreadId, thread: &Thread) {
         let wanted = self.choice.has_thread(thread.pid, thread.tid);
         self.current = (Collector::slice(self, id), wanted);
@@ -67,11 +76,13 @@ impl CallSink for Collector<'_> {
         self.memory.begin_later();
     }
 
-    fn command(&mut self, at: At<'_>, command: &Command<'_>) {
+    fn command(&mut self, at: At<'_>, command: &Command<'_>, known: &mut Counted) {
         self.energy.command(self.meters, command);
-        self.usage.command(command);
+        let usage = *known.usage.get_or_insert_with(|| self.usage.place(command));
+        self.usage.add(usage, command);
         if !self.choice.any || self.choice.has_command(command, at.time) {
-            self.devices.command(command, None);
+            let sums = *known.sums.get_or_insert_with(|| self.devices.place(command, None));
+            self.devices.add(sums, command);
         }
     }
 

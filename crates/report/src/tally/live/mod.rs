@@ -108,6 +108,9 @@ impl Live {
 const ALL: Slice = (ThreadId(u32::MAX), None);
 
 impl CallSink for Live {
+    /// The place of its sums, once one was counted.
+    type Known = Option<usize>;
+
     fn thread(&mut self, id: ThreadId, _: &Thread) {
         if self.by_thread {
             self.current = self.host.slice((id, None));
@@ -139,8 +142,9 @@ impl CallSink for Live {
 
     fn begin_later(&mut self) {}
 
-    fn command(&mut self, _: At<'_>, command: &Command<'_>) {
-        self.devices.command(command, None);
+    fn command(&mut self, _: At<'_>, command: &Command<'_>, known: &mut Option<usize>) {
+        let sums = *known.get_or_insert_with(|| self.devices.place(command, None));
+        self.devices.add(sums, command);
         if let (Some(device), Some(times)) = (command.on_device, command.times) {
             self.covered.add(device.id, times.start, times.end);
         }

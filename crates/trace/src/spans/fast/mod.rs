@@ -21,6 +21,7 @@
 //! What calls there are is decided by the same `Stack` as in [`super::walk`], and
 //! a test compares the two.
 
+mod alike;
 mod digest;
 mod digester;
 mod ends;
@@ -96,6 +97,9 @@ pub struct Leaf {
 
 /// Receives calls in the order of each thread, and commands in the order of each stream.
 pub trait CallSink {
+    /// What is kept of a command for others that differ from it in nothing but their times.
+    type Known: Default;
+
     /// What follows is of this thread, until another is named.
     fn thread(&mut self, id: ThreadId, thread: &Thread);
 
@@ -124,8 +128,9 @@ pub trait CallSink {
     /// What follows is a slice of time that is not the first.
     fn begin_later(&mut self);
 
-    /// A command, of whatever thread.
-    fn command(&mut self, at: At<'_>, command: &Command<'_>);
+    /// A command, of whatever thread. `known` is as it was left for the last one that this one differs from in nothing but
+    /// its times, or as by default.
+    fn command(&mut self, at: At<'_>, command: &Command<'_>, known: &mut Self::Known);
 
     /// A call of a function without a model.
     fn unknown(&mut self, api: &str, function: &str);
