@@ -19,7 +19,21 @@ const LISTS: usize = 32;
 pub struct Picker {
     /// With the positions of their fields.
     steps: Vec<(usize, Step)>,
+    /// The integers of the first steps, which always stand at the same places.
+    leading: Box<[Leading]>,
 }
+
+/// An integer at a place that is always the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Leading {
+    at: u32,
+    /// Bits of its word that it has not.
+    unused: u8,
+    signed: bool,
+}
+
+/// Leading integers at most.
+const MOST_LEADING: usize = 64;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Step {
@@ -180,7 +194,24 @@ impl Picker {
             });
             seen.push(&field.name);
         }
-        Some(Self { steps: together(steps) })
+        let steps = together(steps);
+        Some(Self { leading: leading(&steps), steps })
+    }
+
+    /// Returns how many integers payloads begin with, always at the same places: they are the first fields.
+    pub fn leading_count(&self) -> usize {
+        self.leading.len()
+    }
+
+    /// Returns the bits of these integers in the payload that `data` begins with, the sign extended; fewer if `data` ends
+    /// less than a word behind the start of some.
+    #[inline(always)]
+    pub fn leading(&self, data: &[u8]) -> impl Iterator<Item = u64> {
+        self.leading.iter().map_while(move |integer| {
+            let high = crate::bits::word(data, integer.at as usize)? << (integer.unused % 64);
+            let unused = integer.unused % 64;
+            Some(if integer.signed { ((high as i64) >> unused) as u64 } else { high >> unused })
+        })
     }
 
     /// Returns the steps with the positions of their fields.
@@ -191,9 +222,22 @@ impl Picker {
     /// Shows each value of the payload that `data` begins with: the position of its field, that of
     /// the element in a list, and the value. False if `data` ends too early.
     #[inline(always)]
-    pub fn pick<'e>(&'e self, data: &'e [u8], mut each: impl FnMut(usize, usize, Picked<'e>)) -> bool {
-        let (mut lengths, mut at) = ([0u64; LISTS], 0usize);
-        for (position, step) in &self.steps {
+    pub fn pick<'e>(&'e self, data: &'e [u8], each: impl FnMut(usize, usize, Picked<'e>)) -> bool {
+        self.pick_behind(0, data, each)
+    }
+
+    /// The same for the fields behind the first so many of the leading ones.
+    #[inline(always)]
+    pub fn pick_behind<'e>(
+        &'e self,
+        first: usize,
+        data: &'e [u8],
+        mut each: impl FnMut(usize, usize, Picked<'e>),
+    ) -> bool {
+        let behind = |last: &Leading| last.at as usize + size_of::<u64>() - usize::from(last.unused / 8);
+        let mut at = first.checked_sub(1).and_then(|last| self.leading.get(last)).map_or(0, behind);
+        let mut lengths = [0u64; LISTS];
+        for (position, step) in self.steps.get(first..).unwrap_or_default() {
             let position = *position;
             let one = |number: &'e Number, bits| Picked(Raw::Number(number, bits, false));
             match step {
@@ -236,6 +280,20 @@ impl Picker {
         }
         true
     }
+}
+
+/// The integers of the first steps.
+fn leading(steps: &[(usize, Step)]) -> Box<[Leading]> {
+    let mut at = 0;
+    let integers = steps.iter().take(MOST_LEADING).map_while(|(_, step)| match step {
+        Step::One(number) => {
+            let integer = Leading { at, unused: 64 - 8 * number.bytes as u8, signed: number.signed };
+            at += number.bytes as u32;
+            Some(integer)
+        }
+        _ => None,
+    });
+    integers.collect()
 }
 
 /// Numbers the steps by their fields, and makes one of lengths and the lists right behind them.

@@ -191,7 +191,7 @@ impl Form {
     }
 
     /// Returns where the clock stands after it.
-    #[inline]
+    #[inline(always)]
     pub fn clock(&self, data: &[u8], at: usize, before: u64) -> Option<u64> {
         match self.clock {
             Some(part) => Some(clock::update(before, part.get(data, at)?, part.bits)),

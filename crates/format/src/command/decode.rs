@@ -111,32 +111,39 @@ impl Distances {
     /// Returns when the call began that enqueued the command of an event at `time`; none if that is not known.
     #[inline(always)]
     pub fn cause(self, time: u64) -> Option<u64> {
-        known(self.0[0]).map(|distance| before(time, distance))
+        before(time, self.0[0])
     }
 
     /// Returns the times of the command of an event at `time`. A distance that is not known counts as none.
     #[inline(always)]
     pub fn times(self, time: u64) -> Times {
         let [_, queued, submitted, duration] = self.0;
+        let end = match time.checked_add(duration).filter(|_| duration <= i64::MAX as u64) {
+            Some(end) => end,
+            None => time.saturating_add_signed(known(duration).unwrap_or(0)),
+        };
         Times {
-            queued: before(time, known(queued).unwrap_or(0)),
-            submitted: before(time, known(submitted).unwrap_or(0)),
+            queued: before(time, queued).unwrap_or(time),
+            submitted: before(time, submitted).unwrap_or(time),
             start: time,
-            end: time.saturating_add_signed(known(duration).unwrap_or(0)),
+            end,
         }
     }
 }
 
 /// The distance that a slot holds, if it is known.
-#[inline(always)]
 fn known(bits: u64) -> Option<i64> {
     Some(bits as i64).filter(|distance| *distance != UNKNOWN_DISTANCE)
 }
 
-/// So long before a time.
+/// So long before a time as a slot holds, if it is known.
 #[inline(always)]
-fn before(time: u64, distance: i64) -> u64 {
-    time.saturating_add_signed(distance.saturating_neg())
+fn before(time: u64, bits: u64) -> Option<u64> {
+    // Nearly always it is one.
+    match time.checked_sub(bits).filter(|_| bits <= i64::MAX as u64) {
+        Some(before) => Some(before),
+        None => known(bits).map(|distance| time.saturating_add_signed(distance.saturating_neg())),
+    }
 }
 
 impl Decoder {

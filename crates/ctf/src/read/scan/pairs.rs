@@ -4,25 +4,34 @@
 
 use super::{BitField, COMMON_BYTES, EventView, EventVisitor, Guess, List, Next, OPEN, Row, Scanner};
 use crate::bits::word;
+use crate::read::steps::{self, Skip};
 
-/// An event class with the common header whose events are mostly followed by one of another class. Where what is meant is
-/// behind a header, places count from its begin.
+/// An event class with the common header whose events are mostly followed by one of another class. Places count from the
+/// begin of a header.
 #[derive(Debug)]
 pub(super) struct Pair {
     /// The id of the other class; [`NO_ID`] if there is none.
     then: u32,
-    /// How to find the end of the first event. Of one of fixed size that is behind a list of nothing.
-    list: List,
-    /// How long the first event is, as that before was.
-    guess: Guess,
-    /// Bytes of the second.
-    size: u32,
+    first: Extent,
+    second: Extent,
     /// Where the word of the second's field is, and the bits of it that are not 0 if the field is not.
     word: u32,
     bits: u64,
-    /// Where the payloads start.
-    payloads: [u32; 2],
     marks: [u32; 2],
+}
+
+/// How to find the end of an event.
+#[derive(Debug)]
+struct Extent {
+    /// Where its payload starts.
+    payload: u32,
+    /// Its only list; that of an event of fixed size is of nothing. Others have one of elements without bytes.
+    list: List,
+    /// How to skip a payload that has more than a list, and the bytes behind.
+    skips: (u32, u32),
+    tail: u32,
+    /// How long it is, as the one before was.
+    guess: Guess,
 }
 
 /// An id that no header of 16 bits has.
@@ -40,38 +49,62 @@ pub(super) struct Passed<'e> {
     pub enough: bool,
 }
 
+impl Extent {
+    const NONE: Self =
+        Self { payload: 0, list: List::NOTHING, skips: (0, 0), tail: 0, guess: Guess::UNKNOWN };
+
+    /// That of the events of a row; none if they have to be read otherwise.
+    fn of(row: &Row<'_>) -> Option<Self> {
+        let header = COMMON_BYTES as u32;
+        let list = match row.size {
+            OPEN => return None,
+            size if size < OPEN => List { element: 1, others: size, ..List::NOTHING },
+            _ => row.list,
+        };
+        let (start, last) = row.skips;
+        (list.element > 0 || start < last).then_some(())?;
+        let (at, others) = (list.at.checked_add(header)?, list.others.checked_add(header)?);
+        Some(Self {
+            payload: row.payload.checked_add(header)?,
+            list: List { at, others, ..list },
+            skips: row.skips,
+            tail: row.tail,
+            guess: Guess::UNKNOWN,
+        })
+    }
+
+    /// Where an event ends with which `data` begins; none where that is not surely inside of it.
+    #[inline(always)]
+    fn end(&self, data: &[u8], skips: &[Skip]) -> Option<usize> {
+        let found = match self.list.element {
+            0 => self.skipped(data, skips)?,
+            _ => self.list.end(data, 0)?,
+        };
+        Some(self.guess.checked(found))
+    }
+
+    /// The same for one with several lists or texts. Inlined, it would take registers from all others.
+    #[inline(never)]
+    fn skipped(&self, data: &[u8], skips: &[Skip]) -> Option<usize> {
+        let skips = skips.get(self.skips.0 as usize..self.skips.1 as usize)?;
+        steps::over(skips, data, self.payload as usize)?.checked_add(self.tail as usize)
+    }
+}
+
 impl Pair {
     /// Of what is no first event.
-    pub const NONE: Self = Self {
-        then: NO_ID,
-        list: List::NOTHING,
-        guess: Guess::UNKNOWN,
-        size: 0,
-        word: 0,
-        bits: 0,
-        payloads: [0; 2],
-        marks: [0; 2],
-    };
+    pub const NONE: Self =
+        Self { then: NO_ID, first: Extent::NONE, second: Extent::NONE, word: 0, bits: 0, marks: [0; 2] };
 
-    /// Of these rows, the second of which has this id. None if the first may have several lists or texts, or a field is
-    /// wanted of it, or the second is not always as long.
+    /// Of these rows, the second of which has this id. None if a field is wanted of the first, or the end of one is not found
+    /// by lists and texts.
     pub fn of(first: &Row<'_>, then: usize, second: &Row<'_>) -> Option<Self> {
-        let header = COMMON_BYTES as u32;
-        let list = match first.size {
-            size if size < OPEN => List { others: size, ..List::NOTHING },
-            _ => Some(first.list).filter(|list| list.element > 0)?,
-        };
-        let places = [list.at, list.others, second.size, second.field.byte, first.payload, second.payload];
-        let [at, others, size, word, one, two] = places.map(|place| place.checked_add(header));
-        let plain = first.field == BitField::NONE && second.size < OPEN;
-        Some(Self {
-            then: u32::try_from(then).ok().filter(|_| plain)?,
-            list: List { at: at?, others: others?, ..list },
-            guess: Guess::UNKNOWN,
-            size: size?,
-            word: word?,
+        (first.field == BitField::NONE).then_some(Self {
+            then: u32::try_from(then).ok()?,
+            first: Extent::of(first)?,
+            second: Extent::of(second)?,
+            word: second.field.byte.checked_add(COMMON_BYTES as u32)?,
             bits: second.bits,
-            payloads: [one?, two?],
             marks: [first.mark, second.mark],
         })
     }
@@ -116,21 +149,25 @@ impl Scanner<'_> {
         let head = word(data, 0)?;
         let pair = self.pairs.get(self.id_of::<true>(head) as usize)?;
         let timestamp = self.time::<true>(head, data, now)?;
-        let end = pair.guess.checked(pair.list.end(data, 0)?);
+        let end = pair.first.end(data, &self.skips)?;
         let next = data.get(end..)?;
-        let payload = pair.payloads[0] as usize;
-        let first = EventView { timestamp, mark: pair.marks[0], field: 0, data, payload, end };
+        let (mark, payload) = (pair.marks[0], pair.first.payload as usize);
+        let first = EventView { timestamp, mark, field: 0, data, payload, end };
         let head = word(next, 0)?;
         if self.id_of::<true>(head) != u64::from(pair.then) {
             return None;
         }
         // No earlier than the first, of which it need not be asked, then.
-        let timestamp = self.time::<true>(head, next, timestamp).filter(|time| *time < until)?;
+        let timestamp = self.time::<true>(head, next, timestamp)?;
+        if timestamp >= until {
+            return None;
+        }
         let bits = word(next, pair.word as usize)?;
         let field =
             if bits & pair.bits == 0 { 0 } else { self.rows.get(pair.then as usize)?.field.of_word(bits) };
-        let (payload, end) = (pair.payloads[1] as usize, pair.size as usize);
-        let second = EventView { timestamp, mark: pair.marks[1], field, data: next, payload, end };
+        let end = pair.second.end(next, &self.skips)?;
+        let (mark, payload) = (pair.marks[1], pair.second.payload as usize);
+        let second = EventView { timestamp, mark, field, data: next, payload, end };
         Some((first, second, next.get(end..)?))
     }
 }

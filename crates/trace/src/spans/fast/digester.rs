@@ -2,11 +2,11 @@
 
 use hetrace_ctf::read::{EventView, EventVisitor, Next};
 
+use super::super::alike::{Alike, Origin};
 use super::super::commands::Command;
 use super::super::summary::Summary;
 use super::super::walk::At;
 use super::CallSink;
-use super::alike::{Alike, Origin};
 use super::digest::{Digest, Kind, Special, Specials, is, number, turned};
 use crate::trace::{Class, FunctionId, ThreadId, Threads, Trace};
 use crate::values::{Plans, Values};

@@ -13,9 +13,9 @@
 
 use hetrace_ctf::read::PacketInfo;
 
+use super::super::alike::Alike;
 use super::super::calls::Why;
 use super::super::summary::Summary;
-use super::alike::Alike;
 use super::digest::MOST_FUNCTIONS;
 use super::input::{Input, Place, Shared};
 use super::rounds::rounds;

@@ -4,13 +4,13 @@ use std::collections::VecDeque;
 
 use hetrace_ctf::read::{EventView, Losses, Next, PacketInfo, Pause, StreamError, StreamReader};
 
+use super::super::alike::Alike;
 use super::super::calls::Why;
 use super::super::commands::Command;
 use super::super::stack::First;
 use super::super::summary::Summary;
 use super::super::walk::{At, fold_of, number_at, text_at};
 use super::CallSink;
-use super::alike::Alike;
 use super::digest::{Digest, Kind, Run, Special, Specials};
 use super::digester::{Commands, Digester, NO_ENTRY};
 use super::ends::{StreamEnd, When};

@@ -21,7 +21,6 @@
 //! What calls there are is decided by the same `Stack` as in [`super::walk`], and
 //! a test compares the two.
 
-mod alike;
 mod digest;
 mod digester;
 mod ends;

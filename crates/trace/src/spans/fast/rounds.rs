@@ -2,8 +2,8 @@
 
 use std::ops::ControlFlow;
 
+use super::super::alike::Alike;
 use super::super::summary::Summary;
-use super::alike::Alike;
 use super::ends::StreamEnd;
 use super::input::{Input, Shared, Unfit};
 use super::slices::Slice;

@@ -10,7 +10,7 @@
 
 use hetrace_format::command::{Pattern, Reader};
 
-use super::super::commands::Command;
+use super::commands::Command;
 use crate::trace::ThreadId;
 
 const SETS: usize = 256;
