@@ -21,6 +21,8 @@ pub struct Picker {
     steps: Vec<(usize, Step)>,
     /// The integers of the first steps, which always stand at the same places.
     leading: Box<[Leading]>,
+    /// Whether a length is that of a list which is not right behind it.
+    shares: bool,
 }
 
 /// An integer at a place that is always the same.
@@ -195,7 +197,8 @@ impl Picker {
             seen.push(&field.name);
         }
         let steps = together(steps);
-        Some(Self { leading: leading(&steps), steps })
+        let shares = steps.iter().any(|(_, step)| matches!(step, Step::Many(..)));
+        Some(Self { leading: leading(&steps), shares, steps })
     }
 
     /// Returns how many integers payloads begin with, always at the same places: they are the first fields.
@@ -232,6 +235,20 @@ impl Picker {
         &'e self,
         first: usize,
         data: &'e [u8],
+        each: impl FnMut(usize, usize, Picked<'e>),
+    ) -> bool {
+        match self.shares {
+            true => self.pick_as::<true>(first, data, each),
+            false => self.pick_as::<false>(first, data, each),
+        }
+    }
+
+    /// `SHARES` is whether lengths have to be remembered.
+    #[inline(always)]
+    fn pick_as<'e, const SHARES: bool>(
+        &'e self,
+        first: usize,
+        data: &'e [u8],
         mut each: impl FnMut(usize, usize, Picked<'e>),
     ) -> bool {
         let behind = |last: &Leading| last.at as usize + size_of::<u64>() - usize::from(last.unused / 8);
@@ -265,6 +282,7 @@ impl Picker {
                         at = end;
                     }
                 }
+                Step::Many(..) if !SHARES => return false,
                 Step::Many(element, length) => {
                     let len = lengths[*length % LISTS];
                     let Some(end) = element.list(data, at, position, len, &mut each) else { return false };
@@ -348,6 +366,13 @@ impl Number {
         let rest = data.len().saturating_sub(at) / self.bytes;
         if len > rest as u64 {
             return None;
+        }
+        if self.bytes == 1 && !self.signed {
+            let all = data.get(at..)?.get(..len as usize)?;
+            for (element, byte) in all.iter().enumerate() {
+                each(position, element, Picked(Raw::Number(self, (*byte).into(), true)));
+            }
+            return Some(at + all.len());
         }
         for element in 0..len as usize {
             each(position, element, Picked(Raw::Number(self, self.get(data, at)?, true)));

@@ -38,9 +38,10 @@ impl OneList {
     fn of(steps: &[Step]) -> Option<Self> {
         let [length, list] = steps else { return None };
         match (&length.action, &list.action) {
-            (&Action::Count { bytes, order: ByteOrder::Little, slot }, &Action::Elements { slot: of, size })
-                if list.before == 0 && of == slot && (1..=4).contains(&bytes) =>
-            {
+            (
+                &Action::Count { bytes, order: ByteOrder::Little, slot },
+                &Action::Elements { slot: of, size },
+            ) if list.before == 0 && of == slot && (1..=4).contains(&bytes) => {
                 let (before, width) = (length.before, bytes as usize);
                 Some(Self { before, mask: mask(bytes * 8), width, slot, size })
             }

@@ -76,6 +76,10 @@ impl Extent {
     /// Where an event ends with which `data` begins; none where that is not surely inside of it.
     #[inline(always)]
     fn end(&self, data: &[u8], skips: &[Skip]) -> Option<usize> {
+        // That of one of fixed size is never another.
+        if self.list.mask == 0 && self.list.element > 0 {
+            return Some(self.list.others as usize);
+        }
         let found = match self.list.element {
             0 => self.skipped(data, skips)?,
             _ => self.list.end(data, 0)?,
