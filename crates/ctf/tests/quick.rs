@@ -211,8 +211,10 @@ impl EventVisitor for Scanned<'_> {
     }
 
     fn pair(&mut self, first: EventView<'_>, second: EventView<'_>) -> Next {
-        for event in [first, second].into_iter().filter(|_| self.mode.0 != Next::Leave) {
-            self.keep(event.mark as usize, event.timestamp, event.payload());
+        if self.mode.0 != Next::Leave {
+            for event in [first, second] {
+                self.keep(event.mark as usize, event.timestamp, event.payload());
+            }
         }
         self.mode.0
     }

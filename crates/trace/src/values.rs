@@ -287,8 +287,9 @@ impl<'f> Values<'f> {
     /// False if the payload ends too early.
     fn pick(&mut self, plan: &Plan<'_>, payload: &[u8]) -> bool {
         let Self { fields, numbers, hash, .. } = self;
-        numbers.extend(plan.picker.leading(payload));
-        let leading = numbers.len();
+        numbers.resize(plan.leading.len(), 0);
+        let leading = plan.picker.leading(payload, numbers);
+        numbers.truncate(leading);
         fields.extend_from_slice(plan.leading.get(..leading).unwrap_or_default());
         if plan.hashed {
             let all = numbers.iter().zip(&plan.fields).filter(|(_, field)| field.hashed == Hashed::All);
@@ -301,6 +302,14 @@ impl<'f> Values<'f> {
                 hashed = known.map_or(Hashed::Nothing, |field| field.hashed);
                 // There are at most KEPT.
                 fields.push((known.map_or(Code::NONE, |field| field.place), numbers.len() as u32));
+            }
+            if let Some(bytes) = value.bytes() {
+                if hashed != Hashed::Nothing {
+                    *hash = bytes.iter().fold(*hash, |hash, byte| with_number(hash, (*byte).into()));
+                }
+                let room = KEPT.saturating_sub(numbers.len());
+                numbers.extend(bytes.iter().take(room).map(|byte| u64::from(*byte)));
+                return;
             }
             let Some(number) = value.bits() else {
                 if hashed != Hashed::Nothing {

@@ -60,6 +60,8 @@ enum Raw<'e> {
     /// Of a list, if the last says so.
     Number(&'e Number, u64, bool),
     Text(&'e [u8]),
+    /// A list of bytes.
+    Bytes(&'e Number, &'e [u8]),
 }
 
 impl<'e> Picked<'e> {
@@ -68,21 +70,30 @@ impl<'e> Picked<'e> {
     pub fn bits(self) -> Option<u64> {
         match self.0 {
             Raw::Number(_, bits, _) => Some(bits),
-            Raw::Text(_) => None,
+            Raw::Text(_) | Raw::Bytes(..) => None,
         }
     }
 
-    /// Whether it is an element of a list.
+    /// Whether it is an element of a list, or one.
     #[inline(always)]
     pub fn in_list(self) -> bool {
-        matches!(self.0, Raw::Number(_, _, true))
+        matches!(self.0, Raw::Number(_, _, true) | Raw::Bytes(..))
+    }
+
+    /// The elements of a list of bytes without signs; none of anything else.
+    #[inline(always)]
+    pub fn bytes(self) -> Option<&'e [u8]> {
+        match self.0 {
+            Raw::Bytes(_, bytes) => Some(bytes),
+            Raw::Number(..) | Raw::Text(_) => None,
+        }
     }
 
     /// The text's bytes; none of an integer.
     #[inline(always)]
     pub fn text(self) -> Option<&'e [u8]> {
         match self.0 {
-            Raw::Number(..) => None,
+            Raw::Number(..) | Raw::Bytes(..) => None,
             Raw::Text(bytes) => Some(bytes),
         }
     }
@@ -110,7 +121,7 @@ impl<'e> Picked<'e> {
     pub fn as_str(self) -> Option<&'e str> {
         match self.0 {
             Raw::Number(Number { labels: Some(labels), .. }, ..) => labels.get(self.integer()),
-            Raw::Number(..) => None,
+            Raw::Number(..) | Raw::Bytes(..) => None,
             Raw::Text(bytes) => std::str::from_utf8(bytes).ok(),
         }
     }
@@ -120,6 +131,7 @@ impl<'e> Picked<'e> {
     pub fn scalar(self) -> Scalar<'e> {
         match self.0 {
             Raw::Text(bytes) => Scalar::text(bytes),
+            Raw::Bytes(_, bytes) => Scalar::Bytes(bytes),
             Raw::Number(number, bits, _) => match &number.labels {
                 None if number.signed => Scalar::Signed(bits as i64),
                 None => Scalar::Unsigned(bits),
@@ -133,7 +145,7 @@ impl<'e> Picked<'e> {
         match self.0 {
             Raw::Number(number, bits, _) if number.signed => i128::from(bits as i64),
             Raw::Number(_, bits, _) => i128::from(bits),
-            Raw::Text(_) => 0,
+            Raw::Text(_) | Raw::Bytes(..) => 0,
         }
     }
 }
@@ -206,15 +218,19 @@ impl Picker {
         self.leading.len()
     }
 
-    /// Returns the bits of these integers in the payload that `data` begins with, the sign extended; fewer if `data` ends
-    /// less than a word behind the start of some.
+    /// Puts the bits of these integers, the sign extended, of the payload that `data` begins with into `to`. Returns how
+    /// many: fewer if `data` ends less than a word behind the start of some.
     #[inline(always)]
-    pub fn leading(&self, data: &[u8]) -> impl Iterator<Item = u64> {
-        self.leading.iter().map_while(move |integer| {
-            let high = crate::bits::word(data, integer.at as usize)? << (integer.unused % 64);
+    pub fn leading(&self, data: &[u8], to: &mut [u64]) -> usize {
+        let mut read = 0;
+        for (integer, to) in self.leading.iter().zip(to) {
             let unused = integer.unused % 64;
-            Some(if integer.signed { ((high as i64) >> unused) as u64 } else { high >> unused })
-        })
+            let Some(word) = crate::bits::word(data, integer.at as usize) else { break };
+            let high = word << unused;
+            *to = if integer.signed { ((high as i64) >> unused) as u64 } else { high >> unused };
+            read += 1;
+        }
+        read
     }
 
     /// Returns the steps with the positions of their fields.
@@ -225,11 +241,18 @@ impl Picker {
     /// Shows each value of the payload that `data` begins with: the position of its field, that of
     /// the element in a list, and the value. False if `data` ends too early.
     #[inline(always)]
-    pub fn pick<'e>(&'e self, data: &'e [u8], each: impl FnMut(usize, usize, Picked<'e>)) -> bool {
-        self.pick_behind(0, data, each)
+    pub fn pick<'e>(&'e self, data: &'e [u8], mut each: impl FnMut(usize, usize, Picked<'e>)) -> bool {
+        self.pick_behind(0, data, |position, element, value| match value.0 {
+            Raw::Bytes(number, bytes) => {
+                for (element, byte) in bytes.iter().enumerate() {
+                    each(position, element, Picked(Raw::Number(number, (*byte).into(), true)));
+                }
+            }
+            _ => each(position, element, value),
+        })
     }
 
-    /// The same for the fields behind the first so many of the leading ones.
+    /// The same for the fields behind the first so many of the leading ones, with a list of bytes as one value.
     #[inline(always)]
     pub fn pick_behind<'e>(
         &'e self,
@@ -369,8 +392,8 @@ impl Number {
         }
         if self.bytes == 1 && !self.signed {
             let all = data.get(at..)?.get(..len as usize)?;
-            for (element, byte) in all.iter().enumerate() {
-                each(position, element, Picked(Raw::Number(self, (*byte).into(), true)));
+            if !all.is_empty() {
+                each(position, 0, Picked(Raw::Bytes(self, all)));
             }
             return Some(at + all.len());
         }

@@ -9,7 +9,7 @@ use super::cells::{HostCell, merge};
 use super::labels::{Labels, Who};
 use super::rows::{ApiTotals, ErrorRow, TracingRow, UnfinishedRow};
 use super::times::Times;
-use hetrace_trace::spans::fast::Leaf;
+use hetrace_trace::spans::fast::{Leaf, Leaves};
 use hetrace_trace::spans::{Call, Fold, Unfinished, Why};
 use hetrace_trace::system::Shares;
 use hetrace_trace::trace::{CallCost, Function, FunctionId, Thread, ThreadId, Trace};
@@ -184,6 +184,30 @@ impl Callers {
     }
 }
 
+/// What sums up the calls of a thread that went well, without calls inside.
+struct OfThread<'h> {
+    /// See [`Sum::add_leaf`].
+    off: u32,
+    /// By function.
+    sums: &'h mut [Sum],
+    callers: &'h mut Callers,
+    thread: ThreadId,
+}
+
+impl Leaves for OfThread<'_> {
+    #[inline(always)]
+    fn take(&mut self, leaf: Leaf) {
+        let Some(sum) = self.sums.get_mut(leaf.function.index()) else { return };
+        sum.add_leaf(leaf.time, leaf.cost, self.off);
+        let caller = self.thread.0.wrapping_add(1);
+        if sum.caller != caller {
+            cold_path();
+            sum.caller = caller;
+            self.callers.note(leaf.function, self.thread);
+        }
+    }
+}
+
 /// Sums of all functions.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Host {
@@ -277,18 +301,12 @@ impl Host {
 
     /// Takes calls of a thread that went well, without calls inside.
     #[inline(always)]
-    pub fn leaves(&mut self, slice: usize, thread: ThreadId) -> impl FnMut(Leaf) {
-        let (off, callers) = (if self.gross { 0 } else { u32::MAX }, &mut self.callers);
-        let sums = self.slices.get_mut(slice).map(|(_, sums)| sums.as_mut_slice()).unwrap_or_default();
-        let caller = thread.0.wrapping_add(1);
-        move |leaf| {
-            let Some(sum) = sums.get_mut(leaf.function.index()) else { return };
-            sum.add_leaf(leaf.time, leaf.cost, off);
-            if sum.caller != caller {
-                cold_path();
-                sum.caller = caller;
-                callers.note(leaf.function, thread);
-            }
+    pub fn leaves(&mut self, slice: usize, thread: ThreadId) -> impl Leaves {
+        OfThread {
+            off: if self.gross { 0 } else { u32::MAX },
+            sums: self.slices.get_mut(slice).map(|(_, sums)| sums.as_mut_slice()).unwrap_or_default(),
+            callers: &mut self.callers,
+            thread,
         }
     }
 

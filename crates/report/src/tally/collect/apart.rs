@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use hetrace_ctf::read::Event;
 
 use super::{Choice, Collector};
-use hetrace_trace::spans::fast::{Border, CallSink, Ended, Leaf};
+use hetrace_trace::spans::fast::{Border, CallSink, Ended, Leaf, Leaves};
 use hetrace_trace::spans::{At, Call, Command, ErrorText, Fold, Open, Unfinished, Why};
 use hetrace_trace::trace::{FunctionId, Thread, ThreadId};
 use hetrace_trace::values::Values;
@@ -15,6 +15,25 @@ use hetrace_trace::values::Values;
 pub(super) struct Counted {
     usage: Option<usize>,
     sums: Option<usize>,
+}
+
+/// Passes on the calls of a thread that are wanted.
+struct Chosen<'c, L> {
+    /// Whether all are: asked once, as there are millions of them.
+    all: bool,
+    choice: &'c Choice,
+    /// Whether those of the thread are.
+    wanted: bool,
+    sums: L,
+}
+
+impl<L: Leaves> Leaves for Chosen<'_, L> {
+    #[inline(always)]
+    fn take(&mut self, leaf: Leaf) {
+        if self.all || is_chosen(self.choice, self.wanted, leaf.function, leaf.start) {
+            self.sums.take(leaf);
+        }
+    }
 }
 
 impl CallSink for Collector<'_> {
@@ -27,16 +46,9 @@ impl CallSink for Collector<'_> {
     }
 
     #[inline(always)]
-    fn leaves(&mut self, thread: ThreadId) -> impl FnMut(Leaf) {
+    fn leaves(&mut self, thread: ThreadId) -> impl Leaves {
         let (choice, (slice, wanted)) = (self.choice, self.current);
-        // Asked once, as there are millions of them.
-        let all = !choice.any;
-        let mut take = self.host.leaves(slice, thread);
-        move |leaf| {
-            if all || is_chosen(choice, wanted, leaf.function, leaf.start) {
-                take(leaf);
-            }
-        }
+        Chosen { all: !choice.any, choice, wanted, sums: self.host.leaves(slice, thread) }
     }
 
     #[inline]

@@ -16,7 +16,7 @@ use std::ops::ControlFlow;
 
 use hetrace_ctf::read::Event;
 use hetrace_trace::follow::{Follower, Look};
-use hetrace_trace::spans::fast::{Border, CallSink, Ended, Leaf};
+use hetrace_trace::spans::fast::{Border, CallSink, Ended, Leaves};
 use hetrace_trace::spans::{At, Call, Command, ErrorText, Fold, Open, Unfinished};
 use hetrace_trace::trace::{OpenError, Thread, ThreadId, Trace};
 use hetrace_trace::values::Values;
@@ -118,7 +118,7 @@ impl CallSink for Live {
     }
 
     #[inline(always)]
-    fn leaves(&mut self, thread: ThreadId) -> impl FnMut(Leaf) {
+    fn leaves(&mut self, thread: ThreadId) -> impl Leaves {
         self.host.leaves(self.current, thread)
     }
 
