@@ -304,11 +304,15 @@ impl<'f> Values<'f> {
                 fields.push((known.map_or(Code::NONE, |field| field.place), numbers.len() as u32));
             }
             if let Some(bytes) = value.bytes() {
-                if hashed != Hashed::Nothing {
-                    *hash = bytes.iter().fold(*hash, |hash, byte| with_number(hash, (*byte).into()));
+                for byte in bytes {
+                    let number = u64::from(*byte);
+                    if hashed != Hashed::Nothing {
+                        *hash = with_number(*hash, number);
+                    }
+                    if numbers.len() < KEPT {
+                        numbers.push(number);
+                    }
                 }
-                let room = KEPT.saturating_sub(numbers.len());
-                numbers.extend(bytes.iter().take(room).map(|byte| u64::from(*byte)));
                 return;
             }
             let Some(number) = value.bits() else {

@@ -45,8 +45,7 @@ impl Times {
         // No trace of a program comes to half of what there is room for, and below that nothing overflows: one question
         // instead of one for each sum.
         if self.count | self.total | (self.squares >> 64) as u64 > u64::MAX / 2 {
-            cold_path();
-            return self.add(ns);
+            return self.add_to_many(ns);
         }
         self.count += 1;
         self.total += ns;
@@ -61,6 +60,13 @@ impl Times {
             self.max = ns;
         }
         self.sketch.add(ns, 1);
+    }
+
+    /// [`Self::add`]. Inlined, it would take registers from [`Self::add_short`].
+    #[cold]
+    #[inline(never)]
+    fn add_to_many(&mut self, ns: u64) {
+        self.add(ns);
     }
 
     /// So many that took `total` together, of which `ns` is taken for each.
