@@ -173,6 +173,8 @@ struct Row<'t> {
     tail: u32,
     /// The only skip, if it is one over a list: most payloads of variable size have no other.
     list: List,
+    /// The position of the class of what mostly follows.
+    then: Option<usize>,
     /// None for what has to be read whole.
     body: Option<&'t QuickBody>,
 }
@@ -190,8 +192,6 @@ impl Guess {
     const CHANGES: u32 = 6;
     /// Bits of an end.
     const BITS: u32 = 32 - Self::CHANGES;
-    /// Nothing was found yet.
-    const UNKNOWN: Self = Self(AtomicU64::new(0));
 
     fn new(end: usize) -> Self {
         Self(AtomicU64::new(u32::try_from(end).unwrap_or(0).into()))
@@ -277,6 +277,7 @@ impl Row<'_> {
         skips: (0, 0),
         tail: 0,
         list: List::NOTHING,
+        then: None,
         body: None,
     };
 
@@ -389,13 +390,12 @@ impl Trace {
             }
         }
         let longest = u32::try_from(header.bytes).ok()?;
-        let (mut skips, mut follow) = (Vec::new(), Vec::new());
+        let mut all_skips = Vec::new();
         let mut row = |(id, index): (u64, &Option<u32>)| {
             let index = usize::try_from((*index)?).ok().filter(|_| header.ids.contains(&id))?;
             let event = plan.events.get(index)?;
             let body = event.quick.as_ref()?;
             let Want { field, mark, open, then } = want(index)?;
-            follow.extend(then.map(|then| (id, then)));
             let field = match field {
                 None => BitField::NONE,
                 Some(field) => bit_field(&event.fields, field, body.fields as u64 * 8)?,
@@ -406,27 +406,24 @@ impl Trace {
             let payload = u32::try_from(body.fields).ok()?;
             // A header and a payload that no packet holds have their end looked for, which is not found.
             let size = size.filter(|size| size.checked_add(longest).is_some_and(|end| end < OPEN));
-            let (mut known, mut tail, mut list) = ((0, 0), 0, List::default());
+            let (mut skips, mut tail, mut list) = ((0, 0), 0, List::default());
             if size.is_none()
                 && !open
                 && let Some((own, rest)) = body.skips()
             {
                 list = List::of(payload, &own, rest).unwrap_or_default();
-                let first = u32::try_from(skips.len()).ok()?;
-                skips.extend(own);
-                (known, tail) = ((first, u32::try_from(skips.len()).ok()?), rest);
+                let first = u32::try_from(all_skips.len()).ok()?;
+                all_skips.extend(own);
+                (skips, tail) = ((first, u32::try_from(all_skips.len()).ok()?), rest);
             }
             let size = if open { OPEN } else { size.unwrap_or(VARIABLE) };
-            Some(Row { size, mark, field, bits, payload, skips: known, tail, list, body: Some(body) })
+            Some(Row { size, mark, field, bits, payload, skips, tail, list, then, body: Some(body) })
         };
         let rows: Vec<_> = (0..).zip(ids).map(|known| row(known).unwrap_or(Row::WHOLE)).collect();
         let bits = header.clock.bits;
         let (id, clock) = (BitField::of_header(header.id)?, BitField::of_header(header.clock)?);
-        if id.byte != 0 {
-            return None;
-        }
+        (id.byte == 0).then_some(())?;
         let common = id == COMMON_ID && clock == COMMON_CLOCK && header.bytes == COMMON_BYTES;
-        let pairs = if common { pairs_of(&rows, ids, &follow) } else { Vec::new() };
         Some(Scanner {
             stream,
             bytes: header.bytes,
@@ -439,27 +436,21 @@ impl Trace {
             both: one_word(&fields),
             context: fields,
             ends: rows.iter().map(|row| row.guess(header.bytes)).collect(),
+            pairs: if common { pairs_of(&rows, ids) } else { Vec::new() },
             rows,
-            pairs,
-            skips,
+            skips: all_skips,
         })
     }
 }
 
-/// What mostly follows events of an id: `follow` has the ids of some classes, and the positions of those that follow.
-fn pairs_of(rows: &[Row<'_>], ids: &[Option<u32>], follow: &[(u64, usize)]) -> Vec<Pair> {
-    let mut pairs = Vec::new();
-    pairs.resize_with(rows.len(), || Pair::NONE);
-    for &(first, then) in follow {
-        let then = u32::try_from(then).ok();
-        let then = ids.iter().position(|index| index.is_some() && *index == then);
-        let first = usize::try_from(first).ok();
-        let pair = first.zip(then).and_then(|(id, then)| Pair::of(rows.get(id)?, then, rows.get(then)?));
-        if let Some((place, pair)) = first.and_then(|first| pairs.get_mut(first)).zip(pair) {
-            *place = pair;
-        }
-    }
-    pairs
+/// What mostly follows events of each id.
+fn pairs_of(rows: &[Row<'_>], ids: &[Option<u32>]) -> Vec<Pair> {
+    let pair = |row: &Row<'_>| {
+        let then = row.then.and_then(|then| u32::try_from(then).ok())?;
+        let then = ids.iter().position(|index| *index == Some(then))?;
+        Pair::of(row, then, rows.get(then)?)
+    };
+    rows.iter().map(|row| pair(row).unwrap_or_default()).collect()
 }
 
 impl Scanner<'_> {

@@ -21,7 +21,7 @@ pub(super) struct Pair {
 }
 
 /// How to find the end of an event.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Extent {
     /// Where its payload starts.
     payload: u32,
@@ -50,9 +50,6 @@ pub(super) struct Passed<'e> {
 }
 
 impl Extent {
-    const NONE: Self =
-        Self { payload: 0, list: List::NOTHING, skips: (0, 0), tail: 0, guess: Guess::UNKNOWN };
-
     /// That of the events of a row; none if they have to be read otherwise.
     fn of(row: &Row<'_>) -> Option<Self> {
         let header = COMMON_BYTES as u32;
@@ -69,7 +66,7 @@ impl Extent {
             list: List { at, others, ..list },
             skips: row.skips,
             tail: row.tail,
-            guess: Guess::UNKNOWN,
+            guess: Guess::default(),
         })
     }
 
@@ -95,11 +92,21 @@ impl Extent {
     }
 }
 
-impl Pair {
-    /// Of what is no first event.
-    pub const NONE: Self =
-        Self { then: NO_ID, first: Extent::NONE, second: Extent::NONE, word: 0, bits: 0, marks: [0; 2] };
+/// That of what is no first event.
+impl Default for Pair {
+    fn default() -> Self {
+        Self {
+            then: NO_ID,
+            first: Extent::default(),
+            second: Extent::default(),
+            word: 0,
+            bits: 0,
+            marks: [0; 2],
+        }
+    }
+}
 
+impl Pair {
     /// Of these rows, the second of which has this id. None if a field is wanted of the first, or the end of one is not found
     /// by lists and texts.
     pub fn of(first: &Row<'_>, then: usize, second: &Row<'_>) -> Option<Self> {
