@@ -7,7 +7,7 @@ use hetrace_tests::bed::{program, run};
 use hetrace_tests::{Done, hetrace};
 
 /// Variables that hetrace adds. If a caller has one of them, its value is not compared.
-const ADDED: [&str; 7] = [
+const ADDED: [&str; 8] = [
     "HETRACE_SESSION",
     "HETRACE_MARKS",
     "LD_PRELOAD",
@@ -15,6 +15,7 @@ const ADDED: [&str; 7] = [
     "CUDA_INJECTION64_PATH",
     "NVTX_INJECTION64_PATH",
     "INTEL_LIBITTNOTIFY64",
+    "OMP_TOOL_LIBRARIES",
 ];
 
 /// Runs the observer under a caller's conditions, bare or under trace.

@@ -1,7 +1,8 @@
 //! Builds the programs of `tests/programs/ze` and the driver that stands behind Level Zero's real loader there: every
-//! function that the model has, from `apis/ze/api.json`, behind those that `fake_ze.c` writes by hand.
+//! function that the model has, from `apis/ze/api.json`, behind those that `fake_ze.c` and `fake_device.c` write by hand.
 //!
-//! It is a fake: it has no device and runs nothing. What is real is the loader, Debian's `libze1`.
+//! It is a fake: its device is a thread that lets time go by for each command. What is real is the loader, Debian's
+//! `libze1`.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -41,7 +42,8 @@ fn build() -> Option<PathBuf> {
     std::fs::create_dir_all(&out).expect("a folder");
     let sources = root().join("tests/programs/ze");
     let text = std::fs::read_to_string(root().join("apis/ze/api.json")).expect("the model");
-    let model = Model::new(&text, &std::fs::read_to_string(sources.join("fake_ze.c")).expect("its source"));
+    let source = |name: &str| std::fs::read_to_string(sources.join(name)).expect("its source");
+    let model = Model::new(&text, &(source("fake_ze.c") + &source("fake_device.c")));
     for (name, text) in
         [("fake_ze_names.h", model.names()), ("fake_ze_others.c", model.others()), ("all.c", model.program())]
     {
@@ -85,8 +87,12 @@ struct Model {
 impl Model {
     fn new(api: &str, source: &str) -> Model {
         let api: Value = serde_json::from_str(api).expect("JSON");
-        let hand = source.lines().filter_map(|l| l.strip_prefix("EXPORT ze_result_t ")?.split('(').next());
-        let hand = hand.map(str::to_owned).collect();
+        let by_hand = |line: &str| {
+            let made = line.strip_prefix("APPENDS(").and_then(|l| l.split(',').next());
+            let written = || line.strip_prefix("EXPORT ze_result_t ")?.split('(').next();
+            made.or_else(written).map(str::to_owned)
+        };
+        let hand = source.lines().filter_map(by_hand).collect();
         let mut model = Model { api, hand, functions: Vec::new(), structs: String::new() };
         let functions = model.api["functions"].as_array().expect("functions").clone();
         let mut sizes = BTreeSet::new();

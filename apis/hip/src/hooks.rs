@@ -1,7 +1,12 @@
-//! Functions that hand out other functions. Named `hook` in `semantics.toml`.
+//! Functions that hand out other functions, and, in [`device`], those that make what commands mention. Named `hook` in
+//! `semantics.toml`.
 //!
 //! Whatever HIP hands out lies in its own library: the address identifies the function, and so the wrapper that stands
 //! for it. The name that the program gave does not: it comes without the suffix of the per-thread default stream.
+
+mod device;
+
+pub use device::*;
 
 use crate::entry::LIBRARY;
 use crate::generated::prelude::P;

@@ -1,4 +1,4 @@
-//! Sizes that take knowledge of the API; named in `semantics.toml`.
+//! Sizes, and directions of copies, that take knowledge of the API; named in `semantics.toml`.
 
 pub use hetrace_interpose::measure::if_at_most;
 
@@ -43,4 +43,21 @@ pub fn exported_bytes(handle_type: usize) -> usize {
 /// nothing more.
 pub fn if_capturing(status: usize) -> usize {
     usize::from(status == 1)
+}
+
+/// What a copy of a `hipMemcpyKind` is, as an index into `COMMAND_KINDS`, and where its bytes come from and go to, as
+/// indexes into `MEMORY_KINDS`. Where HIP looks at the addresses itself, the kind does not say.
+pub fn copied(kind: usize) -> (u8, [u8; 2]) {
+    const READ: u8 = 2;
+    const WRITE: u8 = 3;
+    const COPY: u8 = 4;
+    const DEVICE: u8 = 3;
+    const HOST: u8 = 7;
+    match kind {
+        0 => (COPY, [HOST, HOST]),
+        1 => (WRITE, [HOST, DEVICE]),
+        2 => (READ, [DEVICE, HOST]),
+        3 => (COPY, [DEVICE, DEVICE]),
+        _ => (COPY, [0, 0]),
+    }
 }

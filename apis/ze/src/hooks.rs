@@ -1,6 +1,11 @@
-//! Functions that hand out other functions. Named `hook` in `semantics.toml`.
+//! Functions that hand out other functions, and, in [`device`], those that make what commands mention. Named `hook` in
+//! `semantics.toml`.
 //!
 //! A table comes with the version of the API for which it was made: what later versions added is not there.
+
+mod device;
+
+pub use device::*;
 
 use crate::entry::LIBRARY;
 use crate::generated::prelude::P;

@@ -2,10 +2,12 @@
 //!
 //! * `generated/`: a wrapper for every function, made from the model;
 //! * [`entry`]: how programs reach them, and they the real functions;
-//! * [`hooks`]: functions that hand out other functions;
+//! * [`hooks`]: functions that hand out other functions, or make objects;
+//! * [`device`]: how commands on devices are timed;
 //! * [`measure`]: sizes that only the API itself knows.
 #![allow(non_snake_case, clippy::missing_safety_doc, missing_docs)]
 
+mod device;
 mod entry;
 mod generated;
 mod hooks;

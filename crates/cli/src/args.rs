@@ -103,7 +103,7 @@ pub enum Mode {
     /// Device commands, and the calls that enqueue them, build programs or wait
     Minimal,
     /// Every call; consecutive identical polls are folded into one record, and the calls that
-    /// compilers generate around a launch are left out
+    /// compilers generate around a launch are left out, as are frequent details that other calls imply
     #[default]
     Default,
     /// Every call unfolded, and more of the data that pointers refer to

@@ -64,11 +64,12 @@ impl<'m> Scope<'m> {
             ty = inner.ok_or_else(|| format!("no type `{}`", member.ty))?;
         }
         let number = element(self.model, &ty.name)?;
-        Ok(match number.as_str() {
-            // A handle is a number, too.
-            "P" => format!("at_num::<u64>({}.cast(), {offset})", ident(param)),
-            number => format!("at_num::<{number}>({}.cast(), {offset})", ident(param)),
-        })
+        // A handle is a number, too.
+        let number = if number == "P" { "u64" } else { number.as_str() };
+        // A struct that is passed by value lies with the arguments.
+        let by_value = self.function.params.iter().any(|p| p.name == param && p.pointers == 0);
+        let place = if by_value { format!("(&raw const {})", ident(param)) } else { ident(param) };
+        Ok(format!("at_num::<{number}>({place}.cast(), {offset})"))
     }
 
     /// As [`Self::rust`], for what a method is called on: its type must be clear.
@@ -129,7 +130,9 @@ mod tests {
             ],
             "functions": [{"name": "f", "roles": [], "returns": "int", "success": "always", "params": [
                 {"name": "c", "type": "config *", "base": "config", "pointers": 1, "direction": "in",
-                 "follow": {"how": "pointee"}}]}],
+                 "follow": {"how": "pointee"}},
+                {"name": "v", "type": "config", "base": "config", "pointers": 0, "direction": "in",
+                 "follow": {"how": "value"}}]}],
         });
         let model: Model = serde_json::from_value(model).unwrap();
         let scope = Scope::of(&model, &model.functions[0]);
@@ -141,6 +144,7 @@ mod tests {
             ("2 - n", "(2_usize).saturating_sub(n as usize)"),
             ("image_bytes(image, region)", "crate::measure::image_bytes(image as usize, region as usize)"),
             ("c.in.n", "at_num::<i32>(c.cast(), 12)"),
+            ("v.in.n", "at_num::<i32>((&raw const v).cast(), 12)"),
         ] {
             assert_eq!(scope.rust(&Expr::parse(text).unwrap()).unwrap(), expected);
         }

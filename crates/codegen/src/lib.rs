@@ -3,7 +3,8 @@
 //! For an API folder this makes `src/generated/`:
 //! * `real.rs`: one typed function per function of the API that calls the real
 //!   one;
-//! * `wrappers.rs`: one wrapper per function that records the call;
+//! * `wrappers.rs`: one wrapper per function that records the call; of an API that reports its calls itself, what
+//!   records their halves, and no `real.rs`;
 //! * `tables.rs`: names, wrappers and the loader's dispatch table;
 //! * `model.json`: the resolved model, which the library carries with it;
 //! * `index.txt`: what a launcher must know of it before a program starts.
@@ -11,6 +12,7 @@
 //! The files are checked in; `cargo xtask codegen --check` proves them current.
 
 mod expr;
+mod reports;
 mod rust_type;
 mod tables;
 mod wrappers;
@@ -32,14 +34,27 @@ pub struct File {
 /// The name of a function or type that can't be expressed, and why.
 pub fn generate(model: &Model) -> Result<Vec<File>, String> {
     let json = model_json(model)?;
-    let index = hetrace_model::index::print(model, &json).map_err(|e| e.to_string())?;
-    Ok(vec![
-        File { name: "real.rs", text: wrappers::real(model)? },
-        File { name: "wrappers.rs", text: wrappers::wrappers(model)? },
-        File { name: "tables.rs", text: tables::tables(model) },
-        File { name: "model.json", text: json },
-        File { name: "index.txt", text: index },
-    ])
+    let index = hetrace_model::index::print(&without_code(model), &json).map_err(|e| e.to_string())?;
+    let mut files = Vec::new();
+    if model.interpose.reported {
+        files.push(File { name: "wrappers.rs", text: reports::reports(model)? });
+        files.push(File { name: "tables.rs", text: reports::tables(model) });
+    } else {
+        files.push(File { name: "real.rs", text: wrappers::real(model)? });
+        files.push(File { name: "wrappers.rs", text: wrappers::wrappers(model)? });
+        files.push(File { name: "tables.rs", text: tables::tables(model) });
+    }
+    files.extend([File { name: "model.json", text: json }, File { name: "index.txt", text: index }]);
+    Ok(files)
+}
+
+/// The model as traces have it: without what only the made code needs.
+fn without_code(model: &Model) -> Model {
+    let mut model = model.clone();
+    for command in model.functions.iter_mut().filter_map(|f| f.command.as_mut()) {
+        command.known_by = None;
+    }
+    model
 }
 
 fn heading(model: &Model, what: &str) -> String {

@@ -1,6 +1,6 @@
 //! C types as Rust sees them at an `extern "C"` boundary.
 
-use hetrace_model::{Kind, Model, Param};
+use hetrace_model::{Kind, Member, Model, Param, Type};
 
 /// Returns the Rust type of a parameter.
 pub fn param(model: &Model, p: &Param) -> Result<String, String> {
@@ -31,13 +31,27 @@ fn ctype(model: &Model, base: &str, pointers: u8, is_const: bool) -> Result<Stri
 fn by_value(model: &Model, base: &str) -> Result<String, String> {
     let structure = model.types.iter().find(|t| t.name == base && t.size > 0);
     match structure.filter(|t| matches!(t.kind, Kind::Struct | Kind::Union)) {
-        // Numbers with a fraction travel in other registers.
-        Some(t) if has_float(model, &t.name) => Err(format!("`{base}` has members in float registers")),
+        // Numbers with a fraction travel in other registers, several of one size as an array of them does.
+        Some(t) if has_float(model, &t.name) => match floats(model, t) {
+            Some(float) => Ok(format!("Val<[{float}; {}]>", t.members.len())),
+            None => Err(format!("`{base}` has members in float registers, and others")),
+        },
         Some(t) if t.size % 8 == 0 => Ok(format!("Val<[u64; {}]>", t.size / 8)),
         Some(t) if t.size % 4 == 0 => Ok(format!("Val<[u32; {}]>", t.size / 4)),
         Some(t) => Ok(format!("Val<[u8; {}]>", t.size)),
         None => element(model, base),
     }
+}
+
+/// Returns the type of a struct's members if they are floats of one size, one behind the other.
+fn floats(model: &Model, t: &Type) -> Option<String> {
+    let size = t.size / u32::try_from(t.members.len()).ok().filter(|n| *n > 0)?;
+    let is_one = |m: &Member| {
+        let ty = model.types.iter().find(|t| t.name == m.ty);
+        ty.is_some_and(|ty| ty.kind == Kind::Float && ty.size == size) && m.pointers == 0 && m.count <= 1
+    };
+    (t.kind == Kind::Struct && matches!(size, 4 | 8) && t.members.iter().all(is_one))
+        .then(|| format!("f{}", size * 8))
 }
 
 fn has_float(model: &Model, name: &str) -> bool {
@@ -73,4 +87,38 @@ pub fn ident(name: &str) -> String {
         "on", "time", "caps", "f",
     ];
     if WORDS.contains(&name) { format!("{name}_") } else { name.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use hetrace_model::Model;
+
+    #[test]
+    fn structs_that_are_passed_travel_where_their_members_do() {
+        let float =
+            |size: u32| serde_json::json!({"name": format!("f{size}"), "kind": "float", "size": size});
+        let of = |name: &str, size: u32, members: &[(&str, u32)]| {
+            let member =
+                |(ty, offset): &(&str, u32)| serde_json::json!({"name": "m", "type": ty, "offset": offset});
+            let members: Vec<_> = members.iter().map(member).collect();
+            serde_json::json!({"name": name, "kind": "struct", "size": size, "members": members})
+        };
+        let model = serde_json::json!({
+            "api": "toy", "registry": {"file": "", "sha256": ""}, "interpose": {"libraries": []},
+            "errors": "", "enums": [], "info": {}, "functions": [],
+            "types": [
+                float(4), float(8), {"name": "int", "kind": "int", "size": 4},
+                of("complex", 8, &[("f4", 0), ("f4", 4)]), of("wide", 16, &[("f8", 0), ("f8", 8)]),
+                of("whole", 8, &[("int", 0), ("int", 4)]), of("mixed", 8, &[("f4", 0), ("int", 4)]),
+                of("large", 24, &[("f8", 0), ("f8", 8), ("int", 16)]),
+            ],
+        });
+        let model: Model = serde_json::from_value(model).unwrap();
+        let by_value = |name| super::by_value(&model, name);
+        assert_eq!(by_value("complex").unwrap(), "Val<[f32; 2]>");
+        assert_eq!(by_value("wide").unwrap(), "Val<[f64; 2]>");
+        assert_eq!(by_value("whole").unwrap(), "Val<[u64; 1]>");
+        assert_eq!(by_value("large").unwrap(), "Val<[u64; 3]>", "in memory, whatever it holds");
+        assert!(by_value("mixed").unwrap_err().contains("float registers"));
+    }
 }

@@ -160,7 +160,7 @@ fn export(
             None if params.contains("Val<") || result.contains("Val<") => {
                 "value_wrapper! { #[unsafe(no_mangle)]".to_owned()
             }
-            None if f.hook.is_some() && f.roles.iter().any(|r| r == "entry-point") => {
+            None if f.hook.is_some() && (f.has_role("entry-point") || hooks_always(f)) => {
                 "handing_wrapper! { #[unsafe(no_mangle)]".to_owned()
             }
             None => "wrapper! { #[unsafe(no_mangle)]".to_owned(),
@@ -176,7 +176,7 @@ fn kept(f: &Function) -> Vec<&str> {
     let mut names: Vec<&str> = Vec::new();
     for p in f.params.iter().filter(|p| p.direction != Direction::In) {
         let found = match &p.follow {
-            Follow::Array { length } | Follow::Bytes { length } => expr::kept(length),
+            Follow::Array { length } | Follow::Bytes { length, .. } => expr::kept(length),
             Follow::String { length } => length.as_ref().map(expr::kept).unwrap_or_default(),
             Follow::Strings { count, .. } => expr::kept(count),
             _ => Vec::new(),
@@ -188,7 +188,7 @@ fn kept(f: &Function) -> Vec<&str> {
     names
 }
 
-fn tuple(mut parts: Vec<String>) -> String {
+pub(crate) fn tuple(mut parts: Vec<String>) -> String {
     // Tuples of more than 12 are nested, since Rust gives them no traits.
     if parts.len() > 12 {
         let rest = parts.split_off(11);
@@ -197,7 +197,7 @@ fn tuple(mut parts: Vec<String>) -> String {
     format!("({})", parts.iter().map(|p| format!("{p},")).collect::<String>())
 }
 
-fn entry_field(scope: &Scope<'_>, field: &layout::Field) -> Result<String, String> {
+pub(crate) fn entry_field(scope: &Scope<'_>, field: &layout::Field) -> Result<String, String> {
     let f = scope.function;
     Ok(match &field.source {
         Source::Param(i) => ident(&f.params[*i].name),
@@ -207,7 +207,7 @@ fn entry_field(scope: &Scope<'_>, field: &layout::Field) -> Result<String, Strin
     })
 }
 
-fn exit_field(scope: &Scope<'_>, field: &layout::Field) -> Result<String, String> {
+pub(crate) fn exit_field(scope: &Scope<'_>, field: &layout::Field) -> Result<String, String> {
     let f = scope.function;
     Ok(match &field.source {
         Source::Return => "result".to_owned(),
@@ -260,7 +260,7 @@ fn behind(scope: &Scope<'_>, p: &Param, ok: Option<&str>) -> Result<String, Stri
             "bytes({name}, {}, caps)",
             guarded(format!("({} as usize).min(behind({}))", ident(size), ident(size_ret)), ok)
         ),
-        Follow::Bytes { length: n } => format!("bytes({name}, {}, caps)", length(n)?),
+        Follow::Bytes { length: n, .. } => format!("bytes({name}, {}, caps)", length(n)?),
         Follow::Chain { tags } => match ok {
             Some(ok) => format!(
                 "chain(if {ok} {{ {name} }} else {{ null_mut() }}.cast(), &{}, caps)",
@@ -318,7 +318,7 @@ fn member(scope: &Scope<'_>, p: &Param, path: &[usize], ok: Option<&str>) -> Res
         Follow::Strings { count, .. } => {
             format!("texts({}, {}, null(), caps)", place("*const u8"), guarded(inside.rust(count)?, ok))
         }
-        Follow::Bytes { length } => {
+        Follow::Bytes { length, .. } => {
             format!("bytes({}, {}, caps)", place("u8"), guarded(inside.rust(length)?, ok))
         }
         Follow::Chain { tags } => format!("chain({}, &{}, caps)", place("u8"), chain_table(tags)),
@@ -329,6 +329,11 @@ fn member(scope: &Scope<'_>, p: &Param, path: &[usize], ok: Option<&str>) -> Res
 /// Returns whether a function's hook is there for an option only, which its reason names first.
 fn serves_option(f: &Function) -> bool {
     f.hook.as_ref().is_some_and(|why| why.starts_with("--"))
+}
+
+/// Returns whether a function's hook has to see calls that are not recorded, too, which its reason says first.
+fn hooks_always(f: &Function) -> bool {
+    f.hook.as_ref().is_some_and(|why| why.starts_with("always: "))
 }
 
 /// Returns the parameter with the memory of the host that a function sends, and how much it is.
@@ -376,6 +381,10 @@ fn real_call(scope: &Scope<'_>, real: &str, args: &str, ok: &str, hooked: bool) 
         let shared = optional(&command.shared)?;
         let memory = |m: &Option<String>| memory_kind(m.as_deref());
         let memory = format!("[{}, {}]", memory(&command.from), memory(&command.to));
+        let (kind, memory) = match &command.known_by {
+            Some(by) => (format!("{0}.0", scope.rust(by)?), format!("{0}.1", scope.rust(by)?)),
+            None => (kind.to_string(), memory),
+        };
         let ok = format!("move |result| {{ let _ = result; {ok} }}");
         let per_thread = f.own_queue;
         let address = |name: &Option<String>| name.as_ref().map(|n| format!("{} as u64", handle(scope, n)));

@@ -107,7 +107,7 @@ fn glance(trace: &Trace, mut reader: StreamReader<'_>) -> u64 {
             let context = trace.class().streams[stream].event_context.as_ref();
             let fields = context.map_or(0, |c| c.fields.len());
             let both = if fields >= 2 { [Some(0), Some(1)] } else { [None, None] };
-            trace.scanner(stream, both, |_| Some(Want { field: None, mark: 0, open: false }))
+            trace.scanner(stream, both, |_| Some(Want { field: None, mark: 0, open: false, then: None }))
         })
         .collect();
     let mut events = 0;

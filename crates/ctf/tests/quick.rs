@@ -209,17 +209,28 @@ impl EventVisitor for Scanned<'_> {
         self.keep(index, event.timestamp, event.payload());
         Some(length)
     }
+
+    fn pair(&mut self, first: EventView<'_>, second: EventView<'_>) -> Next {
+        if self.mode.0 != Next::Leave {
+            for event in [first, second] {
+                self.keep(event.mark as usize, event.timestamp, event.payload());
+            }
+        }
+        self.mode.0
+    }
 }
 
-/// Reads with as many events scanned as can be, and as said, or none.
-fn glance(trace: &Trace, mode: Option<(Next, Open)>) -> Vec<Glanced> {
+/// Reads with as many events scanned as can be, and as said, or none. An event of the class that is `then` behind its
+/// own is taken for the one that mostly follows.
+fn glance(trace: &Trace, mode: Option<(Next, Open)>, then: Option<usize>) -> Vec<Glanced> {
     let classes = &trace.class().streams[0].events;
     let pickers: Vec<_> = classes.iter().map(|event| Picker::new(&event.fields)).collect();
     let gatherers: Vec<_> = classes.iter().map(|event| Gatherer::new(&event.fields, &[])).collect();
     let (next, open) = mode.unwrap_or((Next::Go, Open::None));
     let want = |index: usize| {
         let open = open != Open::None && gatherers[index].is_some();
-        Some(Want { field: None, mark: index as u32, open })
+        let then = then.map(|then| (index + then) % classes.len());
+        Some(Want { field: None, mark: index as u32, open, then })
     };
     let scanner = trace.scanner(0, [None, None], want).expect("a plain header");
     let mut reader = trace.stream(0).expect("a stream");
@@ -252,19 +263,23 @@ proptest! {
             (0u16..10, 0u64..1 << 31, prop::collection::vec(prop_oneof![4 => 0u8..4, 1 => any::<u8>()], 0..40)),
             1..12,
         ),
+        then in 0usize..10,
+        pairs: bool,
     ) {
         let mut writer = PacketWriter::new(StreamIdentity { uuid: common::UUID, ..StreamIdentity::default() });
         let mut now = common::START;
+        let then = pairs.then_some(then);
         for (id, gap, payload) in &events {
             now += gap;
             writer.event(*id, now, payload).unwrap();
         }
         let bytes = writer.finish(1).to_vec();
         let trace = Trace::from_class(class(true), vec![("s".into(), bytes)]).unwrap();
-        let read = glance(&trace, None);
+        let read = glance(&trace, None, None);
         for next in [Next::Go, Next::Enough, Next::Leave] {
             for open in [Open::None, Open::Read, Open::Refused] {
-                prop_assert_eq!(&glance(&trace, Some((next, open))), &read, "{:?} {:?}", next, open);
+                let seen = glance(&trace, Some((next, open)), then);
+                prop_assert_eq!(&seen, &read, "{:?} {:?} {:?}", next, open, then);
             }
         }
     }
@@ -282,7 +297,7 @@ fn scans_of_payloads_of_gigabytes_end() {
         writer.event(0, common::START, &[0; 40]).unwrap();
         let trace = Trace::from_class(trace, vec![("s".into(), writer.finish(1).to_vec())]).unwrap();
         for open in [false, true] {
-            let want = |_| Some(Want { field: None, mark: 0, open });
+            let want = |_| Some(Want { field: None, mark: 0, open, then: None });
             let scanner = trace.scanner(0, [None, None], want).expect("a plain header");
             let mut reader = trace.stream(0).expect("a stream");
             reader.pass_packet().expect("a packet").expect("a head");

@@ -15,13 +15,13 @@ use crate::{python, tls};
 
 /// This thread's writer, made if need be.
 #[inline(always)]
-fn writer() -> Option<&'static Writer> {
+pub(crate) fn writer() -> Option<&'static Writer> {
     existing(tls::get()).or_else(attached)
 }
 
 /// The writer that the thread's word names, if it is this task's.
 #[inline(always)]
-fn existing(word: *mut Writer) -> Option<&'static Writer> {
+pub(crate) fn existing(word: *mut Writer) -> Option<&'static Writer> {
     tls::writer_at(word).filter(|w| w.is_here())
 }
 
@@ -53,7 +53,7 @@ fn changed(word: *mut Writer) -> Option<&'static Writer> {
 /// # Safety
 /// As [`Put::put`] for `fields`.
 #[inline(always)]
-unsafe fn put(writer: &Writer, id: u16, fields: impl Put + Copy) -> Option<u64> {
+pub(crate) unsafe fn put(writer: &Writer, id: u16, fields: impl Put + Copy) -> Option<u64> {
     let length = HEAD + fields.size();
     if length > MAX_RECORD {
         writer.lose_call();
@@ -77,7 +77,7 @@ unsafe fn put(writer: &Writer, id: u16, fields: impl Put + Copy) -> Option<u64> 
 /// # Safety
 /// As [`put`].
 #[inline(always)]
-unsafe fn put_exit(writer: &Writer, id: u16, fields: impl Put + Copy) {
+pub(crate) unsafe fn put_exit(writer: &Writer, id: u16, fields: impl Put + Copy) {
     let length = HEAD + fields.size();
     let body = |at: *mut u8| {
         // SAFETY: `length` was made from the fields' size.

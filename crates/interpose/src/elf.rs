@@ -159,9 +159,23 @@ impl Object {
         self.start
     }
 
+    /// What is added to addresses in its file.
+    pub fn base(&self) -> usize {
+        self.base
+    }
+
     /// Where it ends.
     pub fn end(&self) -> usize {
         self.end
+    }
+
+    /// Where its file is, as the dynamic loader has it; empty for the program.
+    pub fn path(&self) -> &CStr {
+        if self.is_program() {
+            return c"";
+        }
+        // SAFETY: not NULL, so the NUL-terminated name of a loaded library.
+        unsafe { CStr::from_ptr(self.name) }
     }
 
     /// The program has no name.

@@ -47,6 +47,11 @@ pub(crate) fn all_flags(function: usize) -> u8 {
     FLAGS.flags.get(function).map_or(0, |flag| flag.load(Ordering::Relaxed))
 }
 
+/// Whether the session that was joined may want calls of a function, now or in a capture window.
+pub fn is_selected(function: usize) -> bool {
+    all_flags(function) != 0
+}
+
 /// Which bits of all flags count now.
 #[inline(always)]
 pub(crate) fn mask() -> u8 {

@@ -13,6 +13,15 @@ pub(crate) unsafe fn read(from: *const u8, to: *mut u8, length: usize) -> Result
     unsafe { gather(&[there], to, length) }
 }
 
+/// Returns two words of memory that may not be there, by its address: how structs that are linked begin.
+pub fn words(address: usize) -> Option<[u64; 2]> {
+    let _errno = crate::ErrnoGuard::new();
+    let mut words = [0u64; 2];
+    // SAFETY: room for so many bytes.
+    unsafe { read(address as *const u8, words.as_mut_ptr().cast(), 16) }.ok()?;
+    Some(words)
+}
+
 /// Copies several pieces of memory, one behind the other, which are `length` bytes together.
 ///
 /// # Errors

@@ -43,7 +43,7 @@ pub use memory::{Current, Flags, HASHED, Holders, Memory, Place, Transfer};
 pub use resolve::{Problem, resolve};
 pub use resolved::{
     Collective, Command, Communicator, Direction, Follow, Function, HandedOut, Interpose, Model, Named,
-    Param, Success, Timing, Union,
+    Param, Success, Timing, Tools, Union,
 };
 pub use role::{ROLES, is_role};
 pub use semantics::{Chain, FunctionSemantics, Rule, Semantics, Suffixes};

@@ -97,9 +97,11 @@ fn follow(
         }
     }
     match &follow {
-        Follow::List { .. } | Follow::Info { .. } | Follow::Value | Follow::Chain { .. } => {
-            Err("not a form for members".to_owned())
-        }
+        Follow::List { .. }
+        | Follow::Info { .. }
+        | Follow::Value
+        | Follow::Chain { .. }
+        | Follow::Bytes { kind: Some(_), .. } => Err("not a form for members".to_owned()),
         Follow::Strings { lengths: Some(_), .. } => {
             Err("lengths of texts in a struct are not read".to_owned())
         }

@@ -5,6 +5,7 @@ use std::fmt;
 
 use crate::expr::{Expr, Numbers};
 use crate::extracted::{self, Extracted, Kind, Type};
+use crate::glob::glob_matches;
 use crate::memory::HASHED;
 use crate::resolved::{Command, Direction, Follow, Function, Model, Param, Success, Timing};
 use crate::role::is_role;
@@ -104,6 +105,32 @@ fn names(extracted: &Extracted, semantics: &Semantics, report: &mut impl FnMut(&
     for name in unknown.chain(hooked).chain(in_tables) {
         report(name, "described, but not a function of this API".to_owned());
     }
+    patterns(extracted, semantics, report);
+}
+
+/// Globs over names that no function has, and descriptions of parameters that none of their functions has.
+fn patterns(extracted: &Extracted, semantics: &Semantics, report: &mut impl FnMut(&str, String)) {
+    let some = |glob: &str| extracted.functions.iter().any(|f| glob_matches(glob, &f.name));
+    let in_rules = semantics.rules.iter().flat_map(|rule| &rule.functions);
+    let in_patterns = semantics.patterns.iter().flat_map(|p| p.names.iter().chain(&p.except));
+    for glob in in_rules.chain(in_patterns).filter(|glob| !some(glob)) {
+        report(glob, "a pattern that fits no function of this API".to_owned());
+    }
+    for pattern in &semantics.patterns {
+        let taken = |f: &&extracted::Function| {
+            semantics.of(&f.name).is_some_and(|(_, known)| std::ptr::eq(known, &raw const pattern.is))
+        };
+        let taken: Vec<_> = extracted.functions.iter().filter(taken).collect();
+        let place = pattern.names.join(", ");
+        if taken.is_empty() {
+            report(&place, "a pattern all of whose functions are described before it".to_owned());
+        }
+        for param in pattern.is.params.keys() {
+            if !taken.iter().any(|f| f.params.iter().any(|p| p.name == *param)) {
+                report(&place, format!("no function of this pattern has a parameter `{param}`"));
+            }
+        }
+    }
 }
 
 /// Types of contexts and their holders that the API does not have.
@@ -189,7 +216,8 @@ fn function(
     command.iter().for_each(|command| command_params(f, command, whole, report));
     let bare = known.command.is_none() && known.roles.iter().any(|role| role == "enqueue");
     let bare_queue = queue.filter(|_| bare);
-    let success = if known.never_fails { Success::Always } else { success(extracted, semantics, f, &params) };
+    let never_fails = known.never_fails || semantics.interpose.reported;
+    let success = if never_fails { Success::Always } else { success(extracted, semantics, f, &params) };
     let by_type = || type_values(extracted, &f.returns);
     let error = || (success == Success::ReturnZero).then(|| semantics.errors.clone());
     let returns_values = known.returns.clone().or_else(by_type).or_else(error);
@@ -287,6 +315,7 @@ fn command_params(
     report: &mut impl FnMut(&str, String),
 ) {
     let lengths = command.bytes.iter().chain(&command.geometry).chain(&command.shared);
+    let lengths = lengths.chain(&command.known_by);
     let mentioned = lengths.flat_map(Expr::names);
     let handles = [&command.kernel, &command.queue, &command.source, &command.target];
     for name in mentioned.chain(handles.into_iter().filter_map(|h| h.as_deref())) {
@@ -419,7 +448,12 @@ fn value_spec() -> ParamSpec {
 /// Parameters that a description mentions.
 pub(crate) fn mentioned(follow: &Follow) -> Vec<&str> {
     match follow {
-        Follow::Array { length } | Follow::Bytes { length } | Follow::Data { length } => length.names(),
+        Follow::Array { length } | Follow::Data { length } => length.names(),
+        Follow::Bytes { length, kind } => {
+            let mut names = length.names();
+            names.extend(kind.as_deref());
+            names
+        }
         Follow::String { length } => length.as_ref().map(Expr::names).unwrap_or_default(),
         Follow::Strings { count, lengths } => {
             let mut names = count.names();
@@ -492,6 +526,53 @@ mod tests {
         ] {
             assert!(problems("", params).contains(says), "{params}");
         }
+    }
+
+    #[test]
+    fn one_description_serves_all_functions_of_a_pattern() {
+        let known = |pattern: &str| {
+            let (e, s) = inputs("", pattern);
+            resolve(&e, &s).map(|model| model.functions[0].clone())
+        };
+        let pattern =
+            "[[pattern]]\nnames = [\"toyG*\"]\nis = { roles = [\"query\"], params.out = \"out value\" }";
+        // An entry of its own comes before all patterns.
+        assert!(known(&format!("roles = [\"sync\"]\n{pattern}")).is_err());
+        let (e, mut s) = inputs("", pattern);
+        s.function.clear();
+        let get = resolve(&e, &s).unwrap().functions.remove(0);
+        assert_eq!((get.roles, &get.params[1].follow), (vec!["query".to_owned()], &Follow::Pointee));
+        s.patterns[0].except = vec!["toyGet".to_owned()];
+        let none = resolve(&e, &s).unwrap_err();
+        assert!(none.iter().any(|p| p.what.contains("described before it")), "{none:?}");
+        s.patterns[0].except = vec!["toySet".to_owned()];
+        let none = resolve(&e, &s).unwrap_err();
+        assert_eq!(none[0].to_string(), "toySet: a pattern that fits no function of this API");
+        s.patterns[0].except.clear();
+        s.patterns[0].is.params.insert("zz".to_owned(), "in value".to_owned());
+        let none = resolve(&e, &s).unwrap_err();
+        assert_eq!(none[0].to_string(), "toyG*: no function of this pattern has a parameter `zz`");
+    }
+
+    #[test]
+    fn rules_may_be_of_some_functions_only() {
+        let rule = |glob: &str| {
+            format!("[[rule]]\nfunctions = [\"{glob}\"]\nparam = \"out\"\nis = \"none: a test\"")
+        };
+        assert_eq!(problems(&rule("toyG?t"), ""), "");
+        let none = problems(&rule("toyS*"), "");
+        assert!(
+            none.contains("toyS*: a pattern that fits no function") && none.contains("without a description")
+        );
+    }
+
+    #[test]
+    fn bytes_may_have_a_type_by_another_parameter() {
+        assert_eq!(problems("", "params.out = \"out bytes(4, n)\""), "");
+        assert_eq!(
+            problems("", "params.out = \"out bytes(4, zz)\""),
+            "toyGet.out: mentions `zz`, not a parameter"
+        );
     }
 
     #[test]

@@ -139,6 +139,13 @@ pub struct Interpose {
     /// tool that the user has named there stays.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub injection_variable: Option<String>,
+    /// How the API's runtime finds tools, where it takes the first of a list: the library is never preloaded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tools: Option<Tools>,
+    /// The API calls the library, and not the other way round: it reports a call's begin and its end apart, so
+    /// there are no functions to wrap.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub reported: bool,
     /// Sonames of the libraries that export the API.
     pub libraries: Vec<String>,
     /// A function's address looked up by name is exchanged only if the library
@@ -151,6 +158,23 @@ pub struct Interpose {
     pub requires: Vec<String>,
     /// Names of the loader's dispatch table in order, for a layer.
     pub dispatch: Vec<String>,
+}
+
+/// How a runtime finds the one tool that it reports to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tools {
+    /// Environment variable with the paths of tools, separated by colons, of which the runtime takes the first that
+    /// wants to be one. Our library stands before the user's, and hands on to them what it is reported.
+    pub list: String,
+    /// Environment variable and the value by which the user wants no tool at all.
+    pub refused: [String; 2],
+    /// The function that makes a tool of a library. The runtime asks the program's own before it reads the list, so a
+    /// program with one can't be traced.
+    pub entry: String,
+    /// Libraries that are such a runtime and have no tools: what they execute is not traced.
+    #[serde(default)]
+    pub mute: Vec<String>,
 }
 
 /// One function.
@@ -385,6 +409,9 @@ pub enum Follow {
     Bytes {
         /// How many.
         length: Expr,
+        /// The parameter by whose value [`Model::info`] has their type.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        kind: Option<String>,
     },
     /// Bulk memory, of which only the address is recorded by default.
     Data {
@@ -436,6 +463,10 @@ pub struct Command {
     /// `kernel`, `read`, `write`, `copy`, `fill`, `map`, `unmap`, `migrate`,
     /// `marker`, `barrier`, `native`, `free`, `acquire`, `release`, `other`.
     pub kind: String,
+    /// What knows kind and memory better than `kind`, `from` and `to`, by the arguments: a function of
+    /// `crate::measure` (`toy_direction(kind)`). Of the calls only; no trace has it.
+    #[serde(default, skip_serializing)]
+    pub known_by: Option<Expr>,
     /// Bytes moved or set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<Expr>,

@@ -19,6 +19,7 @@ pub const ROLES: &[(&str, &str)] = &[
     ),
     ("counter-subtract", "subtracts `value`, or 1, from a counter of the program"),
     ("create", "makes an object; the program owns one reference"),
+    ("detail", "comes very often and adds to what others report: recorded in full mode only"),
     ("enqueue", "puts a command into a queue"),
     ("entry-point", "hands out the address of another function"),
     ("fill", "enqueues a fill of device memory with a pattern"),

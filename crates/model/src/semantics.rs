@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
+use crate::glob::glob_matches;
 use crate::resolved::Interpose;
 
 /// The whole file.
@@ -102,9 +103,14 @@ pub struct Semantics {
     /// Functions that end objects and memory which they do not name.
     #[serde(default)]
     pub resets: Vec<String>,
-    /// Functions for which a hand-written one of the API's folder stands, and why.
+    /// Functions for which a hand-written one of the API's folder stands, and why: `--option: …` if it serves that
+    /// option only, `always: …` if it must see calls that are not recorded, too.
     #[serde(default)]
     pub hook: BTreeMap<String, String>,
+    /// Knowledge about many functions at once, by their names. The first that fits a function is taken,
+    /// where that has no entry of its own; parameters that it lacks are passed over.
+    #[serde(default, rename = "pattern")]
+    pub patterns: Vec<Pattern>,
     /// Knowledge about single functions. It also serves functions that differ
     /// in a suffix only ([`Suffixes`]) and have no entry of their own; of these, parameters
     /// that they lack are passed over.
@@ -113,9 +119,10 @@ pub struct Semantics {
 }
 
 impl Semantics {
-    /// Returns what is known of a function, and under which name.
+    /// Returns what is known of a function, and under which name; none of a pattern.
     pub fn of<'s, 'n>(&'s self, name: &'n str) -> Option<(&'n str, &'s FunctionSemantics)> {
-        self.names(name).find_map(|n| Some((n, self.function.get(n)?)))
+        let own = self.names(name).find_map(|n| Some((n, self.function.get(n)?)));
+        own.or_else(|| Some(("", &self.patterns.iter().find(|p| p.fits(name))?.is)))
     }
 
     /// Returns what a table has for a function.
@@ -189,6 +196,26 @@ impl Suffixes {
     }
 }
 
+/// What is known of all functions that are named alike.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Pattern {
+    /// Globs of `*` and `?` over whole names.
+    pub names: Vec<String>,
+    /// … and over those that `names` take by mistake.
+    #[serde(default)]
+    pub except: Vec<String>,
+    /// The knowledge.
+    pub is: FunctionSemantics,
+}
+
+impl Pattern {
+    fn fits(&self, name: &str) -> bool {
+        let any = |globs: &[String]| globs.iter().any(|glob| glob_matches(glob, name));
+        any(&self.names) && !any(&self.except)
+    }
+}
+
 /// A default for all parameters of this name and type.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -198,6 +225,9 @@ pub struct Rule {
     /// The parameter's C type; any when absent.
     #[serde(rename = "type")]
     pub ctype: Option<String>,
+    /// Globs over the names of the functions that it is for; all when absent.
+    #[serde(default)]
+    pub functions: Vec<String>,
     /// Rule applies only if the function also has these parameters.
     #[serde(default)]
     pub with: Vec<String>,
@@ -209,6 +239,7 @@ impl Rule {
     /// Returns whether this rule speaks about that parameter of that function.
     pub fn fits(&self, function: &crate::ExtractedFunction, param: &crate::ExtractedParam) -> bool {
         (self.param == "*" || self.param == param.name)
+            && (self.functions.is_empty() || self.functions.iter().any(|g| glob_matches(g, &function.name)))
             && self.ctype.as_ref().is_none_or(|t| squeeze(t) == squeeze(&param.ctype))
             && self.with.iter().all(|w| function.params.iter().any(|q| q.name == *w))
     }
@@ -247,7 +278,7 @@ pub struct FunctionSemantics {
     pub communicator: Option<crate::Communicator>,
     /// What it names, of a function with the role `name`, where that is known in all APIs.
     pub names: Option<crate::Named>,
-    /// The call can't fail, whatever it answers (`toyLastError`).
+    /// The call can't fail, whatever it answers (`toyLastError`); as no call of an API that reports its calls itself.
     #[serde(default)]
     pub never_fails: bool,
 }

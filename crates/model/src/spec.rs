@@ -11,7 +11,9 @@
 //! in list                           pairs of name and value up to a 0
 //! in list(1)                        single values up to a 0
 //! out info(NAME, SIZE, SIZE_RET)    the value that the query NAME yields
-//! in bytes(LENGTH)                  few bytes, recorded
+//! in|out|inout bytes(LENGTH [, NAME])
+//!                                   few bytes, recorded; of the type that `[info]` has for the value of
+//!                                   the parameter NAME
 //! in|out|inout data(LENGTH)         bulk memory: its size is known, its content
 //!                                   is recorded on demand only
 //! in|out|inout chain(GROUP)         structs that are linked by their first members, which the values
@@ -92,14 +94,12 @@ impl ParamSpec {
         };
         let args = split_args(args);
         let expr = |i: usize| args.get(i).map(|a| Expr::parse(a)).transpose();
+        let name = |i: usize| args.get(i).map(|s| (*s).to_owned());
         let follow = match (how, args.len()) {
             ("value", 0) => Follow::Pointee,
             ("array", 1) => Follow::Array { length: Expr::parse(args[0])? },
             ("string", 0 | 1) => Follow::String { length: expr(0)? },
-            ("strings", 1 | 2) => Follow::Strings {
-                count: Expr::parse(args[0])?,
-                lengths: args.get(1).map(|s| (*s).to_owned()),
-            },
+            ("strings", 1 | 2) => Follow::Strings { count: Expr::parse(args[0])?, lengths: name(1) },
             ("list", 0) => Follow::List { pairs: true },
             ("list", 1) if args[0] == "1" => Follow::List { pairs: false },
             ("info", 3) => Follow::Info {
@@ -107,7 +107,7 @@ impl ParamSpec {
                 size: args[1].to_owned(),
                 size_ret: args[2].to_owned(),
             },
-            ("bytes", 1) => Follow::Bytes { length: Expr::parse(args[0])? },
+            ("bytes", 1 | 2) => Follow::Bytes { length: Expr::parse(args[0])?, kind: name(1) },
             ("data", 1) => Follow::Data { length: Expr::parse(args[0])? },
             ("chain", 0 | 1) => Follow::Chain { tags: args.first().copied().unwrap_or_default().to_owned() },
             _ => return Err(form()),
@@ -154,6 +154,8 @@ mod tests {
         );
         assert_eq!(follow("in string"), Follow::String { length: None });
         assert_eq!(follow("in list(1)"), Follow::List { pairs: false });
+        let typed = Follow::Bytes { length: Expr::parse("f(n, 4)").unwrap(), kind: Some("t".into()) };
+        assert_eq!(follow("in bytes(f(n, 4), t)"), typed);
         assert_eq!(follow("callback"), Follow::Callback);
         assert_eq!(follow("in chain(toy_kind)"), Follow::Chain { tags: "toy_kind".into() });
         assert_eq!(ParamSpec::parse("out value as cl_error").unwrap().values.as_deref(), Some("cl_error"));

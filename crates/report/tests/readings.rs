@@ -628,3 +628,21 @@ fn ranges_and_communicators_of_two_apis() {
     let sizes: Vec<_> = tally.collectives.iter().map(|row| (row.operation.as_str(), row.size)).collect();
     assert_eq!(sizes, [("all-reduce", Some(2))]);
 }
+
+/// An API whose commands nobody times says so where some were enqueued, and only there.
+#[test]
+fn commands_that_nobody_times_are_said() {
+    let notes = |script: &str| {
+        let mut models = common::models();
+        models.retain(|m| m.api == "base");
+        models.iter_mut().for_each(|m| m.untimed = Some("nobody looks".to_owned()));
+        let titles: Vec<String> = models.iter().map(|m| m.title.clone()).collect();
+        let trace = common::build_with(models, script, |_| {});
+        let notes = hetrace_report::tally::tally(&trace, &Options::default()).notes.join("\n");
+        (notes, format!("{}: commands on devices have no times: nobody looks.", titles[0]))
+    };
+    let (said, expected) = notes("100 1.1 > baseSubmit\n200 1.1 < baseSubmit result=0\n");
+    assert!(said.contains(&expected), "{said}");
+    let (said, expected) = notes("100 1.1 > baseSubmit\n200 1.1 < baseSubmit result=7\n");
+    assert!(!said.contains(&expected), "a call that failed has enqueued nothing: {said}");
+}

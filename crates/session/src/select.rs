@@ -33,6 +33,9 @@ pub struct Selection {
 const MINIMAL: &[&str] =
     &["launch", "enqueue", "build", "sync", "read", "write", "copy", "map", "unmap", "fill"];
 
+/// Roles of the functions that only [`Mode::Full`] records.
+const ON_DEMAND: &[&str] = &["glue", "detail"];
+
 impl Selection {
     /// Returns the flag byte of each function of an API.
     pub fn flags(&self, index: &Index) -> Vec<u8> {
@@ -71,7 +74,7 @@ impl Selection {
         let in_mode = match self.mode {
             Mode::Minimal => MINIMAL.iter().any(|r| f.has_role(r)),
             // Who asks for functions by name means them.
-            Mode::Default => !f.has_role("glue") || !self.include.is_empty(),
+            Mode::Default => !ON_DEMAND.iter().any(|r| f.has_role(r)) || !self.include.is_empty(),
             Mode::Full => true,
         };
         if in_mode && named {
@@ -106,6 +109,8 @@ mod tests {
     #[test]
     fn a_compilers_own_calls_are_recorded_when_asked_for() {
         assert!(!recorded(Mode::Default, &[], &["glue"]));
+        assert!(!recorded(Mode::Default, &[], &["range-push", "detail"]));
+        assert!(recorded(Mode::Full, &[], &["range-push", "detail"]));
         assert!(recorded(Mode::Default, &["push*"], &["glue"]));
         assert!(recorded(Mode::Full, &[], &["glue"]));
         assert!(!recorded(Mode::Minimal, &[], &["glue"]));

@@ -4,7 +4,9 @@
 //! ends. What functions mean, the model's roles say (`range-push`, `range-pop`,
 //! `range-start`, `range-end`, `mark`, `name`, `counter-set`, `counter-add`, `counter-subtract`), and parameters are
 //! known by name: `domain`, `category`, `color`, `payload_type`, `payload`, `message`,
-//! `registered`, `id`, `name`, `string`, `counter`, `value`, `value_type`.
+//! `registered`, `id`, `name`, `string`, `counter`, `value`, `value_type`. A range whose function has no parameter for a
+//! text, and a name that ends with `_begin`, is called by what stands before that; and what ends it, by a name with `_end`,
+//! ends the innermost range of that name. Those that were pushed inside of it have no end.
 //!
 //! A range begins when the call that begins it has returned, and ends when the
 //! call that ends it is entered: what the calls themselves take is outside.
@@ -138,6 +140,8 @@ pub struct Ranges<'t> {
     kinds: Vec<Kind>,
     active: bool,
     texts: HashSet<Arc<str>>,
+    /// What ranges are called that functions begin which have no parameter for a text, and by what these are ended.
+    own_names: HashMap<FunctionId, Arc<str>>,
     /// What domains, registered texts and the like are called, by process, API and handle.
     created: HashMap<(i64, Api, u64), Arc<str>>,
     /// By process, API, domain and number.
@@ -174,12 +178,26 @@ impl<'t> Ranges<'t> {
             trace.described(id).filter(|_| trace.has_calls_of(id)).map_or(Kind::Nothing, kind_of)
         };
         let kinds: Vec<Kind> = (0..trace.functions().all().len()).map(kind).collect();
+        let own_name = |index: usize| {
+            let id = FunctionId(u32::try_from(index).ok()?);
+            let is_range = matches!(kinds.get(index)?, Kind::Push | Kind::Start | Kind::Mark);
+            trace.described(id).filter(|_| is_range).and_then(own_name).map(|name| (id, name))
+        };
+        let mut own_names: HashMap<FunctionId, Arc<str>> = (0..kinds.len()).filter_map(own_name).collect();
+        let called: HashSet<Arc<str>> = own_names.values().cloned().collect();
+        let ended = |index: usize| {
+            let id = FunctionId(u32::try_from(index).ok()?);
+            let name = &trace.described(id).filter(|_| kinds.get(index) == Some(&Kind::Pop))?.name;
+            Some((id, Arc::clone(called.get(name.strip_suffix("_end")?)?)))
+        };
+        own_names.extend((0..kinds.len()).filter_map(ended));
         Self {
             trace,
             owners: Owners::new(trace),
             active: kinds.iter().any(|k| *k != Kind::Nothing),
             kinds,
             texts: HashSet::new(),
+            own_names,
             created: HashMap::new(),
             categories: HashMap::new(),
             named: Called::new(),
@@ -242,7 +260,7 @@ impl<'t> Ranges<'t> {
         let (pid, api) = (at.who().pid, self.owners.api(call.function));
         let number = |name: &str| event.get(name).and_then(bits).unwrap_or(0);
         match kind {
-            Kind::Pop => return self.pop((call.thread, api, number("domain")), at.time),
+            Kind::Pop => return self.pop((call.thread, api, number("domain")), call.function, at.time),
             Kind::End => {
                 let range = self.started.remove(&(pid, api, number("id")));
                 self.unmatched += u64::from(range.is_none());
@@ -273,7 +291,7 @@ impl<'t> Ranges<'t> {
             begin: at.time,
             domain: self.handle_name(pid, api, domain),
             category,
-            message: self.message(pid, api, event),
+            message: self.message((pid, api), call.function, event),
             color: u32::try_from(number("color")).unwrap_or(0),
             payload: payload(event),
         };
@@ -317,7 +335,9 @@ impl<'t> Ranges<'t> {
     /// An exit without its entry: what it popped is taken as popped.
     pub fn orphan(&mut self, call: &Orphan) -> Option<Step> {
         match self.kinds.get(call.function.index()) {
-            Some(Kind::Pop) => self.pop((call.thread, self.owners.api(call.function), 0), call.end),
+            Some(Kind::Pop) => {
+                self.pop((call.thread, self.owners.api(call.function), 0), call.function, call.end)
+            }
             _ => None,
         }
     }
@@ -399,8 +419,16 @@ impl<'t> Ranges<'t> {
         line.find_map(|pid| self.counts.get(&(pid, api, key)).copied()).unwrap_or(0.0)
     }
 
-    fn pop(&mut self, from: (ThreadId, Api, u64), end: u64) -> Option<Step> {
-        let range = self.pushed.get_mut(&from).and_then(Vec::pop);
+    fn pop(&mut self, from: (ThreadId, Api, u64), by: FunctionId, end: u64) -> Option<Step> {
+        let pushed = self.pushed.get_mut(&from);
+        let range = match self.own_names.get(&by) {
+            None => pushed.and_then(Vec::pop),
+            Some(name) => pushed.and_then(|pushed| {
+                let at = pushed.iter().rposition(|range| range.message == *name)?;
+                self.replaced.extend(pushed.drain(at + 1..));
+                pushed.pop()
+            }),
+        };
         self.unmatched += u64::from(range.is_none());
         range.map(|range| Step::Ended { range, end, by: from.0 })
     }
@@ -454,14 +482,26 @@ impl<'t> Ranges<'t> {
     }
 
     /// The text that an entry passes, or stands for.
-    fn message(&mut self, pid: i64, api: Api, event: &Event<'_, '_>) -> Arc<str> {
-        let given = ["message", "name", "string"].iter().find_map(|name| event.get(name)?.as_str());
+    fn message(&mut self, (pid, api): (i64, Api), function: FunctionId, event: &Event<'_, '_>) -> Arc<str> {
+        if let Some(name) = self.own_names.get(&function) {
+            return Arc::clone(name);
+        }
+        let given = TEXTS.iter().find_map(|name| event.get(name)?.as_str());
         if let Some(text) = given.filter(|text| !text.is_empty()) {
             return self.text(text);
         }
         let registered = event.get("registered").and_then(bits).unwrap_or(0);
         self.handle_name(pid, api, registered)
     }
+}
+
+/// Parameters that hold a range's text.
+const TEXTS: [&str; 3] = ["message", "name", "string"];
+
+/// What ranges of a function are called that has no parameter for a text, nor for what stands for one.
+fn own_name(f: &Function) -> Option<Arc<str>> {
+    let has_text = f.params.iter().any(|p| TEXTS.contains(&p.name.as_str()) || p.name == "registered");
+    f.name.strip_suffix("_begin").filter(|_| !has_text).map(Into::into)
 }
 
 fn kind_of(f: &Function) -> Kind {

@@ -29,6 +29,10 @@ struct Plan<'t> {
     picker: Picker,
     /// By field.
     fields: Box<[Planned]>,
+    /// Of the fields that the picker has as leading ones: whose they are, and the number of each.
+    leading: Box<[(Code, u32)]>,
+    /// Whether anything goes into a hash.
+    hashed: bool,
 }
 
 /// What a plan says of a field.
@@ -140,7 +144,11 @@ impl<'t> Plan<'t> {
             };
             Planned { place, hashed }
         });
-        Some(Self { class, picker: Picker::new(&class.fields)?, fields: fields.collect() })
+        let (picker, fields) = (Picker::new(&class.fields)?, fields.collect::<Box<[Planned]>>());
+        let leading = fields.iter().zip(0u32..).take(picker.leading_count());
+        let leading = leading.map(|(field, at)| (field.place, at)).collect();
+        let hashed = fields.iter().any(|field| field.hashed != Hashed::Nothing);
+        Some(Self { class, picker, fields, leading, hashed })
     }
 }
 
@@ -279,13 +287,33 @@ impl<'f> Values<'f> {
     /// False if the payload ends too early.
     fn pick(&mut self, plan: &Plan<'_>, payload: &[u8]) -> bool {
         let Self { fields, numbers, hash, .. } = self;
+        numbers.resize(plan.leading.len(), 0);
+        let leading = plan.picker.leading(payload, numbers);
+        numbers.truncate(leading);
+        fields.extend_from_slice(plan.leading.get(..leading).unwrap_or_default());
+        if plan.hashed {
+            let all = numbers.iter().zip(&plan.fields).filter(|(_, field)| field.hashed == Hashed::All);
+            *hash = all.fold(*hash, |hash, (number, _)| with_number(hash, *number));
+        }
         let mut hashed = Hashed::Nothing;
-        plan.picker.pick(payload, |position, element, value| {
+        plan.picker.pick_behind(leading, payload, |position, element, value| {
             if element == 0 {
                 let known = plan.fields.get(position);
                 hashed = known.map_or(Hashed::Nothing, |field| field.hashed);
                 // There are at most KEPT.
                 fields.push((known.map_or(Code::NONE, |field| field.place), numbers.len() as u32));
+            }
+            if let Some(bytes) = value.bytes() {
+                for byte in bytes {
+                    let number = u64::from(*byte);
+                    if hashed != Hashed::Nothing {
+                        *hash = with_number(*hash, number);
+                    }
+                    if numbers.len() < KEPT {
+                        numbers.push(number);
+                    }
+                }
+                return;
             }
             let Some(number) = value.bits() else {
                 if hashed != Hashed::Nothing {
@@ -314,10 +342,17 @@ impl<'f> Values<'f> {
     #[inline]
     pub fn all(&self, place: Place) -> &[u64] {
         let code = Code::of(Some(place));
-        let mut fields = self.fields.iter();
-        let Some((_, start)) = fields.find(|(known, _)| *known == code) else { return &[] };
-        let end = fields.next().map_or(self.numbers.len(), |(_, start)| *start as usize);
-        self.numbers.get(*start as usize..end).unwrap_or(&[])
+        let is_it = |(known, _): &(Code, u32)| *known == code;
+        // Mostly there is a field for each parameter.
+        let at = match self.fields.get(code.0 as usize) {
+            Some(field) if is_it(field) => code.0 as usize,
+            _ => match self.fields.iter().position(is_it) {
+                Some(at) => at,
+                None => return &[],
+            },
+        };
+        let start = |at: usize| self.fields.get(at).map_or(self.numbers.len(), |(_, start)| *start as usize);
+        self.numbers.get(start(at)..start(at + 1)).unwrap_or(&[])
     }
 
     /// The first number of a place.

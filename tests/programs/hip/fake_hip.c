@@ -1,12 +1,18 @@
-/* Stands for HIP's library where there is no device: memory is the host's, streams do at once what they are given, and
- * a kernel is a function of the host. What is not here does nothing and returns 0 (defaults.c, made of the model).
+/* Stands for HIP's library where there is no device: memory is the host's, a kernel is a function of the host, which runs
+ * at once, and what is not here does nothing and returns 0 (defaults.c, made of the model).
  *
- * An event is ready when it was asked for as often as FAKE_HIP_POLLS says (5). */
+ * Each stream has a time line of its own, in which commands last as long as the program can know: they begin when those
+ * before have ended, and events with times are complete when theirs has come. fake_say_ran says what was in them. An event
+ * without times is ready when it was asked for as often as FAKE_HIP_POLLS says (5). With FAKE_HIP_OLD each call is the
+ * thread's last error, as in versions before 6. */
 #include "hip.h"
 
 #include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define API __attribute__((visibility("default")))
 
@@ -25,9 +31,12 @@ struct hipGraphExec {
 };
 struct ihipStream_t {
     struct ihipGraph *capturing;
+    /* Until when it has something to do, in nanoseconds of the host. */
+    uint64_t until;
 };
 struct ihipEvent_t {
-    int polls;
+    int polls, has_times;
+    uint64_t time;
 };
 struct ihipModule_t {
     char unused;
@@ -45,9 +54,60 @@ static __thread struct {
 } configuration;
 
 static hipError_t said(hipError_t error) {
+    if (getenv("FAKE_HIP_OLD"))
+        last = error;
     if (error != hipSuccess && error != hipErrorNotReady)
         last = error;
     return error;
+}
+
+/* ---- Time lines */
+
+static uint64_t now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
+}
+
+static struct ihipStream_t legacy;
+static __thread struct ihipStream_t per_thread;
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct { const char *kind; char name[64], stream; uint64_t start, end; } ran[4096];
+static int commands;
+
+static struct ihipStream_t *line_of(hipStream_t stream) {
+    if (stream == NULL || (uintptr_t)stream == 1)
+        return &legacy;
+    return (uintptr_t)stream == 2 ? &per_thread : stream;
+}
+
+/* A command at the end of a stream. */
+static void runs(const char *kind, const char *name, hipStream_t stream, uint64_t duration) {
+    struct ihipStream_t *line = line_of(stream);
+    pthread_mutex_lock(&mutex);
+    uint64_t start = now();
+    if (line->until > start)
+        start = line->until;
+    line->until = start + duration;
+    if (commands < 4096) {
+        ran[commands].kind = kind;
+        ran[commands].stream = line == &legacy ? 'l' : line == &per_thread ? 'p' : 's';
+        snprintf(ran[commands].name, sizeof ran[commands].name, "%s", name && *name ? name : "-");
+        ran[commands].start = start;
+        ran[commands++].end = line->until;
+    }
+    pthread_mutex_unlock(&mutex);
+}
+
+static void wait_until(uint64_t time) {
+    while (now() < time)
+        nanosleep(&(struct timespec){0, 20000}, NULL);
+}
+
+API void fake_say_ran(void) {
+    for (int i = 0; i < commands; i++)
+        printf("RAN kind=%s name=%s stream=%c start=%lu end=%lu\n", ran[i].kind, ran[i].name, ran[i].stream,
+               ran[i].start, ran[i].end);
 }
 
 API hipError_t hipInit(unsigned int flags) {
@@ -95,6 +155,16 @@ API const char *hipGetErrorString(hipError_t error) {
     case hipErrorNotReady: return "device not ready";
     default: return "unknown error";
     }
+}
+
+API hipError_t hipPeekAtLastError(void) {
+    return last;
+}
+
+API hipError_t hipDeviceGetName(char *name, int length, int device) {
+    (void)device;
+    snprintf(name, (size_t)length, "a fake of gfx90a");
+    return said(hipSuccess);
 }
 
 API hipError_t hipGetLastError(void) {
@@ -151,32 +221,44 @@ API hipError_t hipFreeArray(hipArray_t array) {
     return said(hipSuccess);
 }
 
+static const char *direction(int kind) {
+    return kind == hipMemcpyHostToDevice ? "write" : kind == hipMemcpyDeviceToHost ? "read" : "copy";
+}
+
 API hipError_t hipMemcpy(void *dst, const void *src, size_t sizeBytes, int kind) {
     if (kind < 0 || kind > 4)
         return said(hipErrorInvalidMemcpyDirection);
     memcpy(dst, src, sizeBytes);
+    runs(direction(kind), NULL, NULL, 5000 + sizeBytes);
+    wait_until(legacy.until);
     return said(hipSuccess);
 }
 
 API hipError_t hipMemcpyAsync(void *dst, const void *src, size_t sizeBytes, int kind, hipStream_t stream) {
-    (void)stream;
-    return hipMemcpy(dst, src, sizeBytes, kind);
+    if (kind < 0 || kind > 4)
+        return said(hipErrorInvalidMemcpyDirection);
+    memcpy(dst, src, sizeBytes);
+    runs(direction(kind), NULL, stream, 20000 + sizeBytes);
+    return said(hipSuccess);
 }
 
 API hipError_t hipMemcpyDtoH(void *dst, void *src, size_t sizeBytes) {
     memcpy(dst, src, sizeBytes);
+    runs("read", NULL, NULL, 6000 + sizeBytes);
+    wait_until(legacy.until);
     return said(hipSuccess);
 }
 
 API hipError_t hipMemset(void *dst, int value, size_t sizeBytes) {
     memset(dst, value, sizeBytes);
+    runs("fill", NULL, NULL, 30000 + sizeBytes);
     return said(hipSuccess);
 }
 
-API hipError_t hipMemsetD32Async(void *dst, int value, size_t count, hipStream_t stream) {
-    (void)stream;
-    for (size_t i = 0; i < count; i++)
+API hipError_t hipMemsetD32Async(void *dst, int value, size_t words, hipStream_t stream) {
+    for (size_t i = 0; i < words; i++)
         ((int *)dst)[i] = value;
+    runs("fill", NULL, stream, 40000 + 4 * words);
     return said(hipSuccess);
 }
 
@@ -187,14 +269,37 @@ API hipError_t hipStreamCreateWithFlags(hipStream_t *stream, unsigned int flags)
     return hipMalloc((void **)stream, sizeof **stream);
 }
 
+API hipError_t hipStreamSynchronize(hipStream_t stream) {
+    wait_until(line_of(stream)->until);
+    return said(hipSuccess);
+}
+
+API hipError_t hipStreamSynchronize_spt(hipStream_t stream) {
+    return hipStreamSynchronize(stream ? stream : (hipStream_t)2);
+}
+
+API hipError_t hipStreamIsCapturing(hipStream_t stream, int *status) {
+    *status = line_of(stream)->capturing != NULL;
+    return said(hipSuccess);
+}
+
+API hipError_t hipDeviceSynchronize(void) {
+    uint64_t until = 0;
+    for (int i = 0; i < commands; i++)
+        until = ran[i].end > until ? ran[i].end : until;
+    wait_until(until);
+    return said(hipSuccess);
+}
+
 API hipError_t hipStreamDestroy(hipStream_t stream) {
     free(stream);
     return said(hipSuccess);
 }
 
 API hipError_t hipEventCreateWithFlags(hipEvent_t *event, unsigned int flags) {
-    (void)flags;
-    return hipMalloc((void **)event, sizeof **event);
+    hipError_t error = hipMalloc((void **)event, sizeof **event);
+    (*event)->has_times = (flags & 2) == 0;
+    return error;
 }
 
 API hipError_t hipEventDestroy(hipEvent_t event) {
@@ -203,32 +308,57 @@ API hipError_t hipEventDestroy(hipEvent_t event) {
 }
 
 API hipError_t hipEventRecord(hipEvent_t event, hipStream_t stream) {
-    (void)stream;
     event->polls = getenv("FAKE_HIP_POLLS") ? atoi(getenv("FAKE_HIP_POLLS")) : 5;
+    struct ihipStream_t *line = line_of(stream);
+    if (line->capturing)
+        return said(hipErrorInvalidValue);
+    uint64_t time = now();
+    event->time = line->until > time ? line->until : time;
     return said(hipSuccess);
 }
 
 API hipError_t hipEventQuery(hipEvent_t event) {
-    return said(event->polls-- > 0 ? hipErrorNotReady : hipSuccess);
+    int ready = event->has_times ? now() >= event->time : event->polls-- <= 0;
+    return said(ready ? hipSuccess : hipErrorNotReady);
 }
 
 API hipError_t hipEventElapsedTime(float *ms, hipEvent_t start, hipEvent_t stop) {
-    (void)start;
-    (void)stop;
     *ms = 1.5f;
+    if (start->has_times && stop->has_times)
+        *ms = (float)((double)(int64_t)(stop->time - start->time) / 1e6);
     return said(hipSuccess);
 }
 
 /* ---- Kernels */
 
-static hipError_t launch(hipStream_t stream, Kernel kernel, void **args) {
-    if (stream && stream->capturing) {
-        struct ihipGraph *graph = stream->capturing;
+/* Names of functions that stand for kernels. */
+static struct { const void *host; char name[64]; } registered[64];
+static int registrations;
+
+static const char *name_of(Kernel kernel) {
+    for (int i = 0; i < registrations; i++)
+        if (registered[i].host == (const void *)(uintptr_t)kernel)
+            return registered[i].name;
+    Dl_info info;
+    return dladdr((void *)(uintptr_t)kernel, &info) && info.dli_sname ? info.dli_sname : "";
+}
+
+static hipError_t launch(hipStream_t stream, Kernel kernel, void **args, unsigned groups) {
+    struct ihipGraph *graph = line_of(stream)->capturing;
+    if (graph) {
         graph->steps[graph->count++] = (struct step){kernel, args};
         return said(hipSuccess);
     }
     kernel(args);
+    runs("kernel", name_of(kernel), stream, 50000 + 10000ul * groups);
     return said(hipSuccess);
+}
+
+API void __hipRegisterFunction(void **modules, const void *host, char *function, const char *name, unsigned limit,
+                               void *tid, void *bid, dim3 *block, dim3 *grid, int *size) {
+    (void)modules, (void)function, (void)limit, (void)tid, (void)bid, (void)block, (void)grid, (void)size;
+    registered[registrations].host = host;
+    snprintf(registered[registrations++].name, 64, "%s", name);
 }
 
 API void **__hipRegisterFatBinary(const void *data) {
@@ -258,7 +388,17 @@ API hipError_t hipLaunchKernel(const void *function, dim3 grid, dim3 block, void
     (void)shared;
     if (grid.x == 0 || block.x == 0)
         return said(hipErrorInvalidValue);
-    return launch(stream, (Kernel)(uintptr_t)function, args);
+    return launch(stream, (Kernel)(uintptr_t)function, args, grid.x * grid.y * grid.z);
+}
+
+API hipError_t hipLaunchKernel_spt(const void *function, dim3 grid, dim3 block, void **args, size_t shared,
+                                   hipStream_t stream) {
+    return hipLaunchKernel(function, grid, block, args, shared, stream ? stream : (hipStream_t)2);
+}
+
+API hipError_t hipLaunchCooperativeKernel(const void *function, dim3 grid, dim3 block, void **args, unsigned shared,
+                                          hipStream_t stream) {
+    return hipLaunchKernel(function, grid, block, args, shared, stream);
 }
 
 API hipError_t hipModuleLoadData(hipModule_t *module, const void *image) {
@@ -283,16 +423,15 @@ API hipError_t hipModuleGetFunction(hipFunction_t *function, hipModule_t module,
 API hipError_t hipModuleLaunchKernel(hipFunction_t f, unsigned int gx, unsigned int gy, unsigned int gz,
                                      unsigned int bx, unsigned int by, unsigned int bz, unsigned int shared,
                                      hipStream_t stream, void **params, void **extra) {
-    (void)gx, (void)gy, (void)gz, (void)bx, (void)by, (void)bz, (void)shared, (void)extra;
-    return launch(stream, f->kernel, params);
+    (void)bx, (void)by, (void)bz, (void)shared, (void)extra;
+    return launch(stream, f->kernel, params, gx * gy * gz);
 }
 
 API hipError_t hipExtModuleLaunchKernel(hipFunction_t f, uint32_t gx, uint32_t gy, uint32_t gz, uint32_t bx,
                                         uint32_t by, uint32_t bz, size_t shared, hipStream_t stream, void **params,
                                         void **extra, hipEvent_t start, hipEvent_t stop, uint32_t flags) {
-    (void)gx, (void)gy, (void)gz, (void)bx, (void)by, (void)bz, (void)shared, (void)extra;
-    (void)start, (void)stop, (void)flags;
-    return launch(stream, f->kernel, params);
+    (void)shared, (void)extra, (void)start, (void)stop, (void)flags;
+    return launch(stream, f->kernel, params, gx / bx * (gy / by) * (gz / bz));
 }
 
 API hipError_t EXT_OF_CXX(hipFunction_t f, uint32_t gx, uint32_t gy, uint32_t gz, uint32_t bx, uint32_t by,
@@ -322,9 +461,9 @@ API hipError_t hipGraphInstantiate(hipGraphExec_t *exec, hipGraph_t graph, void 
 }
 
 API hipError_t hipGraphLaunch(hipGraphExec_t exec, hipStream_t stream) {
-    (void)stream;
     for (int i = 0; i < exec->graph.count; i++)
         exec->graph.steps[i].kernel(exec->graph.steps[i].args);
+    runs("graph", NULL, stream, 100000ul * (unsigned)exec->graph.count);
     return said(hipSuccess);
 }
 

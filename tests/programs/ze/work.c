@@ -74,7 +74,7 @@ static struct {
     F(zeFenceDestroy, fence.pfnDestroy) F(zeFenceHostSynchronize, fence.pfnHostSynchronize)                   \
     F(zeEventPoolCreate, pool.pfnCreate) F(zeEventPoolDestroy, pool.pfnDestroy)                               \
     F(zeEventCreate, event.pfnCreate) F(zeEventDestroy, event.pfnDestroy)                                     \
-    F(zeEventQueryStatus, event.pfnQueryStatus) F(zeEventHostSynchronize, event.pfnHostSynchronize)           \
+    F(zeEventQueryStatus, event.pfnQueryStatus) F(zeEventHostReset, event.pfnHostReset) F(zeEventHostSynchronize, event.pfnHostSynchronize)           \
     F(zeEventQueryKernelTimestamp, event.pfnQueryKernelTimestamp) F(zeMemAllocHost, mem.pfnAllocHost)         \
     F(zeMemAllocDevice, mem.pfnAllocDevice) F(zeMemFree, mem.pfnFree) F(zeModuleCreate, module.pfnCreate)     \
     F(zeModuleDestroy, module.pfnDestroy) F(zeModuleGetKernelNames, module.pfnGetKernelNames)                 \
@@ -228,7 +228,8 @@ static void commands(int leaks) {
                                           .mode = ZE_COMMAND_QUEUE_MODE_ASYNCHRONOUS,
                                           .priority = ZE_COMMAND_QUEUE_PRIORITY_PRIORITY_HIGH};
     ze_command_list_desc_t list_desc = {.stype = ZE_STRUCTURE_TYPE_COMMAND_LIST_DESC};
-    ze_event_pool_desc_t pool_desc = {ZE_STRUCTURE_TYPE_EVENT_POOL_DESC, NULL, ZE_EVENT_POOL_FLAG_KERNEL_TIMESTAMP, 4};
+    ze_event_pool_desc_t pool_desc = {ZE_STRUCTURE_TYPE_EVENT_POOL_DESC, NULL,
+                                      ZE_EVENT_POOL_FLAG_HOST_VISIBLE | ZE_EVENT_POOL_FLAG_KERNEL_TIMESTAMP, 4};
     ze_event_desc_t event_desc = {ZE_STRUCTURE_TYPE_EVENT_DESC, NULL, 0, 0, ZE_EVENT_SCOPE_FLAG_HOST};
     ze_fence_desc_t fence_desc = {ZE_STRUCTURE_TYPE_FENCE_DESC, NULL, 0};
     ze_command_queue_handle_t queue = NULL;
@@ -255,6 +256,8 @@ static void commands(int leaks) {
         SAY(zeCommandQueueSynchronize, queue, UINT64_MAX);
         SAY(zeFenceHostSynchronize, fence, UINT64_MAX);
         SAY(zeCommandListReset, list);
+        SAY(zeEventHostReset, events[0]);
+        SAY(zeEventHostReset, events[1]);
     }
     SAY(zeCommandListAppendMemoryFill, immediate, memory, &pattern, 1, 4096, events[0], 0, NULL);
     SAY(zeCommandListAppendLaunchKernel, immediate, kernel, &groups, events[1], 1, events);
@@ -265,7 +268,7 @@ static void commands(int leaks) {
     SAY(zeEventHostSynchronize, events[1], 1000);
     ze_kernel_timestamp_result_t times;
     SAY(zeEventQueryKernelTimestamp, events[1], &times);
-    printf("kernel took %lu\n", (unsigned long)(times.global.kernelEnd - times.global.kernelStart));
+    printf("kernel took %lu ticks\n", (unsigned long)(times.global.kernelEnd - times.global.kernelStart));
 
     SAY(zeFenceDestroy, fence);
     SAY(zeEventDestroy, events[0]);
@@ -312,9 +315,18 @@ static void compare(void) {
     printf("\n");
     for (int i = 0; fake_count && called[i].name; i++) {
         /* The loader itself initializes drivers, and fills in tables. */
-        int by_loader = strstr(called[i].name, "ProcAddrTable") || strcmp(called[i].name, "zeInit") == 0;
-        if (!by_loader && fake_count(called[i].name) != called[i].calls)
-            printf("the driver has %lu of %s\n", fake_count(called[i].name), called[i].name);
+        if (strstr(called[i].name, "ProcAddrTable") || strcmp(called[i].name, "zeInit") == 0)
+            continue;
+        /* For times of commands there are events that are not the program's, and these are asked for them. */
+        static const char *const others[] = {"zeEventPoolCreate", "zeEventCreate", "zeEventHostReset",
+                                             "zeEventQueryKernelTimestamp", "zeEventDestroy", "zeEventPoolDestroy",
+                                             "zeDeviceGetProperties"};
+        int by_others = 0;
+        for (size_t j = 0; j < sizeof others / sizeof *others; j++)
+            by_others |= strcmp(called[i].name, others[j]) == 0;
+        unsigned long has = fake_count(called[i].name);
+        if (has < called[i].calls || (!by_others && has != called[i].calls))
+            printf("the driver has %lu of %s\n", has, called[i].name);
     }
     printf(fake_count ? "compared\n" : "not compared\n");
 }

@@ -8,9 +8,11 @@
 //!     { version = "1.2", folder = "." },                      # a folder, seen from extract.toml's
 //!     { version = "1.3", given = "toy.xml" },                 # lies nowhere: handed in with --from
 //! ]                                                           # `version`: with several sources only
+//! # A wheel's headers may include those of another: `with = "toy-base==1.0.1"` beside it.
 //!
 //! [headers]                            # C headers, read by libclang
 //! files = ["toy.h", "toy_ext.h"]       # as programs include them; not every version has all, but the first
+//! language = "c++"                     # some functions are declared for C++ only; else "c"
 //! own = ["toy_more.h"]                 # read with them; in the folder include/ beside extract.toml
 //! modes = [[], ["TOY_PER_THREAD"]]     # macros that are set, a list per reading; the first reading is preferred
 //! functions = ["toy"]                  # beginnings of the names of its functions
@@ -98,6 +100,8 @@ pub struct Source {
     pub folder: Option<PathBuf>,
     /// A file or folder that a person hands in.
     pub given: Option<String>,
+    /// Another package of PyPI, `NAME==VERSION`, with headers that this one's include.
+    pub with: Option<String>,
 }
 
 /// What is special in an API's C headers.
@@ -106,6 +110,9 @@ pub struct Source {
 pub struct Headers {
     /// As programs include them; not every version has all.
     pub files: Vec<String>,
+    /// What they are read as.
+    #[serde(default)]
+    pub language: Language,
     /// Headers of the folder `include` that are read with them.
     #[serde(default)]
     pub own: Vec<String>,
@@ -142,6 +149,18 @@ pub struct Headers {
     pub suffixes: Suffixes,
     /// Types whose names say since when there is a symbol.
     pub entry_points: Option<EntryPoints>,
+}
+
+/// The language in which headers are read. What they declare is C's either way.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+pub enum Language {
+    /// C.
+    #[default]
+    #[serde(rename = "c")]
+    C,
+    /// C++, of headers that declare some functions for it only.
+    #[serde(rename = "c++")]
+    Cpp,
 }
 
 /// Macros whose values belong together.
@@ -332,7 +351,10 @@ fn check_source(source: &Source, several: bool) -> Result<()> {
         "write one of `wheel`, `debian`, `folder` and `given`"
     );
     ensure!(!several || !source.version.is_empty(), "with several sources each needs a `version`");
-    for (key, text, between) in [("wheel", &source.wheel, "=="), ("debian", &source.debian, "=")] {
+    ensure!(source.with.is_none() || source.wheel.is_some(), "`with` goes with a `wheel`");
+    let packages =
+        [("wheel", &source.wheel, "=="), ("with", &source.with, "=="), ("debian", &source.debian, "=")];
+    for (key, text, between) in packages {
         let Some(text) = text else { continue };
         let parts = text.split_once(between);
         ensure!(
@@ -377,6 +399,14 @@ mod tests {
                 "`wheel`: write NAME==VERSION in place of \"toy\"",
             ),
             (format!("source = [{{ debian = \"libtoy-dev\" }}]\n{headers}"), "`debian`: write NAME=VERSION"),
+            (
+                format!("source = [{{ wheel = \"toy==1\", with = \"base\" }}]\n{headers}"),
+                "`with`: write NAME==VERSION",
+            ),
+            (
+                format!("source = [{{ folder = \".\", with = \"base==1\" }}]\n{headers}"),
+                "`with` goes with a `wheel`",
+            ),
             (format!("source = [{{ folder = \".\" }}]\n{headers}{points}"), "neither can be 0"),
             (
                 format!("source = [{{ folder = \".\" }}]\n{headers}prefixes = []\n"),

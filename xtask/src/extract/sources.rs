@@ -14,6 +14,8 @@ pub struct Found {
     pub version: String,
     /// The folder or file in which they are.
     pub place: PathBuf,
+    /// The folder with the package whose headers they include.
+    pub with: Option<PathBuf>,
 }
 
 /// Brings the headers of a package, by its name and version, into a folder.
@@ -23,10 +25,13 @@ type Download = fn(&str, &Path) -> Result<()>;
 /// folder given, or a folder of unpacked packages. Without it packages are downloaded.
 pub fn find(api: &Description, from: Option<&Path>) -> Result<Vec<Found>> {
     let found = api.sources.iter().enumerate().map(|(i, source)| {
-        let place = place(api, source, from).with_context(|| {
-            format!("{}, `source`, entry {}", shown(&api.folder.join("extract.toml")), i + 1)
-        })?;
-        Ok(Found { version: source.version.clone(), place })
+        let entry = || format!("{}, `source`, entry {}", shown(&api.folder.join("extract.toml")), i + 1);
+        let place = place(api, source, from).with_context(entry)?;
+        let with = source.with.as_ref().map(|wheel| {
+            let other = Source { wheel: Some(wheel.clone()), ..Source::default() };
+            self::place(api, &other, from)
+        });
+        Ok(Found { version: source.version.clone(), place, with: with.transpose().with_context(entry)? })
     });
     found.collect()
 }
@@ -131,6 +136,28 @@ pub fn include_folder(place: &Path, header: &str) -> Result<PathBuf> {
     found.with_context(|| format!("no {header}, the first of `headers.files`, in {}", shown(place)))
 }
 
+/// The outermost folder under `place` that has any header.
+pub fn any_include_folder(place: &Path) -> Result<PathBuf> {
+    let mut level = vec![place.to_owned()];
+    while !level.is_empty() {
+        let mut below = Vec::new();
+        for folder in level {
+            for entry in
+                std::fs::read_dir(&folder).with_context(|| format!("reading {}", folder.display()))?
+            {
+                let path = entry?.path();
+                if path.extension().is_some_and(|e| e == "h") {
+                    return Ok(folder);
+                }
+                below.extend(Some(path).filter(|p| p.is_dir() && !p.is_symlink()));
+            }
+        }
+        below.sort();
+        level = below;
+    }
+    bail!("no header in {}", shown(place))
+}
+
 fn search(folder: &Path, header: &str) -> Result<Option<PathBuf>> {
     if folder.join(header).is_file() {
         return Ok(Some(folder.to_owned()));
@@ -188,6 +215,24 @@ mod tests {
             assert_eq!(include_folder(&place, "toy.h").unwrap(), deep);
             std::fs::remove_dir_all(&folder).unwrap();
         }
+    }
+
+    #[test]
+    fn headers_of_another_package_come_with_them() {
+        let (api, folder) = toy("with", "{ wheel = \"toy==1\", with = \"base==2\" }");
+        std::fs::create_dir_all(folder.join("toy-1-any")).unwrap();
+        let none = found(&api, Some(&folder)).unwrap_err();
+        assert!(none.contains("no folder base-2-*"), "{none}");
+        let deep = folder.join("base-2-any/vendor/include");
+        std::fs::create_dir_all(deep.join("more")).unwrap();
+        let other = find(&api, Some(&folder)).unwrap().remove(0).with.unwrap();
+        assert_eq!(other, folder.join("base-2-any"));
+        assert!(any_include_folder(&other).unwrap_err().to_string().contains("no header in "));
+        for header in ["more/a.h", "z.h"] {
+            std::fs::write(deep.join(header), "").unwrap();
+        }
+        assert_eq!(any_include_folder(&other).unwrap(), deep);
+        std::fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]

@@ -17,6 +17,12 @@ pub fn problems(model: &Model) -> Vec<String> {
             }
         }
     }
+    for group in selecting(model, &mut out) {
+        for (name, value) in &group.values {
+            let first = group.values.iter().find(|(_, v)| v == value).map_or(name, |(n, _)| n);
+            canonical.entry(name).or_insert(first);
+        }
+    }
     for (name, ty) in &model.info {
         match canonical.get(name.as_str()) {
             None => out.push(format!("info: {name} is no query of this API")),
@@ -45,6 +51,27 @@ fn queried<'m>(model: &'m Model, out: &mut Vec<String>) -> Vec<&'m EnumGroup> {
             match values.and_then(|v| model.enums.iter().find(|g| g.name == *v)) {
                 None => out.push(format!("{}.{name}: its queries have no names", f.name)),
                 Some(group) if groups.iter().any(|g| g.name == group.name) => {}
+                Some(group) => groups.push(group),
+            }
+        }
+    }
+    groups
+}
+
+/// The groups whose values say of what type bytes are; a type need not be known for each.
+fn selecting<'m>(model: &'m Model, out: &mut Vec<String>) -> Vec<&'m EnumGroup> {
+    let mut groups: Vec<&EnumGroup> = Vec::new();
+    for f in &model.functions {
+        let kinds = f.params.iter().filter_map(|p| match &p.follow {
+            Follow::Bytes { kind, .. } => kind.as_ref(),
+            _ => None,
+        });
+        for name in kinds {
+            let values = f.params.iter().find(|q| q.name == *name).and_then(|q| q.values.as_ref());
+            match values.and_then(|v| model.enums.iter().find(|g| g.name == *v)) {
+                None => {
+                    out.push(format!("{}.{name}: its values have no names, so none selects a type", f.name))
+                }
                 Some(group) => groups.push(group),
             }
         }

@@ -67,6 +67,12 @@ mod tests {
 
     /// A function that answers one query, with `[info]` and a rule to vary.
     fn toy(info: &str, rule: &str) -> Vec<String> {
+        let known = "toyAsk.params = { out = \"out info(q, n, need)\", need = \"out value\" }";
+        let (api, semantics) = toy_inputs(info, rule, known);
+        judge(&api, &semantics).1
+    }
+
+    fn toy_inputs(info: &str, rule: &str, known: &str) -> (Extracted, Semantics) {
         let api = serde_json::json!({
             "api": "toy", "registry": {"file": "toy.h", "sha256": ""},
             "types": [
@@ -85,11 +91,10 @@ mod tests {
         });
         let semantics = format!(
             "api = \"toy\"\nerrors = \"toy_error\"\nrule = [{rule}]\n[interpose]\n\
-             [function]\ntoyAsk.params = {{ out = \"out info(q, n, need)\", need = \"out value\" }}\n\
+             [function]\n{known}\n\
              [info]\n{info}\n"
         );
-        let api = serde_json::from_value(api).unwrap();
-        judge(&api, &toml::from_str(&semantics).unwrap()).1
+        (serde_json::from_value(api).unwrap(), toml::from_str(&semantics).unwrap())
     }
 
     #[test]
@@ -106,6 +111,20 @@ mod tests {
         for ty in ["int", "int[]", "int{}", "string", "void*", "void*[]"] {
             assert!(toy(&format!("NAME = \"{ty}\""), "").is_empty(), "{ty}");
         }
+    }
+
+    #[test]
+    fn types_of_bytes_are_selected_by_names() {
+        let rule = |by: &str| format!("{{ param = \"out\", is = \"out bytes(4, {by})\" }}");
+        let toy = |info: &str, by: &str| {
+            let (api, semantics) = toy_inputs(info, &rule(by), "toyAsk.params = { need = \"out value\" }");
+            judge(&api, &semantics).1
+        };
+        // Not each needs one.
+        assert_eq!(toy("", "q"), [""; 0]);
+        assert_eq!(toy("NAME = \"int[]\"", "q"), [""; 0]);
+        assert_eq!(toy("NOISE = \"int\"", "q"), ["info: NOISE is no query of this API"]);
+        assert_eq!(toy("", "n"), ["toyAsk.n: its values have no names, so none selects a type"]);
     }
 
     #[test]

@@ -59,7 +59,7 @@ fn way(follow: &Follow) -> &'static str {
 /// Names of the hand-written functions that expressions call.
 fn helpers(model: &Model) -> BTreeSet<&str> {
     let lengths = model.functions.iter().flat_map(|f| &f.params).filter_map(|p| match &p.follow {
-        Follow::Array { length } | Follow::Bytes { length } | Follow::Data { length } => Some(length),
+        Follow::Array { length } | Follow::Bytes { length, .. } | Follow::Data { length } => Some(length),
         Follow::String { length } => length.as_ref(),
         Follow::Strings { count, .. } => Some(count),
         _ => None,

@@ -229,7 +229,9 @@ fn miri() -> Result<Outcome> {
 /// loaded by the API itself. Libraries that are preloaded run before.
 fn comes_late(api: &str) -> Result<bool> {
     let interpose = model::load(api)?.1.interpose;
-    Ok(interpose.layer_variable.is_some() || interpose.injection_variable.is_some())
+    Ok(interpose.layer_variable.is_some()
+        || interpose.injection_variable.is_some()
+        || interpose.tools.is_some())
 }
 
 /// Programs with a sanitizer, recorded by libraries with the same sanitizer.

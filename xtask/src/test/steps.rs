@@ -130,13 +130,14 @@ pub fn run_all(steps: Vec<Step<'_>>, only: &str) -> Summary {
 }
 
 /// What a shell may have of an installed hetrace (`hetrace env`, `HETRACE_LIBRARIES`): tests are of the one built here.
-const INSTALLED: [&str; 6] = [
+const INSTALLED: [&str; 7] = [
     "HETRACE_LIBRARIES",
     "HETRACE_SESSION",
     "HETRACE_MARKS",
     "OPENCL_LAYERS",
     "NVTX_INJECTION64_PATH",
     "INTEL_LIBITTNOTIFY64",
+    "OMP_TOOL_LIBRARIES",
 ];
 
 /// Runs one `cargo` command with additional variables.

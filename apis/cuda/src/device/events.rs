@@ -316,7 +316,7 @@ impl Backend for Asking {
         // each and not given back yet.
         let times = unsafe {
             match driver::cuEventQuery(pair.after) {
-                0 => pair.context.clock.times(pair.before, pair.after),
+                0 => pair.context.clock.times(pair.context, pair.before, pair.after),
                 driver::NOT_READY | driver::NOT_PERMITTED => return Progress::Waits,
                 error if driver::CAPTURE_ERRORS.contains(&error) => return Progress::Waits,
                 error => {

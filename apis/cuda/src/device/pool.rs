@@ -1,50 +1,17 @@
-//! Events with times, used again and again: one pool per context.
-//!
-//! The lock is held for a few instructions and no call of the driver, and is
-//! only ever tried: who does not get it makes an event, or destroys one.
+//! Events with times: one pool per context.
 
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
+use hetrace_interpose::commands::pool;
 
 use super::driver;
-use super::record::pages;
 use crate::generated::prelude::{P, null_mut};
-
-/// Events kept; more are destroyed when they come back.
-const KEPT: usize = 8192;
-const TRIES: usize = 200;
 
 /// The free events of a context.
 #[derive(Debug)]
-pub struct Pool {
-    locked: AtomicBool,
-    count: AtomicUsize,
-    events: AtomicPtr<P>,
-}
+pub struct Pool(pool::Pool);
 
 impl Pool {
     pub const fn new() -> Pool {
-        Pool {
-            locked: AtomicBool::new(false),
-            count: AtomicUsize::new(0),
-            events: AtomicPtr::new(null_mut()),
-        }
-    }
-
-    fn locked<R>(&self, work: impl FnOnce(&AtomicUsize, *mut P) -> R) -> Option<R> {
-        for _ in 0..TRIES {
-            if !self.locked.swap(true, Ordering::Acquire) {
-                let mut events = self.events.load(Ordering::Relaxed);
-                if events.is_null() {
-                    events = pages(KEPT * size_of::<P>()).cast();
-                    self.events.store(events, Ordering::Relaxed);
-                }
-                let result = work(&self.count, events);
-                self.locked.store(false, Ordering::Release);
-                return Some(result);
-            }
-            std::hint::spin_loop();
-        }
-        None
+        Pool(pool::Pool::new())
     }
 
     /// A free event of the pool, or a new one. NULL if there is none to be had.
@@ -53,19 +20,7 @@ impl Pool {
     /// The pool's context lives.
     #[inline]
     pub unsafe fn take(&self, context: P) -> P {
-        let taken = self.locked(|count, events| {
-            let kept = count.load(Ordering::Relaxed);
-            if kept == 0 || events.is_null() {
-                return null_mut();
-            }
-            count.store(kept - 1, Ordering::Relaxed);
-            // SAFETY: below the count, so it was put there.
-            unsafe { *events.add(kept - 1) }
-        });
-        match taken {
-            Some(event) if !event.is_null() => event,
-            _ => make(context),
-        }
+        self.0.take(|| make(context))
     }
 
     /// Gives an event back that nothing refers to any more.
@@ -73,28 +28,16 @@ impl Pool {
     /// # Safety
     /// The pool's context lives, and the event is of it.
     pub unsafe fn give(&self, event: P) {
-        let given = self.locked(|count, events| {
-            let kept = count.load(Ordering::Relaxed);
-            if events.is_null() || kept >= KEPT {
-                return false;
-            }
-            // SAFETY: below the capacity, and the lock is ours.
-            unsafe { *events.add(kept) = event };
-            count.store(kept + 1, Ordering::Relaxed);
-            true
-        });
-        if given != Some(true) {
+        self.0.give(event, |event| {
             // SAFETY: the event is of this pool's context, which lives; it was not put into the pool, so
             // nothing refers to it.
             unsafe { driver::cuEventDestroy_v2(event) };
-        }
+        });
     }
 
     /// Forgets all events: their context has ended, and they with it.
     pub fn forget(&self) {
-        // Whoever held the lock has left by now: nobody uses the context.
-        self.locked.store(false, Ordering::Relaxed);
-        self.locked(|count, _| count.store(0, Ordering::Relaxed));
+        self.0.forget();
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::ffi::{CStr, c_char};
 
-pub use hetrace_interpose::commands::{Note, arena, pages};
+pub use hetrace_interpose::commands::{Note, arena};
 pub use hetrace_interpose::record_with_text as send;
 
 /// The text behind a pointer of the driver's; empty if there is none.
@@ -13,14 +13,6 @@ pub use hetrace_interpose::record_with_text as send;
 pub unsafe fn text<'t>(at: *const c_char) -> &'t CStr {
     // SAFETY: a text, by the contract.
     unsafe { hetrace_interpose::commands::text(at.cast()) }
-}
-
-/// Nanoseconds of `CLOCK_MONOTONIC`.
-pub fn now() -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: a valid place.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 /// What [`loaded`] looks for, and where it puts what it finds.

@@ -44,10 +44,10 @@ wrapper! { #[unsafe(no_mangle)] 12 hipDeviceTotalMem(bytes: *mut u64, device: i3
     call(on, 68, move || (device,), move |_| real::hipDeviceTotalMem(bytes, device), move |result| { let ok = result == 0; (result,one(bytes, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 13 hipDeviceSynchronize() -> u32, on, {
-    call(on, 71, move || (), move |_| real::hipDeviceSynchronize(), move |result| { let _ = result; (result,) }, || ())
+    call(on, 71, move || (), move |_| real::hipDeviceSynchronize(), move |result| { let _ = result; (result,) }, || crate::device::synchronized())
 } }
 wrapper! { #[unsafe(no_mangle)] 14 hipDeviceReset() -> u32, on, {
-    call(on, 74, move || (), move |_| real::hipDeviceReset(), move |result| { let _ = result; (result,) }, || ())
+    call(on, 74, move || (), move |time| crate::hooks::hipDeviceReset(time, ), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 15 hipSetDevice(deviceId: i32) -> u32, on, {
     call(on, 77, move || (deviceId,), move |_| real::hipSetDevice(deviceId), move |result| { let _ = result; (result,) }, || ())
@@ -155,25 +155,25 @@ wrapper! { #[unsafe(no_mangle)] 49 hipDrvGetErrorString(hipError: u32, errorStri
     call(on, 179, move || (hipError,), move |_| real::hipDrvGetErrorString(hipError, errorString), move |result| { let caps = Caps::current(); let ok = result == 0; (result,texts(errorString.cast::<*const u8>(), if ok { 1 } else { 0 }, null(), caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 50 hipStreamCreate(stream: *mut P) -> u32, on, {
-    call(on, 182, move || (), move |_| real::hipStreamCreate(stream), move |result| { let ok = result == 0; (result,one(stream, ok),) }, || ())
+    call(on, 182, move || (), move |time| crate::hooks::hipStreamCreate(time, stream), move |result| { let ok = result == 0; (result,one(stream, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 51 hipStreamCreateWithFlags(stream: *mut P, flags: u32) -> u32, on, {
-    call(on, 185, move || (flags,), move |_| real::hipStreamCreateWithFlags(stream, flags), move |result| { let ok = result == 0; (result,one(stream, ok),) }, || ())
+    call(on, 185, move || (flags,), move |time| crate::hooks::hipStreamCreateWithFlags(time, stream, flags), move |result| { let ok = result == 0; (result,one(stream, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 52 hipStreamCreateWithPriority(stream: *mut P, flags: u32, priority: i32) -> u32, on, {
-    call(on, 188, move || (flags,priority,), move |_| real::hipStreamCreateWithPriority(stream, flags, priority), move |result| { let ok = result == 0; (result,one(stream, ok),) }, || ())
+    call(on, 188, move || (flags,priority,), move |time| crate::hooks::hipStreamCreateWithPriority(time, stream, flags, priority), move |result| { let ok = result == 0; (result,one(stream, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 53 hipDeviceGetStreamPriorityRange(leastPriority: *mut i32, greatestPriority: *mut i32) -> u32, on, {
     call(on, 191, move || (), move |_| real::hipDeviceGetStreamPriorityRange(leastPriority, greatestPriority), move |result| { let ok = result == 0; (result,one(leastPriority, ok),one(greatestPriority, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 54 hipStreamDestroy(stream: P) -> u32, on, {
-    call(on, 194, move || (stream,), move |_| real::hipStreamDestroy(stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 194, move || (stream,), move |time| crate::hooks::hipStreamDestroy(time, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 55 hipStreamQuery(stream: P) -> u32, on, {
     poll(on, 197, 1, [stream as u64, 0, 0, 0, 0, 0, 0, 0], move || (stream,), move |_| real::hipStreamQuery(stream), move |result, key| { key[1] = result as u64; key[2] = if result == 0 { 0 } else { 0 }; }, move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 56 hipStreamSynchronize(stream: P) -> u32, on, {
-    call(on, 200, move || (stream,), move |_| real::hipStreamSynchronize(stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 200, move || (stream,), move |_| real::hipStreamSynchronize(stream), move |result| { let _ = result; (result,) }, || crate::device::synchronized())
 } }
 wrapper! { #[unsafe(no_mangle)] 57 hipStreamWaitEvent(stream: P, event: P, flags: u32) -> u32, on, {
     call(on, 203, move || (stream,event,flags,), move |_| real::hipStreamWaitEvent(stream, event, flags), move |result| { let _ = result; (result,) }, || ())
@@ -191,7 +191,7 @@ wrapper! { #[unsafe(no_mangle)] 61 hipStreamGetDevice(stream: P, device: *mut i3
     call(on, 215, move || (stream,), move |_| real::hipStreamGetDevice(stream, device), move |result| { let ok = result == 0; (result,one(device, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 62 hipExtStreamCreateWithCUMask(stream: *mut P, cuMaskSize: u32, cuMask: *const u32) -> u32, on, {
-    call(on, 218, move || { let caps = Caps::current(); (cuMaskSize,seq(cuMask, (cuMaskSize as usize).min(64), caps),) }, move |_| real::hipExtStreamCreateWithCUMask(stream, cuMaskSize, cuMask), move |result| { let ok = result == 0; (result,one(stream, ok),) }, || ())
+    call(on, 218, move || { let caps = Caps::current(); (cuMaskSize,seq(cuMask, (cuMaskSize as usize).min(64), caps),) }, move |time| crate::hooks::hipExtStreamCreateWithCUMask(time, stream, cuMaskSize, cuMask), move |result| { let ok = result == 0; (result,one(stream, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 63 hipExtStreamGetCUMask(stream: P, cuMaskSize: u32, cuMask: *mut u32) -> u32, on, {
     call(on, 221, move || (stream,cuMaskSize,), move |_| real::hipExtStreamGetCUMask(stream, cuMaskSize, cuMask), move |result| { let caps = Caps::current(); let ok = result == 0; (result,seq(cuMask, if ok { (cuMaskSize as usize).min(64) } else { 0 }, caps),) }, || ())
@@ -248,7 +248,7 @@ wrapper! { #[unsafe(no_mangle)] 80 hipEventDestroy(event: P) -> u32, on, {
     call(on, 272, move || (event,), move |_| real::hipEventDestroy(event), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 81 hipEventSynchronize(event: P) -> u32, on, {
-    call(on, 275, move || (event,), move |_| real::hipEventSynchronize(event), move |result| { let _ = result; (result,) }, || ())
+    call(on, 275, move || (event,), move |_| real::hipEventSynchronize(event), move |result| { let _ = result; (result,) }, || crate::device::synchronized())
 } }
 wrapper! { #[unsafe(no_mangle)] 82 hipEventElapsedTime(ms: *mut f32, start: P, stop: P) -> u32, on, {
     call(on, 278, move || (start,stop,), move |_| real::hipEventElapsedTime(ms, start, stop), move |result| { let ok = result == 0; (result,one(ms, ok),) }, || ())
@@ -311,10 +311,10 @@ wrapper! { #[unsafe(no_mangle)] 101 hipMallocManaged(dev_ptr: *mut P, size: u64,
     call(on, 335, move || (size,flags,), move |_| real::hipMallocManaged(dev_ptr, size, flags), move |result| { let ok = result == 0; (result,one(dev_ptr, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 102 hipMemPrefetchAsync(dev_ptr: *const c_void, count: u64, device: i32, stream: P) -> u32, on, {
-    call(on, 338, move || (dev_ptr,count,device,stream,), move |_| real::hipMemPrefetchAsync(dev_ptr, count, device, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 338, move || (dev_ptr,count,device,stream,), move |time| crate::device::command(time, stream, 8, null_mut(), [0, 0], move || (count as usize, 0), move || [0; 6], move || real::hipMemPrefetchAsync(dev_ptr, count, device, stream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 value_wrapper! { #[unsafe(no_mangle)] 103 hipMemPrefetchAsync_v2(dev_ptr: *const c_void, count: u64, location: Val<[u64; 1]>, flags: u32, stream: P) -> u32, on, {
-    call(on, 341, move || (dev_ptr,count,location,flags,stream,), move |_| real::hipMemPrefetchAsync_v2(dev_ptr, count, location, flags, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 341, move || (dev_ptr,count,location,flags,stream,), move |time| crate::device::command(time, stream, 8, null_mut(), [0, 0], move || (count as usize, 0), move || [0; 6], move || real::hipMemPrefetchAsync_v2(dev_ptr, count, location, flags, stream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 104 hipMemAdvise(dev_ptr: *const c_void, count: u64, advice: u32, device: i32) -> u32, on, {
     call(on, 344, move || (dev_ptr,count,advice,device,), move |_| real::hipMemAdvise(dev_ptr, count, advice, device), move |result| { let _ = result; (result,) }, || ())
@@ -404,43 +404,43 @@ wrapper! { #[unsafe(no_mangle)] 132 hipHostFree(ptr: *mut c_void) -> u32, on, {
     call(on, 428, move || (ptr,), move |_| real::hipHostFree(ptr), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 133 hipMemcpy(dst: *mut c_void, src: *const c_void, sizeBytes: u64, kind: u32) -> u32, on, {
-    call(on, 431, move || (dst,src,sizeBytes,kind,), move |_| real::hipMemcpy(dst, src, sizeBytes, kind), move |result| { let _ = result; (result,) }, || ())
+    call(on, 431, move || (dst,src,sizeBytes,kind,), move |time| crate::device::command(time, null_mut(), crate::measure::copied(kind as usize).0, null_mut(), crate::measure::copied(kind as usize).1, move || (sizeBytes as usize, 0), move || [0; 6], move || real::hipMemcpy(dst, src, sizeBytes, kind), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 134 hipMemcpyWithStream(dst: *mut c_void, src: *const c_void, sizeBytes: u64, kind: u32, stream: P) -> u32, on, {
-    call(on, 434, move || (dst,src,sizeBytes,kind,stream,), move |_| real::hipMemcpyWithStream(dst, src, sizeBytes, kind, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 434, move || (dst,src,sizeBytes,kind,stream,), move |time| crate::device::command(time, stream, crate::measure::copied(kind as usize).0, null_mut(), crate::measure::copied(kind as usize).1, move || (sizeBytes as usize, 0), move || [0; 6], move || real::hipMemcpyWithStream(dst, src, sizeBytes, kind, stream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 135 hipMemcpyHtoD(dst: P, src: *const c_void, sizeBytes: u64) -> u32, on, {
-    call(on, 437, move || (dst,src,sizeBytes,), move |_| real::hipMemcpyHtoD(dst, src, sizeBytes), move |result| { let _ = result; (result,) }, || ())
+    call(on, 437, move || (dst,src,sizeBytes,), move |time| crate::device::command(time, null_mut(), 3, null_mut(), [7, 3], move || (sizeBytes as usize, 0), move || [0; 6], move || real::hipMemcpyHtoD(dst, src, sizeBytes), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 136 hipMemcpyDtoH(dst: *mut c_void, src: P, sizeBytes: u64) -> u32, on, {
-    call(on, 440, move || (dst,src,sizeBytes,), move |_| real::hipMemcpyDtoH(dst, src, sizeBytes), move |result| { let _ = result; (result,) }, || ())
+    call(on, 440, move || (dst,src,sizeBytes,), move |time| crate::device::command(time, null_mut(), 2, null_mut(), [3, 7], move || (sizeBytes as usize, 0), move || [0; 6], move || real::hipMemcpyDtoH(dst, src, sizeBytes), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 137 hipMemcpyDtoD(dst: P, src: P, sizeBytes: u64) -> u32, on, {
-    call(on, 443, move || (dst,src,sizeBytes,), move |_| real::hipMemcpyDtoD(dst, src, sizeBytes), move |result| { let _ = result; (result,) }, || ())
+    call(on, 443, move || (dst,src,sizeBytes,), move |time| crate::device::command(time, null_mut(), 4, null_mut(), [3, 3], move || (sizeBytes as usize, 0), move || [0; 6], move || real::hipMemcpyDtoD(dst, src, sizeBytes), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 138 hipMemcpyAtoD(dstDevice: P, srcArray: P, srcOffset: u64, ByteCount: u64) -> u32, on, {
-    call(on, 446, move || (dstDevice,srcArray,srcOffset,ByteCount,), move |_| real::hipMemcpyAtoD(dstDevice, srcArray, srcOffset, ByteCount), move |result| { let _ = result; (result,) }, || ())
+    call(on, 446, move || (dstDevice,srcArray,srcOffset,ByteCount,), move |time| crate::device::command(time, null_mut(), 4, null_mut(), [4, 3], move || (ByteCount as usize, 0), move || [0; 6], move || real::hipMemcpyAtoD(dstDevice, srcArray, srcOffset, ByteCount), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 139 hipMemcpyDtoA(dstArray: P, dstOffset: u64, srcDevice: P, ByteCount: u64) -> u32, on, {
-    call(on, 449, move || (dstArray,dstOffset,srcDevice,ByteCount,), move |_| real::hipMemcpyDtoA(dstArray, dstOffset, srcDevice, ByteCount), move |result| { let _ = result; (result,) }, || ())
+    call(on, 449, move || (dstArray,dstOffset,srcDevice,ByteCount,), move |time| crate::device::command(time, null_mut(), 4, null_mut(), [3, 4], move || (ByteCount as usize, 0), move || [0; 6], move || real::hipMemcpyDtoA(dstArray, dstOffset, srcDevice, ByteCount), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 140 hipMemcpyAtoA(dstArray: P, dstOffset: u64, srcArray: P, srcOffset: u64, ByteCount: u64) -> u32, on, {
-    call(on, 452, move || (dstArray,dstOffset,srcArray,srcOffset,ByteCount,), move |_| real::hipMemcpyAtoA(dstArray, dstOffset, srcArray, srcOffset, ByteCount), move |result| { let _ = result; (result,) }, || ())
+    call(on, 452, move || (dstArray,dstOffset,srcArray,srcOffset,ByteCount,), move |time| crate::device::command(time, null_mut(), 4, null_mut(), [4, 4], move || (ByteCount as usize, 0), move || [0; 6], move || real::hipMemcpyAtoA(dstArray, dstOffset, srcArray, srcOffset, ByteCount), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 141 hipMemcpyHtoDAsync(dst: P, src: *const c_void, sizeBytes: u64, stream: P) -> u32, on, {
-    call(on, 455, move || (dst,src,sizeBytes,stream,), move |_| real::hipMemcpyHtoDAsync(dst, src, sizeBytes, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 455, move || (dst,src,sizeBytes,stream,), move |time| crate::device::command(time, stream, 3, null_mut(), [7, 3], move || (sizeBytes as usize, 0), move || [0; 6], move || real::hipMemcpyHtoDAsync(dst, src, sizeBytes, stream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 142 hipMemcpyDtoHAsync(dst: *mut c_void, src: P, sizeBytes: u64, stream: P) -> u32, on, {
-    call(on, 458, move || (dst,src,sizeBytes,stream,), move |_| real::hipMemcpyDtoHAsync(dst, src, sizeBytes, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 458, move || (dst,src,sizeBytes,stream,), move |time| crate::device::command(time, stream, 2, null_mut(), [3, 7], move || (sizeBytes as usize, 0), move || [0; 6], move || real::hipMemcpyDtoHAsync(dst, src, sizeBytes, stream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 143 hipMemcpyDtoDAsync(dst: P, src: P, sizeBytes: u64, stream: P) -> u32, on, {
-    call(on, 461, move || (dst,src,sizeBytes,stream,), move |_| real::hipMemcpyDtoDAsync(dst, src, sizeBytes, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 461, move || (dst,src,sizeBytes,stream,), move |time| crate::device::command(time, stream, 4, null_mut(), [3, 3], move || (sizeBytes as usize, 0), move || [0; 6], move || real::hipMemcpyDtoDAsync(dst, src, sizeBytes, stream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 144 hipMemcpyAtoHAsync(dstHost: *mut c_void, srcArray: P, srcOffset: u64, ByteCount: u64, stream: P) -> u32, on, {
-    call(on, 464, move || (dstHost,srcArray,srcOffset,ByteCount,stream,), move |_| real::hipMemcpyAtoHAsync(dstHost, srcArray, srcOffset, ByteCount, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 464, move || (dstHost,srcArray,srcOffset,ByteCount,stream,), move |time| crate::device::command(time, stream, 2, null_mut(), [4, 7], move || (ByteCount as usize, 0), move || [0; 6], move || real::hipMemcpyAtoHAsync(dstHost, srcArray, srcOffset, ByteCount, stream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 145 hipMemcpyHtoAAsync(dstArray: P, dstOffset: u64, srcHost: *const c_void, ByteCount: u64, stream: P) -> u32, on, {
-    call(on, 467, move || (dstArray,dstOffset,srcHost,ByteCount,stream,), move |_| real::hipMemcpyHtoAAsync(dstArray, dstOffset, srcHost, ByteCount, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 467, move || (dstArray,dstOffset,srcHost,ByteCount,stream,), move |time| crate::device::command(time, stream, 3, null_mut(), [7, 4], move || (ByteCount as usize, 0), move || [0; 6], move || real::hipMemcpyHtoAAsync(dstArray, dstOffset, srcHost, ByteCount, stream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 146 hipModuleGetGlobal(dptr: *mut P, bytes: *mut u64, hmod: P, name: *const i8) -> u32, on, {
     call(on, 470, move || { let caps = Caps::current(); (hmod,text(name, 0, caps),) }, move |_| real::hipModuleGetGlobal(dptr, bytes, hmod, name), move |result| { let ok = result == 0; (result,one(dptr, ok),one(bytes, ok),) }, || ())
@@ -455,73 +455,73 @@ handing_wrapper! { #[unsafe(no_mangle)] 149 hipGetProcAddress(symbol: *const i8,
     call(on, 479, move || { let caps = Caps::current(); (text(symbol, 0, caps),hipVersion,flags,) }, move |time| crate::hooks::hipGetProcAddress(time, symbol, pfn, hipVersion, flags, symbolStatus), move |result| { let ok = result == 0; (result,one(pfn, ok),one(symbolStatus, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 150 hipMemcpyToSymbol(symbol: *const c_void, src: *const c_void, sizeBytes: u64, offset: u64, kind: u32) -> u32, on, {
-    call(on, 482, move || (symbol,src,sizeBytes,offset,kind,), move |_| real::hipMemcpyToSymbol(symbol, src, sizeBytes, offset, kind), move |result| { let _ = result; (result,) }, || ())
+    call(on, 482, move || (symbol,src,sizeBytes,offset,kind,), move |time| crate::device::command(time, null_mut(), crate::measure::copied(kind as usize).0, null_mut(), crate::measure::copied(kind as usize).1, move || (sizeBytes as usize, 0), move || [0; 6], move || real::hipMemcpyToSymbol(symbol, src, sizeBytes, offset, kind), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 151 hipMemcpyToSymbolAsync(symbol: *const c_void, src: *const c_void, sizeBytes: u64, offset: u64, kind: u32, stream: P) -> u32, on, {
-    call(on, 485, move || (symbol,src,sizeBytes,offset,kind,stream,), move |_| real::hipMemcpyToSymbolAsync(symbol, src, sizeBytes, offset, kind, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 485, move || (symbol,src,sizeBytes,offset,kind,stream,), move |time| crate::device::command(time, stream, crate::measure::copied(kind as usize).0, null_mut(), crate::measure::copied(kind as usize).1, move || (sizeBytes as usize, 0), move || [0; 6], move || real::hipMemcpyToSymbolAsync(symbol, src, sizeBytes, offset, kind, stream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 152 hipMemcpyFromSymbol(dst: *mut c_void, symbol: *const c_void, sizeBytes: u64, offset: u64, kind: u32) -> u32, on, {
-    call(on, 488, move || (dst,symbol,sizeBytes,offset,kind,), move |_| real::hipMemcpyFromSymbol(dst, symbol, sizeBytes, offset, kind), move |result| { let _ = result; (result,) }, || ())
+    call(on, 488, move || (dst,symbol,sizeBytes,offset,kind,), move |time| crate::device::command(time, null_mut(), crate::measure::copied(kind as usize).0, null_mut(), crate::measure::copied(kind as usize).1, move || (sizeBytes as usize, 0), move || [0; 6], move || real::hipMemcpyFromSymbol(dst, symbol, sizeBytes, offset, kind), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 153 hipMemcpyFromSymbolAsync(dst: *mut c_void, symbol: *const c_void, sizeBytes: u64, offset: u64, kind: u32, stream: P) -> u32, on, {
-    call(on, 491, move || (dst,symbol,sizeBytes,offset,kind,stream,), move |_| real::hipMemcpyFromSymbolAsync(dst, symbol, sizeBytes, offset, kind, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 491, move || (dst,symbol,sizeBytes,offset,kind,stream,), move |time| crate::device::command(time, stream, crate::measure::copied(kind as usize).0, null_mut(), crate::measure::copied(kind as usize).1, move || (sizeBytes as usize, 0), move || [0; 6], move || real::hipMemcpyFromSymbolAsync(dst, symbol, sizeBytes, offset, kind, stream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 154 hipMemcpyAsync(dst: *mut c_void, src: *const c_void, sizeBytes: u64, kind: u32, stream: P) -> u32, on, {
-    call(on, 494, move || (dst,src,sizeBytes,kind,stream,), move |_| real::hipMemcpyAsync(dst, src, sizeBytes, kind, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 494, move || (dst,src,sizeBytes,kind,stream,), move |time| crate::device::command(time, stream, crate::measure::copied(kind as usize).0, null_mut(), crate::measure::copied(kind as usize).1, move || (sizeBytes as usize, 0), move || [0; 6], move || real::hipMemcpyAsync(dst, src, sizeBytes, kind, stream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 155 hipMemset(dst: *mut c_void, value: i32, sizeBytes: u64) -> u32, on, {
-    call(on, 497, move || (dst,value,sizeBytes,), move |_| real::hipMemset(dst, value, sizeBytes), move |result| { let _ = result; (result,) }, || ())
+    call(on, 497, move || (dst,value,sizeBytes,), move |time| crate::device::command(time, null_mut(), 5, null_mut(), [0, 3], move || (sizeBytes as usize, 0), move || [0; 6], move || real::hipMemset(dst, value, sizeBytes), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 156 hipMemsetD8(dest: P, value: u8, count: u64) -> u32, on, {
-    call(on, 500, move || (dest,value,count,), move |_| real::hipMemsetD8(dest, value, count), move |result| { let _ = result; (result,) }, || ())
+    call(on, 500, move || (dest,value,count,), move |time| crate::device::command(time, null_mut(), 5, null_mut(), [0, 3], move || (count as usize, 0), move || [0; 6], move || real::hipMemsetD8(dest, value, count), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 157 hipMemsetD8Async(dest: P, value: u8, count: u64, stream: P) -> u32, on, {
-    call(on, 503, move || (dest,value,count,stream,), move |_| real::hipMemsetD8Async(dest, value, count, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 503, move || (dest,value,count,stream,), move |time| crate::device::command(time, stream, 5, null_mut(), [0, 3], move || (count as usize, 0), move || [0; 6], move || real::hipMemsetD8Async(dest, value, count, stream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 158 hipMemsetD16(dest: P, value: u16, count: u64) -> u32, on, {
-    call(on, 506, move || (dest,value,count,), move |_| real::hipMemsetD16(dest, value, count), move |result| { let _ = result; (result,) }, || ())
+    call(on, 506, move || (dest,value,count,), move |time| crate::device::command(time, null_mut(), 5, null_mut(), [0, 3], move || ((count as usize).saturating_mul(2), 0), move || [0; 6], move || real::hipMemsetD16(dest, value, count), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 159 hipMemsetD16Async(dest: P, value: u16, count: u64, stream: P) -> u32, on, {
-    call(on, 509, move || (dest,value,count,stream,), move |_| real::hipMemsetD16Async(dest, value, count, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 509, move || (dest,value,count,stream,), move |time| crate::device::command(time, stream, 5, null_mut(), [0, 3], move || ((count as usize).saturating_mul(2), 0), move || [0; 6], move || real::hipMemsetD16Async(dest, value, count, stream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 160 hipMemsetD32(dest: P, value: i32, count: u64) -> u32, on, {
-    call(on, 512, move || (dest,value,count,), move |_| real::hipMemsetD32(dest, value, count), move |result| { let _ = result; (result,) }, || ())
+    call(on, 512, move || (dest,value,count,), move |time| crate::device::command(time, null_mut(), 5, null_mut(), [0, 3], move || ((count as usize).saturating_mul(4), 0), move || [0; 6], move || real::hipMemsetD32(dest, value, count), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 161 hipMemsetAsync(dst: *mut c_void, value: i32, sizeBytes: u64, stream: P) -> u32, on, {
-    call(on, 515, move || (dst,value,sizeBytes,stream,), move |_| real::hipMemsetAsync(dst, value, sizeBytes, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 515, move || (dst,value,sizeBytes,stream,), move |time| crate::device::command(time, stream, 5, null_mut(), [0, 3], move || (sizeBytes as usize, 0), move || [0; 6], move || real::hipMemsetAsync(dst, value, sizeBytes, stream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 162 hipMemsetD32Async(dst: P, value: i32, count: u64, stream: P) -> u32, on, {
-    call(on, 518, move || (dst,value,count,stream,), move |_| real::hipMemsetD32Async(dst, value, count, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 518, move || (dst,value,count,stream,), move |time| crate::device::command(time, stream, 5, null_mut(), [0, 3], move || ((count as usize).saturating_mul(4), 0), move || [0; 6], move || real::hipMemsetD32Async(dst, value, count, stream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 163 hipMemset2D(dst: *mut c_void, pitch: u64, value: i32, width: u64, height: u64) -> u32, on, {
-    call(on, 521, move || (dst,pitch,value,width,height,), move |_| real::hipMemset2D(dst, pitch, value, width, height), move |result| { let _ = result; (result,) }, || ())
+    call(on, 521, move || (dst,pitch,value,width,height,), move |time| crate::device::command(time, null_mut(), 5, null_mut(), [0, 3], move || ((width as usize).saturating_mul(height as usize), 0), move || [0; 6], move || real::hipMemset2D(dst, pitch, value, width, height), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 164 hipMemset2DAsync(dst: *mut c_void, pitch: u64, value: i32, width: u64, height: u64, stream: P) -> u32, on, {
-    call(on, 524, move || (dst,pitch,value,width,height,stream,), move |_| real::hipMemset2DAsync(dst, pitch, value, width, height, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 524, move || (dst,pitch,value,width,height,stream,), move |time| crate::device::command(time, stream, 5, null_mut(), [0, 3], move || ((width as usize).saturating_mul(height as usize), 0), move || [0; 6], move || real::hipMemset2DAsync(dst, pitch, value, width, height, stream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 value_wrapper! { #[unsafe(no_mangle)] 165 hipMemset3D(pitchedDevPtr: Val<[u64; 4]>, value: i32, extent: Val<[u64; 3]>) -> u32, on, {
-    call(on, 527, move || (pitchedDevPtr,value,extent,), move |_| real::hipMemset3D(pitchedDevPtr, value, extent), move |result| { let _ = result; (result,) }, || ())
+    call(on, 527, move || (pitchedDevPtr,value,extent,), move |time| crate::device::command(time, null_mut(), 5, null_mut(), [0, 3], move || (((at_num::<u64>((&raw const extent).cast(), 0)).saturating_mul(at_num::<u64>((&raw const extent).cast(), 8))).saturating_mul(at_num::<u64>((&raw const extent).cast(), 16)), 0), move || [0; 6], move || real::hipMemset3D(pitchedDevPtr, value, extent), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 value_wrapper! { #[unsafe(no_mangle)] 166 hipMemset3DAsync(pitchedDevPtr: Val<[u64; 4]>, value: i32, extent: Val<[u64; 3]>, stream: P) -> u32, on, {
-    call(on, 530, move || (pitchedDevPtr,value,extent,stream,), move |_| real::hipMemset3DAsync(pitchedDevPtr, value, extent, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 530, move || (pitchedDevPtr,value,extent,stream,), move |time| crate::device::command(time, stream, 5, null_mut(), [0, 3], move || (((at_num::<u64>((&raw const extent).cast(), 0)).saturating_mul(at_num::<u64>((&raw const extent).cast(), 8))).saturating_mul(at_num::<u64>((&raw const extent).cast(), 16)), 0), move || [0; 6], move || real::hipMemset3DAsync(pitchedDevPtr, value, extent, stream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 167 hipMemsetD2D8(dst: P, dstPitch: u64, value: u8, width: u64, height: u64) -> u32, on, {
-    call(on, 533, move || (dst,dstPitch,value,width,height,), move |_| real::hipMemsetD2D8(dst, dstPitch, value, width, height), move |result| { let _ = result; (result,) }, || ())
+    call(on, 533, move || (dst,dstPitch,value,width,height,), move |time| crate::device::command(time, null_mut(), 5, null_mut(), [0, 3], move || ((width as usize).saturating_mul(height as usize), 0), move || [0; 6], move || real::hipMemsetD2D8(dst, dstPitch, value, width, height), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 168 hipMemsetD2D8Async(dst: P, dstPitch: u64, value: u8, width: u64, height: u64, stream: P) -> u32, on, {
-    call(on, 536, move || (dst,dstPitch,value,width,height,stream,), move |_| real::hipMemsetD2D8Async(dst, dstPitch, value, width, height, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 536, move || (dst,dstPitch,value,width,height,stream,), move |time| crate::device::command(time, stream, 5, null_mut(), [0, 3], move || ((width as usize).saturating_mul(height as usize), 0), move || [0; 6], move || real::hipMemsetD2D8Async(dst, dstPitch, value, width, height, stream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 169 hipMemsetD2D16(dst: P, dstPitch: u64, value: u16, width: u64, height: u64) -> u32, on, {
-    call(on, 539, move || (dst,dstPitch,value,width,height,), move |_| real::hipMemsetD2D16(dst, dstPitch, value, width, height), move |result| { let _ = result; (result,) }, || ())
+    call(on, 539, move || (dst,dstPitch,value,width,height,), move |time| crate::device::command(time, null_mut(), 5, null_mut(), [0, 3], move || (((width as usize).saturating_mul(height as usize)).saturating_mul(2), 0), move || [0; 6], move || real::hipMemsetD2D16(dst, dstPitch, value, width, height), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 170 hipMemsetD2D16Async(dst: P, dstPitch: u64, value: u16, width: u64, height: u64, stream: P) -> u32, on, {
-    call(on, 542, move || (dst,dstPitch,value,width,height,stream,), move |_| real::hipMemsetD2D16Async(dst, dstPitch, value, width, height, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 542, move || (dst,dstPitch,value,width,height,stream,), move |time| crate::device::command(time, stream, 5, null_mut(), [0, 3], move || (((width as usize).saturating_mul(height as usize)).saturating_mul(2), 0), move || [0; 6], move || real::hipMemsetD2D16Async(dst, dstPitch, value, width, height, stream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 171 hipMemsetD2D32(dst: P, dstPitch: u64, value: u32, width: u64, height: u64) -> u32, on, {
-    call(on, 545, move || (dst,dstPitch,value,width,height,), move |_| real::hipMemsetD2D32(dst, dstPitch, value, width, height), move |result| { let _ = result; (result,) }, || ())
+    call(on, 545, move || (dst,dstPitch,value,width,height,), move |time| crate::device::command(time, null_mut(), 5, null_mut(), [0, 3], move || (((width as usize).saturating_mul(height as usize)).saturating_mul(4), 0), move || [0; 6], move || real::hipMemsetD2D32(dst, dstPitch, value, width, height), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 172 hipMemsetD2D32Async(dst: P, dstPitch: u64, value: u32, width: u64, height: u64, stream: P) -> u32, on, {
-    call(on, 548, move || (dst,dstPitch,value,width,height,stream,), move |_| real::hipMemsetD2D32Async(dst, dstPitch, value, width, height, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 548, move || (dst,dstPitch,value,width,height,stream,), move |time| crate::device::command(time, stream, 5, null_mut(), [0, 3], move || (((width as usize).saturating_mul(height as usize)).saturating_mul(4), 0), move || [0; 6], move || real::hipMemsetD2D32Async(dst, dstPitch, value, width, height, stream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 173 hipMemGetInfo(free: *mut u64, total: *mut u64) -> u32, on, {
     call(on, 551, move || (), move |_| real::hipMemGetInfo(free, total), move |result| { let ok = result == 0; (result,one(free, ok),one(total, ok),) }, || ())
@@ -560,70 +560,70 @@ wrapper! { #[unsafe(no_mangle)] 184 hipArray3DGetDescriptor(pArrayDescriptor: *m
     call(on, 584, move || (array,), move |_| real::hipArray3DGetDescriptor(pArrayDescriptor, array), move |result| { let ok = result == 0; (result,one(pArrayDescriptor, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 185 hipMemcpy2D(dst: *mut c_void, dpitch: u64, src: *const c_void, spitch: u64, width: u64, height: u64, kind: u32) -> u32, on, {
-    call(on, 587, move || (dst,dpitch,src,spitch,width,height,kind,), move |_| real::hipMemcpy2D(dst, dpitch, src, spitch, width, height, kind), move |result| { let _ = result; (result,) }, || ())
+    call(on, 587, move || (dst,dpitch,src,spitch,width,height,kind,), move |time| crate::device::command(time, null_mut(), crate::measure::copied(kind as usize).0, null_mut(), crate::measure::copied(kind as usize).1, move || ((width as usize).saturating_mul(height as usize), 0), move || [0; 6], move || real::hipMemcpy2D(dst, dpitch, src, spitch, width, height, kind), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 186 hipMemcpyParam2D(pCopy: *const [u8; 128]) -> u32, on, {
-    call(on, 590, move || (one(pCopy, true),), move |_| real::hipMemcpyParam2D(pCopy), move |result| { let _ = result; (result,) }, || ())
+    call(on, 590, move || (one(pCopy, true),), move |time| crate::device::command(time, null_mut(), 4, null_mut(), [0, 0], move || ((at_num::<u64>(pCopy.cast(), 112)).saturating_mul(at_num::<u64>(pCopy.cast(), 120)), 0), move || [0; 6], move || real::hipMemcpyParam2D(pCopy), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 187 hipMemcpyParam2DAsync(pCopy: *const [u8; 128], stream: P) -> u32, on, {
-    call(on, 593, move || (one(pCopy, true),stream,), move |_| real::hipMemcpyParam2DAsync(pCopy, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 593, move || (one(pCopy, true),stream,), move |time| crate::device::command(time, stream, 4, null_mut(), [0, 0], move || ((at_num::<u64>(pCopy.cast(), 112)).saturating_mul(at_num::<u64>(pCopy.cast(), 120)), 0), move || [0; 6], move || real::hipMemcpyParam2DAsync(pCopy, stream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 188 hipMemcpy2DAsync(dst: *mut c_void, dpitch: u64, src: *const c_void, spitch: u64, width: u64, height: u64, kind: u32, stream: P) -> u32, on, {
-    call(on, 596, move || (dst,dpitch,src,spitch,width,height,kind,stream,), move |_| real::hipMemcpy2DAsync(dst, dpitch, src, spitch, width, height, kind, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 596, move || (dst,dpitch,src,spitch,width,height,kind,stream,), move |time| crate::device::command(time, stream, crate::measure::copied(kind as usize).0, null_mut(), crate::measure::copied(kind as usize).1, move || ((width as usize).saturating_mul(height as usize), 0), move || [0; 6], move || real::hipMemcpy2DAsync(dst, dpitch, src, spitch, width, height, kind, stream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 189 hipMemcpy2DToArray(dst: P, wOffset: u64, hOffset: u64, src: *const c_void, spitch: u64, width: u64, height: u64, kind: u32) -> u32, on, {
-    call(on, 599, move || (dst,wOffset,hOffset,src,spitch,width,height,kind,), move |_| real::hipMemcpy2DToArray(dst, wOffset, hOffset, src, spitch, width, height, kind), move |result| { let _ = result; (result,) }, || ())
+    call(on, 599, move || (dst,wOffset,hOffset,src,spitch,width,height,kind,), move |time| crate::device::command(time, null_mut(), crate::measure::copied(kind as usize).0, null_mut(), crate::measure::copied(kind as usize).1, move || ((width as usize).saturating_mul(height as usize), 0), move || [0; 6], move || real::hipMemcpy2DToArray(dst, wOffset, hOffset, src, spitch, width, height, kind), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 190 hipMemcpy2DToArrayAsync(dst: P, wOffset: u64, hOffset: u64, src: *const c_void, spitch: u64, width: u64, height: u64, kind: u32, stream: P) -> u32, on, {
-    call(on, 602, move || (dst,wOffset,hOffset,src,spitch,width,height,kind,stream,), move |_| real::hipMemcpy2DToArrayAsync(dst, wOffset, hOffset, src, spitch, width, height, kind, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 602, move || (dst,wOffset,hOffset,src,spitch,width,height,kind,stream,), move |time| crate::device::command(time, stream, crate::measure::copied(kind as usize).0, null_mut(), crate::measure::copied(kind as usize).1, move || ((width as usize).saturating_mul(height as usize), 0), move || [0; 6], move || real::hipMemcpy2DToArrayAsync(dst, wOffset, hOffset, src, spitch, width, height, kind, stream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 191 hipMemcpy2DArrayToArray(dst: P, wOffsetDst: u64, hOffsetDst: u64, src: P, wOffsetSrc: u64, hOffsetSrc: u64, width: u64, height: u64, kind: u32) -> u32, on, {
-    call(on, 605, move || (dst,wOffsetDst,hOffsetDst,src,wOffsetSrc,hOffsetSrc,width,height,kind,), move |_| real::hipMemcpy2DArrayToArray(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind), move |result| { let _ = result; (result,) }, || ())
+    call(on, 605, move || (dst,wOffsetDst,hOffsetDst,src,wOffsetSrc,hOffsetSrc,width,height,kind,), move |time| crate::device::command(time, null_mut(), crate::measure::copied(kind as usize).0, null_mut(), crate::measure::copied(kind as usize).1, move || ((width as usize).saturating_mul(height as usize), 0), move || [0; 6], move || real::hipMemcpy2DArrayToArray(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 192 hipMemcpyToArray(dst: P, wOffset: u64, hOffset: u64, src: *const c_void, count: u64, kind: u32) -> u32, on, {
-    call(on, 608, move || (dst,wOffset,hOffset,src,count,kind,), move |_| real::hipMemcpyToArray(dst, wOffset, hOffset, src, count, kind), move |result| { let _ = result; (result,) }, || ())
+    call(on, 608, move || (dst,wOffset,hOffset,src,count,kind,), move |time| crate::device::command(time, null_mut(), crate::measure::copied(kind as usize).0, null_mut(), crate::measure::copied(kind as usize).1, move || (count as usize, 0), move || [0; 6], move || real::hipMemcpyToArray(dst, wOffset, hOffset, src, count, kind), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 193 hipMemcpyFromArray(dst: *mut c_void, srcArray: P, wOffset: u64, hOffset: u64, count: u64, kind: u32) -> u32, on, {
-    call(on, 611, move || (dst,srcArray,wOffset,hOffset,count,kind,), move |_| real::hipMemcpyFromArray(dst, srcArray, wOffset, hOffset, count, kind), move |result| { let _ = result; (result,) }, || ())
+    call(on, 611, move || (dst,srcArray,wOffset,hOffset,count,kind,), move |time| crate::device::command(time, null_mut(), crate::measure::copied(kind as usize).0, null_mut(), crate::measure::copied(kind as usize).1, move || (count as usize, 0), move || [0; 6], move || real::hipMemcpyFromArray(dst, srcArray, wOffset, hOffset, count, kind), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 194 hipMemcpy2DFromArray(dst: *mut c_void, dpitch: u64, src: P, wOffset: u64, hOffset: u64, width: u64, height: u64, kind: u32) -> u32, on, {
-    call(on, 614, move || (dst,dpitch,src,wOffset,hOffset,width,height,kind,), move |_| real::hipMemcpy2DFromArray(dst, dpitch, src, wOffset, hOffset, width, height, kind), move |result| { let _ = result; (result,) }, || ())
+    call(on, 614, move || (dst,dpitch,src,wOffset,hOffset,width,height,kind,), move |time| crate::device::command(time, null_mut(), crate::measure::copied(kind as usize).0, null_mut(), crate::measure::copied(kind as usize).1, move || ((width as usize).saturating_mul(height as usize), 0), move || [0; 6], move || real::hipMemcpy2DFromArray(dst, dpitch, src, wOffset, hOffset, width, height, kind), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 195 hipMemcpy2DFromArrayAsync(dst: *mut c_void, dpitch: u64, src: P, wOffset: u64, hOffset: u64, width: u64, height: u64, kind: u32, stream: P) -> u32, on, {
-    call(on, 617, move || (dst,dpitch,src,wOffset,hOffset,width,height,kind,stream,), move |_| real::hipMemcpy2DFromArrayAsync(dst, dpitch, src, wOffset, hOffset, width, height, kind, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 617, move || (dst,dpitch,src,wOffset,hOffset,width,height,kind,stream,), move |time| crate::device::command(time, stream, crate::measure::copied(kind as usize).0, null_mut(), crate::measure::copied(kind as usize).1, move || ((width as usize).saturating_mul(height as usize), 0), move || [0; 6], move || real::hipMemcpy2DFromArrayAsync(dst, dpitch, src, wOffset, hOffset, width, height, kind, stream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 196 hipMemcpyAtoH(dst: *mut c_void, srcArray: P, srcOffset: u64, count: u64) -> u32, on, {
-    call(on, 620, move || (dst,srcArray,srcOffset,count,), move |_| real::hipMemcpyAtoH(dst, srcArray, srcOffset, count), move |result| { let _ = result; (result,) }, || ())
+    call(on, 620, move || (dst,srcArray,srcOffset,count,), move |time| crate::device::command(time, null_mut(), 2, null_mut(), [4, 7], move || (count as usize, 0), move || [0; 6], move || real::hipMemcpyAtoH(dst, srcArray, srcOffset, count), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 197 hipMemcpyHtoA(dstArray: P, dstOffset: u64, srcHost: *const c_void, count: u64) -> u32, on, {
-    call(on, 623, move || (dstArray,dstOffset,srcHost,count,), move |_| real::hipMemcpyHtoA(dstArray, dstOffset, srcHost, count), move |result| { let _ = result; (result,) }, || ())
+    call(on, 623, move || (dstArray,dstOffset,srcHost,count,), move |time| crate::device::command(time, null_mut(), 3, null_mut(), [7, 4], move || (count as usize, 0), move || [0; 6], move || real::hipMemcpyHtoA(dstArray, dstOffset, srcHost, count), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 198 hipMemcpy3D(p: *const [u8; 160]) -> u32, on, {
-    call(on, 626, move || (one(p, true),), move |_| real::hipMemcpy3D(p), move |result| { let _ = result; (result,) }, || ())
+    call(on, 626, move || (one(p, true),), move |time| crate::device::command(time, null_mut(), crate::measure::copied(at_num::<u32>(p.cast(), 152)).0, null_mut(), crate::measure::copied(at_num::<u32>(p.cast(), 152)).1, move || (((at_num::<u64>(p.cast(), 128)).saturating_mul(at_num::<u64>(p.cast(), 136))).saturating_mul(at_num::<u64>(p.cast(), 144)), 0), move || [0; 6], move || real::hipMemcpy3D(p), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 199 hipMemcpy3DAsync(p: *const [u8; 160], stream: P) -> u32, on, {
-    call(on, 629, move || (one(p, true),stream,), move |_| real::hipMemcpy3DAsync(p, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 629, move || (one(p, true),stream,), move |time| crate::device::command(time, stream, crate::measure::copied(at_num::<u32>(p.cast(), 152)).0, null_mut(), crate::measure::copied(at_num::<u32>(p.cast(), 152)).1, move || (((at_num::<u64>(p.cast(), 128)).saturating_mul(at_num::<u64>(p.cast(), 136))).saturating_mul(at_num::<u64>(p.cast(), 144)), 0), move || [0; 6], move || real::hipMemcpy3DAsync(p, stream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 changed_wrapper! { NAMES, #[unsafe(export_name = "hipDrvMemcpy3D")] 200 hipDrvMemcpy3D(pCopy: *const [u8; 184]) -> u32, on, {
-    call(on, 632, move || (one(pCopy, true),), move |_| real::hipDrvMemcpy3D(pCopy), move |result| { let _ = result; (result,) }, || ())
+    call(on, 632, move || (one(pCopy, true),), move |time| crate::device::command(time, null_mut(), 4, null_mut(), [0, 0], move || (((at_num::<u64>(pCopy.cast(), 160)).saturating_mul(at_num::<u64>(pCopy.cast(), 168))).saturating_mul(at_num::<u64>(pCopy.cast(), 176)), 0), move || [0; 6], move || real::hipDrvMemcpy3D(pCopy), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 changed_wrapper! { NAMES, #[unsafe(export_name = "hipDrvMemcpy3DAsync")] 201 hipDrvMemcpy3DAsync(pCopy: *const [u8; 184], stream: P) -> u32, on, {
-    call(on, 635, move || (one(pCopy, true),stream,), move |_| real::hipDrvMemcpy3DAsync(pCopy, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 635, move || (one(pCopy, true),stream,), move |time| crate::device::command(time, stream, 4, null_mut(), [0, 0], move || (((at_num::<u64>(pCopy.cast(), 160)).saturating_mul(at_num::<u64>(pCopy.cast(), 168))).saturating_mul(at_num::<u64>(pCopy.cast(), 176)), 0), move || [0; 6], move || real::hipDrvMemcpy3DAsync(pCopy, stream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 202 hipMemGetAddressRange(pbase: *mut P, psize: *mut u64, dptr: P) -> u32, on, {
     call(on, 638, move || (dptr,), move |_| real::hipMemGetAddressRange(pbase, psize, dptr), move |result| { let ok = result == 0; (result,one(pbase, ok),one(psize, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 203 hipMemcpyBatchAsync(dsts: *mut P, srcs: *mut P, sizes: *mut u64, count: u64, attrs: *mut [u8; 24], attrsIdxs: *mut u64, numAttrs: u64, failIdx: *mut u64, stream: P) -> u32, on, {
-    call(on, 641, move || { let caps = Caps::current(); (seq(dsts, count as usize, caps),seq(srcs, count as usize, caps),seq(sizes, count as usize, caps),count,seq(attrs, numAttrs as usize, caps),seq(attrsIdxs, numAttrs as usize, caps),numAttrs,stream,) }, move |_| real::hipMemcpyBatchAsync(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, failIdx, stream), move |result| { let _ = result; (result,one(failIdx, true),) }, || ())
+    call(on, 641, move || { let caps = Caps::current(); (seq(dsts, count as usize, caps),seq(srcs, count as usize, caps),seq(sizes, count as usize, caps),count,seq(attrs, numAttrs as usize, caps),seq(attrsIdxs, numAttrs as usize, caps),numAttrs,stream,) }, move |time| crate::device::command(time, stream, 4, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::hipMemcpyBatchAsync(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, failIdx, stream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,one(failIdx, true),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 204 hipMemcpy3DBatchAsync(numOps: u64, opList: *mut [u8; 112], failIdx: *mut u64, flags: u64, stream: P) -> u32, on, {
-    call(on, 644, move || { let caps = Caps::current(); (numOps,seq(opList, (numOps as usize).min(32), caps),flags,stream,) }, move |_| real::hipMemcpy3DBatchAsync(numOps, opList, failIdx, flags, stream), move |result| { let _ = result; (result,one(failIdx, true),) }, || ())
+    call(on, 644, move || { let caps = Caps::current(); (numOps,seq(opList, (numOps as usize).min(32), caps),flags,stream,) }, move |time| crate::device::command(time, stream, 4, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::hipMemcpy3DBatchAsync(numOps, opList, failIdx, flags, stream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,one(failIdx, true),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 205 hipMemcpy3DPeer(p: *mut [u8; 168]) -> u32, on, {
-    call(on, 647, move || (one(p, true),), move |_| real::hipMemcpy3DPeer(p), move |result| { let _ = result; (result,) }, || ())
+    call(on, 647, move || (one(p, true),), move |time| crate::device::command(time, null_mut(), 4, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::hipMemcpy3DPeer(p), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 206 hipMemcpy3DPeerAsync(p: *mut [u8; 168], stream: P) -> u32, on, {
-    call(on, 650, move || (one(p, true),stream,), move |_| real::hipMemcpy3DPeerAsync(p, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 650, move || (one(p, true),stream,), move |time| crate::device::command(time, stream, 4, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::hipMemcpy3DPeerAsync(p, stream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 207 hipDeviceCanAccessPeer(canAccessPeer: *mut i32, deviceId: i32, peerDeviceId: i32) -> u32, on, {
     call(on, 653, move || (deviceId,peerDeviceId,), move |_| real::hipDeviceCanAccessPeer(canAccessPeer, deviceId, peerDeviceId), move |result| { let ok = result == 0; (result,one(canAccessPeer, ok),) }, || ())
@@ -635,10 +635,10 @@ wrapper! { #[unsafe(no_mangle)] 209 hipDeviceDisablePeerAccess(peerDeviceId: i32
     call(on, 659, move || (peerDeviceId,), move |_| real::hipDeviceDisablePeerAccess(peerDeviceId), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 210 hipMemcpyPeer(dst: *mut c_void, dstDeviceId: i32, src: *const c_void, srcDeviceId: i32, sizeBytes: u64) -> u32, on, {
-    call(on, 662, move || (dst,dstDeviceId,src,srcDeviceId,sizeBytes,), move |_| real::hipMemcpyPeer(dst, dstDeviceId, src, srcDeviceId, sizeBytes), move |result| { let _ = result; (result,) }, || ())
+    call(on, 662, move || (dst,dstDeviceId,src,srcDeviceId,sizeBytes,), move |time| crate::device::command(time, null_mut(), 4, null_mut(), [3, 6], move || (sizeBytes as usize, 0), move || [0; 6], move || real::hipMemcpyPeer(dst, dstDeviceId, src, srcDeviceId, sizeBytes), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 211 hipMemcpyPeerAsync(dst: *mut c_void, dstDeviceId: i32, src: *const c_void, srcDevice: i32, sizeBytes: u64, stream: P) -> u32, on, {
-    call(on, 665, move || (dst,dstDeviceId,src,srcDevice,sizeBytes,stream,), move |_| real::hipMemcpyPeerAsync(dst, dstDeviceId, src, srcDevice, sizeBytes, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 665, move || (dst,dstDeviceId,src,srcDevice,sizeBytes,stream,), move |time| crate::device::command(time, stream, 4, null_mut(), [3, 6], move || (sizeBytes as usize, 0), move || [0; 6], move || real::hipMemcpyPeerAsync(dst, dstDeviceId, src, srcDevice, sizeBytes, stream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 212 hipCtxCreate(ctx: *mut P, flags: u32, device: i32) -> u32, on, {
     call(on, 668, move || (flags,device,), move |_| real::hipCtxCreate(ctx, flags, device), move |result| { let ok = result == 0; (result,one(ctx, ok),) }, || ())
@@ -677,7 +677,7 @@ wrapper! { #[unsafe(no_mangle)] 223 hipCtxGetSharedMemConfig(pConfig: *mut u32) 
     call(on, 701, move || (), move |_| real::hipCtxGetSharedMemConfig(pConfig), move |result| { let ok = result == 0; (result,one(pConfig, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 224 hipCtxSynchronize() -> u32, on, {
-    call(on, 704, move || (), move |_| real::hipCtxSynchronize(), move |result| { let _ = result; (result,) }, || ())
+    call(on, 704, move || (), move |_| real::hipCtxSynchronize(), move |result| { let _ = result; (result,) }, || crate::device::synchronized())
 } }
 wrapper! { #[unsafe(no_mangle)] 225 hipCtxGetFlags(flags: *mut u32) -> u32, on, {
     call(on, 707, move || (), move |_| real::hipCtxGetFlags(flags), move |result| { let ok = result == 0; (result,one(flags, ok),) }, || ())
@@ -713,7 +713,7 @@ wrapper! { #[unsafe(no_mangle)] 235 hipModuleUnload(module: P) -> u32, on, {
     call(on, 737, move || (module,), move |_| real::hipModuleUnload(module), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 236 hipModuleGetFunction(function: *mut P, module: P, kname: *const i8) -> u32, on, {
-    call(on, 740, move || { let caps = Caps::current(); (module,text(kname, 0, caps),) }, move |_| real::hipModuleGetFunction(function, module, kname), move |result| { let ok = result == 0; (result,one(function, ok),) }, || ())
+    call(on, 740, move || { let caps = Caps::current(); (module,text(kname, 0, caps),) }, move |time| crate::hooks::hipModuleGetFunction(time, function, module, kname), move |result| { let ok = result == 0; (result,one(function, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 237 hipModuleGetFunctionCount(count: *mut u32, mod_: P) -> u32, on, {
     call(on, 743, move || (mod_,), move |_| real::hipModuleGetFunctionCount(count, mod_), move |result| { let ok = result == 0; (result,one(count, ok),) }, || ())
@@ -740,7 +740,7 @@ wrapper! { #[unsafe(no_mangle)] 244 hipFuncGetAttribute(value: *mut i32, attrib:
     call(on, 764, move || (attrib,hfunc,), move |_| real::hipFuncGetAttribute(value, attrib, hfunc), move |result| { let ok = result == 0; (result,one(value, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 245 hipGetFuncBySymbol(functionPtr: *mut P, symbolPtr: *const c_void) -> u32, on, {
-    call(on, 767, move || (symbolPtr,), move |_| real::hipGetFuncBySymbol(functionPtr, symbolPtr), move |result| { let ok = result == 0; (result,one(functionPtr, ok),) }, || ())
+    call(on, 767, move || (symbolPtr,), move |time| crate::hooks::hipGetFuncBySymbol(time, functionPtr, symbolPtr), move |result| { let ok = result == 0; (result,one(functionPtr, ok),) }, || ())
 } }
 handing_wrapper! { #[unsafe(no_mangle)] 246 hipGetDriverEntryPoint(symbol: *const i8, funcPtr: *mut P, flags: u64, driverStatus: *mut u32) -> u32, on, {
     call(on, 770, move || { let caps = Caps::current(); (text(symbol, 0, caps),flags,) }, move |time| crate::hooks::hipGetDriverEntryPoint(time, symbol, funcPtr, flags, driverStatus), move |result| { let ok = result == 0; (result,one(funcPtr, ok),one(driverStatus, ok),) }, || ())
@@ -770,16 +770,16 @@ wrapper! { #[unsafe(no_mangle)] 254 hipLinkDestroy(state: P) -> u32, on, {
     call(on, 794, move || (state,), move |_| real::hipLinkDestroy(state), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 255 hipModuleLaunchKernel(f_: P, gridDimX: u32, gridDimY: u32, gridDimZ: u32, blockDimX: u32, blockDimY: u32, blockDimZ: u32, sharedMemBytes: u32, stream: P, kernelParams: *mut P, extra: *mut P) -> u32, on, {
-    call(on, 797, move || (f_,gridDimX,gridDimY,gridDimZ,blockDimX,blockDimY,blockDimZ,sharedMemBytes,stream,kernelParams,extra,), move |_| real::hipModuleLaunchKernel(f_, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, stream, kernelParams, extra), move |result| { let _ = result; (result,) }, || ())
+    call(on, 797, move || (f_,gridDimX,gridDimY,gridDimZ,blockDimX,blockDimY,blockDimZ,sharedMemBytes,stream,kernelParams,extra,), move |time| crate::device::command(time, stream, 1, f_, [0, 0], move || (0, sharedMemBytes as usize), move || [gridDimX as usize, gridDimY as usize, gridDimZ as usize, blockDimX as usize, blockDimY as usize, blockDimZ as usize], move || real::hipModuleLaunchKernel(f_, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, stream, kernelParams, extra), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 256 hipModuleLaunchCooperativeKernel(f_: P, gridDimX: u32, gridDimY: u32, gridDimZ: u32, blockDimX: u32, blockDimY: u32, blockDimZ: u32, sharedMemBytes: u32, stream: P, kernelParams: *mut P) -> u32, on, {
-    call(on, 800, move || (f_,gridDimX,gridDimY,gridDimZ,blockDimX,blockDimY,blockDimZ,sharedMemBytes,stream,kernelParams,), move |_| real::hipModuleLaunchCooperativeKernel(f_, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, stream, kernelParams), move |result| { let _ = result; (result,) }, || ())
+    call(on, 800, move || (f_,gridDimX,gridDimY,gridDimZ,blockDimX,blockDimY,blockDimZ,sharedMemBytes,stream,kernelParams,), move |time| crate::device::command(time, stream, 1, f_, [0, 0], move || (0, sharedMemBytes as usize), move || [gridDimX as usize, gridDimY as usize, gridDimZ as usize, blockDimX as usize, blockDimY as usize, blockDimZ as usize], move || real::hipModuleLaunchCooperativeKernel(f_, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, stream, kernelParams), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 257 hipModuleLaunchCooperativeKernelMultiDevice(launchParamsList: *mut [u8; 56], numDevices: u32, flags: u32) -> u32, on, {
     call(on, 803, move || { let caps = Caps::current(); (seq(launchParamsList, crate::measure::if_at_most(numDevices as usize, 64), caps),numDevices,flags,) }, move |_| real::hipModuleLaunchCooperativeKernelMultiDevice(launchParamsList, numDevices, flags), move |result| { let _ = result; (result,) }, || ())
 } }
 value_wrapper! { #[unsafe(no_mangle)] 258 hipLaunchCooperativeKernel(f_: *const c_void, gridDim: Val<[u32; 3]>, blockDimX: Val<[u32; 3]>, kernelParams: *mut P, sharedMemBytes: u32, stream: P) -> u32, on, {
-    call(on, 806, move || (f_,gridDim,blockDimX,kernelParams,sharedMemBytes,stream,), move |_| real::hipLaunchCooperativeKernel(f_, gridDim, blockDimX, kernelParams, sharedMemBytes, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 806, move || (f_,gridDim,blockDimX,kernelParams,sharedMemBytes,stream,), move |time| crate::device::command(time, stream, 1, f_, [0, 0], move || (0, sharedMemBytes as usize), move || [at_num::<u32>((&raw const gridDim).cast(), 0), at_num::<u32>((&raw const gridDim).cast(), 4), at_num::<u32>((&raw const gridDim).cast(), 8), at_num::<u32>((&raw const blockDimX).cast(), 0), at_num::<u32>((&raw const blockDimX).cast(), 4), at_num::<u32>((&raw const blockDimX).cast(), 8)], move || real::hipLaunchCooperativeKernel(f_, gridDim, blockDimX, kernelParams, sharedMemBytes, stream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 259 hipLaunchCooperativeKernelMultiDevice(launchParamsList: *mut [u8; 56], numDevices: i32, flags: u32) -> u32, on, {
     call(on, 809, move || { let caps = Caps::current(); (seq(launchParamsList, crate::measure::if_at_most(numDevices as usize, 64), caps),numDevices,flags,) }, move |_| real::hipLaunchCooperativeKernelMultiDevice(launchParamsList, numDevices, flags), move |result| { let _ = result; (result,) }, || ())
@@ -788,10 +788,10 @@ wrapper! { #[unsafe(no_mangle)] 260 hipExtLaunchMultiKernelMultiDevice(launchPar
     call(on, 812, move || { let caps = Caps::current(); (seq(launchParamsList, crate::measure::if_at_most(numDevices as usize, 64), caps),numDevices,flags,) }, move |_| real::hipExtLaunchMultiKernelMultiDevice(launchParamsList, numDevices, flags), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 261 hipLaunchKernelExC(config: *const [u8; 56], fPtr: *const c_void, args: *mut P) -> u32, on, {
-    call(on, 815, move || { let caps = Caps::current(); (one(config, true),seq(at_ptr::<[u8; 72]>(config.cast(), 40, true), (at_num::<u32>(config.cast(), 48)).min(24), caps),fPtr,args,) }, move |_| real::hipLaunchKernelExC(config, fPtr, args), move |result| { let _ = result; (result,) }, || ())
+    call(on, 815, move || { let caps = Caps::current(); (one(config, true),seq(at_ptr::<[u8; 72]>(config.cast(), 40, true), (at_num::<u32>(config.cast(), 48)).min(24), caps),fPtr,args,) }, move |time| crate::device::command(time, (at_num::<u64>(config.cast(), 32)) as P, 1, fPtr, [0, 0], move || (0, at_num::<u64>(config.cast(), 24)), move || [at_num::<u32>(config.cast(), 0), at_num::<u32>(config.cast(), 4), at_num::<u32>(config.cast(), 8), at_num::<u32>(config.cast(), 12), at_num::<u32>(config.cast(), 16), at_num::<u32>(config.cast(), 20)], move || real::hipLaunchKernelExC(config, fPtr, args), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 262 hipDrvLaunchKernelEx(config: *const [u8; 56], f_: P, params: *mut P, extra: *mut P) -> u32, on, {
-    call(on, 818, move || { let caps = Caps::current(); (one(config, true),seq(at_ptr::<[u8; 72]>(config.cast(), 40, true), (at_num::<u32>(config.cast(), 48)).min(24), caps),f_,params,extra,) }, move |_| real::hipDrvLaunchKernelEx(config, f_, params, extra), move |result| { let _ = result; (result,) }, || ())
+    call(on, 818, move || { let caps = Caps::current(); (one(config, true),seq(at_ptr::<[u8; 72]>(config.cast(), 40, true), (at_num::<u32>(config.cast(), 48)).min(24), caps),f_,params,extra,) }, move |time| crate::device::command(time, (at_num::<u64>(config.cast(), 32)) as P, 1, f_, [0, 0], move || (0, at_num::<u32>(config.cast(), 24)), move || [at_num::<u32>(config.cast(), 0), at_num::<u32>(config.cast(), 4), at_num::<u32>(config.cast(), 8), at_num::<u32>(config.cast(), 12), at_num::<u32>(config.cast(), 16), at_num::<u32>(config.cast(), 20)], move || real::hipDrvLaunchKernelEx(config, f_, params, extra), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 263 hipMemGetHandleForAddressRange(handle: *mut c_void, dptr: P, size: u64, handleType: u32, flags: u64) -> u32, on, {
     call(on, 821, move || (dptr,size,handleType,flags,), move |_| real::hipMemGetHandleForAddressRange(handle, dptr, size, handleType, flags), move |result| { let caps = Caps::current(); let ok = result == 0; (result,bytes(handle, if ok { 4 } else { 0 }, caps),) }, || ())
@@ -839,16 +839,16 @@ wrapper! { #[unsafe(no_mangle)] 277 __hipPopCallConfiguration(gridDim: *mut [u8;
     call(on, 863, move || (), move |_| real::__hipPopCallConfiguration(gridDim, blockDim, sharedMem, stream), move |result| { let ok = result == 0; (result,one(gridDim, ok),one(blockDim, ok),one(sharedMem, ok),one(stream, ok),) }, || ())
 } }
 value_wrapper! { #[unsafe(no_mangle)] 278 hipLaunchKernel(function_address: *const c_void, numBlocks: Val<[u32; 3]>, dimBlocks: Val<[u32; 3]>, args: *mut P, sharedMemBytes: u64, stream: P) -> u32, on, {
-    call(on, 866, move || (function_address,numBlocks,dimBlocks,args,sharedMemBytes,stream,), move |_| real::hipLaunchKernel(function_address, numBlocks, dimBlocks, args, sharedMemBytes, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 866, move || (function_address,numBlocks,dimBlocks,args,sharedMemBytes,stream,), move |time| crate::device::command(time, stream, 1, function_address, [0, 0], move || (0, sharedMemBytes as usize), move || [at_num::<u32>((&raw const numBlocks).cast(), 0), at_num::<u32>((&raw const numBlocks).cast(), 4), at_num::<u32>((&raw const numBlocks).cast(), 8), at_num::<u32>((&raw const dimBlocks).cast(), 0), at_num::<u32>((&raw const dimBlocks).cast(), 4), at_num::<u32>((&raw const dimBlocks).cast(), 8)], move || real::hipLaunchKernel(function_address, numBlocks, dimBlocks, args, sharedMemBytes, stream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 279 hipLaunchHostFunc(stream: P, fn_: P, userData: *mut c_void) -> u32, on, {
-    call(on, 869, move || (stream,fn_,userData,), move |_| real::hipLaunchHostFunc(stream, fn_, userData), move |result| { let _ = result; (result,) }, || ())
+    call(on, 869, move || (stream,fn_,userData,), move |time| crate::device::command(time, stream, 11, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::hipLaunchHostFunc(stream, fn_, userData), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 280 hipDrvMemcpy2DUnaligned(pCopy: *const [u8; 128]) -> u32, on, {
-    call(on, 872, move || (one(pCopy, true),), move |_| real::hipDrvMemcpy2DUnaligned(pCopy), move |result| { let _ = result; (result,) }, || ())
+    call(on, 872, move || (one(pCopy, true),), move |time| crate::device::command(time, null_mut(), 4, null_mut(), [0, 0], move || ((at_num::<u64>(pCopy.cast(), 112)).saturating_mul(at_num::<u64>(pCopy.cast(), 120)), 0), move || [0; 6], move || real::hipDrvMemcpy2DUnaligned(pCopy), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 value_wrapper! { #[unsafe(no_mangle)] 281 hipExtLaunchKernel(function_address: *const c_void, numBlocks: Val<[u32; 3]>, dimBlocks: Val<[u32; 3]>, args: *mut P, sharedMemBytes: u64, stream: P, startEvent: P, stopEvent: P, flags: i32) -> u32, on, {
-    call(on, 875, move || (function_address,numBlocks,dimBlocks,args,sharedMemBytes,stream,startEvent,stopEvent,flags,), move |_| real::hipExtLaunchKernel(function_address, numBlocks, dimBlocks, args, sharedMemBytes, stream, startEvent, stopEvent, flags), move |result| { let _ = result; (result,) }, || ())
+    call(on, 875, move || (function_address,numBlocks,dimBlocks,args,sharedMemBytes,stream,startEvent,stopEvent,flags,), move |time| crate::device::command(time, stream, 1, function_address, [0, 0], move || (0, sharedMemBytes as usize), move || [at_num::<u32>((&raw const numBlocks).cast(), 0), at_num::<u32>((&raw const numBlocks).cast(), 4), at_num::<u32>((&raw const numBlocks).cast(), 8), at_num::<u32>((&raw const dimBlocks).cast(), 0), at_num::<u32>((&raw const dimBlocks).cast(), 4), at_num::<u32>((&raw const dimBlocks).cast(), 8)], move || real::hipExtLaunchKernel(function_address, numBlocks, dimBlocks, args, sharedMemBytes, stream, startEvent, stopEvent, flags), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 282 hipCreateTextureObject(pTexObject: *mut P, pResDesc: *const [u8; 64], pTexDesc: *const [u8; 64], pResViewDesc: *const [u8; 48]) -> u32, on, {
     call(on, 878, move || (one(pResDesc, true),one(pTexDesc, true),one(pResViewDesc, true),), move |_| real::hipCreateTextureObject(pTexObject, pResDesc, pTexDesc, pResViewDesc), move |result| { let ok = result == 0; (result,one(pTexObject, ok),) }, || ())
@@ -1082,7 +1082,7 @@ wrapper! { #[unsafe(no_mangle)] 358 hipGraphInstantiateWithParams(pGraphExec: *m
     call(on, 1106, move || (graph,one(instantiateParams, true),), move |_| real::hipGraphInstantiateWithParams(pGraphExec, graph, instantiateParams), move |result| { let ok = result == 0; (result,one(pGraphExec, ok),one(instantiateParams, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 359 hipGraphLaunch(graphExec: P, stream: P) -> u32, on, {
-    call(on, 1109, move || (graphExec,stream,), move |_| real::hipGraphLaunch(graphExec, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1109, move || (graphExec,stream,), move |time| crate::device::command(time, stream, 15, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::hipGraphLaunch(graphExec, stream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 360 hipGraphUpload(graphExec: P, stream: P) -> u32, on, {
     call(on, 1112, move || (graphExec,stream,), move |_| real::hipGraphUpload(graphExec, stream), move |result| { let _ = result; (result,) }, || ())
@@ -1379,73 +1379,73 @@ wrapper! { #[unsafe(no_mangle)] 457 hipDestroySurfaceObject(surfaceObject: P) ->
     call(on, 1403, move || (surfaceObject,), move |_| real::hipDestroySurfaceObject(surfaceObject), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 458 hipMemcpy_spt(dst: *mut c_void, src: *const c_void, sizeBytes: u64, kind: u32) -> u32, on, {
-    call(on, 1406, move || (dst,src,sizeBytes,kind,), move |_| real::hipMemcpy_spt(dst, src, sizeBytes, kind), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1406, move || (dst,src,sizeBytes,kind,), move |time| crate::device::command(time, null_mut(), crate::measure::copied(kind as usize).0, null_mut(), crate::measure::copied(kind as usize).1, move || (sizeBytes as usize, 0), move || [0; 6], move || real::hipMemcpy_spt(dst, src, sizeBytes, kind), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 459 hipMemcpyToSymbol_spt(symbol: *const c_void, src: *const c_void, sizeBytes: u64, offset: u64, kind: u32) -> u32, on, {
-    call(on, 1409, move || (symbol,src,sizeBytes,offset,kind,), move |_| real::hipMemcpyToSymbol_spt(symbol, src, sizeBytes, offset, kind), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1409, move || (symbol,src,sizeBytes,offset,kind,), move |time| crate::device::command(time, null_mut(), crate::measure::copied(kind as usize).0, null_mut(), crate::measure::copied(kind as usize).1, move || (sizeBytes as usize, 0), move || [0; 6], move || real::hipMemcpyToSymbol_spt(symbol, src, sizeBytes, offset, kind), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 460 hipMemcpyFromSymbol_spt(dst: *mut c_void, symbol: *const c_void, sizeBytes: u64, offset: u64, kind: u32) -> u32, on, {
-    call(on, 1412, move || (dst,symbol,sizeBytes,offset,kind,), move |_| real::hipMemcpyFromSymbol_spt(dst, symbol, sizeBytes, offset, kind), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1412, move || (dst,symbol,sizeBytes,offset,kind,), move |time| crate::device::command(time, null_mut(), crate::measure::copied(kind as usize).0, null_mut(), crate::measure::copied(kind as usize).1, move || (sizeBytes as usize, 0), move || [0; 6], move || real::hipMemcpyFromSymbol_spt(dst, symbol, sizeBytes, offset, kind), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 461 hipMemcpy2D_spt(dst: *mut c_void, dpitch: u64, src: *const c_void, spitch: u64, width: u64, height: u64, kind: u32) -> u32, on, {
-    call(on, 1415, move || (dst,dpitch,src,spitch,width,height,kind,), move |_| real::hipMemcpy2D_spt(dst, dpitch, src, spitch, width, height, kind), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1415, move || (dst,dpitch,src,spitch,width,height,kind,), move |time| crate::device::command(time, null_mut(), crate::measure::copied(kind as usize).0, null_mut(), crate::measure::copied(kind as usize).1, move || ((width as usize).saturating_mul(height as usize), 0), move || [0; 6], move || real::hipMemcpy2D_spt(dst, dpitch, src, spitch, width, height, kind), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 462 hipMemcpy2DFromArray_spt(dst: *mut c_void, dpitch: u64, src: P, wOffset: u64, hOffset: u64, width: u64, height: u64, kind: u32) -> u32, on, {
-    call(on, 1418, move || (dst,dpitch,src,wOffset,hOffset,width,height,kind,), move |_| real::hipMemcpy2DFromArray_spt(dst, dpitch, src, wOffset, hOffset, width, height, kind), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1418, move || (dst,dpitch,src,wOffset,hOffset,width,height,kind,), move |time| crate::device::command(time, null_mut(), crate::measure::copied(kind as usize).0, null_mut(), crate::measure::copied(kind as usize).1, move || ((width as usize).saturating_mul(height as usize), 0), move || [0; 6], move || real::hipMemcpy2DFromArray_spt(dst, dpitch, src, wOffset, hOffset, width, height, kind), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 463 hipMemcpy3D_spt(p: *const [u8; 160]) -> u32, on, {
-    call(on, 1421, move || (one(p, true),), move |_| real::hipMemcpy3D_spt(p), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1421, move || (one(p, true),), move |time| crate::device::command(time, null_mut(), crate::measure::copied(at_num::<u32>(p.cast(), 152)).0, null_mut(), crate::measure::copied(at_num::<u32>(p.cast(), 152)).1, move || (((at_num::<u64>(p.cast(), 128)).saturating_mul(at_num::<u64>(p.cast(), 136))).saturating_mul(at_num::<u64>(p.cast(), 144)), 0), move || [0; 6], move || real::hipMemcpy3D_spt(p), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 464 hipMemset_spt(dst: *mut c_void, value: i32, sizeBytes: u64) -> u32, on, {
-    call(on, 1424, move || (dst,value,sizeBytes,), move |_| real::hipMemset_spt(dst, value, sizeBytes), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1424, move || (dst,value,sizeBytes,), move |time| crate::device::command(time, null_mut(), 5, null_mut(), [0, 3], move || (sizeBytes as usize, 0), move || [0; 6], move || real::hipMemset_spt(dst, value, sizeBytes), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 465 hipMemsetAsync_spt(dst: *mut c_void, value: i32, sizeBytes: u64, stream: P) -> u32, on, {
-    call(on, 1427, move || (dst,value,sizeBytes,stream,), move |_| real::hipMemsetAsync_spt(dst, value, sizeBytes, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1427, move || (dst,value,sizeBytes,stream,), move |time| crate::device::command(time, stream, 5, null_mut(), [0, 3], move || (sizeBytes as usize, 0), move || [0; 6], move || real::hipMemsetAsync_spt(dst, value, sizeBytes, stream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 466 hipMemset2D_spt(dst: *mut c_void, pitch: u64, value: i32, width: u64, height: u64) -> u32, on, {
-    call(on, 1430, move || (dst,pitch,value,width,height,), move |_| real::hipMemset2D_spt(dst, pitch, value, width, height), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1430, move || (dst,pitch,value,width,height,), move |time| crate::device::command(time, null_mut(), 5, null_mut(), [0, 3], move || ((width as usize).saturating_mul(height as usize), 0), move || [0; 6], move || real::hipMemset2D_spt(dst, pitch, value, width, height), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 467 hipMemset2DAsync_spt(dst: *mut c_void, pitch: u64, value: i32, width: u64, height: u64, stream: P) -> u32, on, {
-    call(on, 1433, move || (dst,pitch,value,width,height,stream,), move |_| real::hipMemset2DAsync_spt(dst, pitch, value, width, height, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1433, move || (dst,pitch,value,width,height,stream,), move |time| crate::device::command(time, stream, 5, null_mut(), [0, 3], move || ((width as usize).saturating_mul(height as usize), 0), move || [0; 6], move || real::hipMemset2DAsync_spt(dst, pitch, value, width, height, stream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 value_wrapper! { #[unsafe(no_mangle)] 468 hipMemset3DAsync_spt(pitchedDevPtr: Val<[u64; 4]>, value: i32, extent: Val<[u64; 3]>, stream: P) -> u32, on, {
-    call(on, 1436, move || (pitchedDevPtr,value,extent,stream,), move |_| real::hipMemset3DAsync_spt(pitchedDevPtr, value, extent, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1436, move || (pitchedDevPtr,value,extent,stream,), move |time| crate::device::command(time, stream, 5, null_mut(), [0, 3], move || (((at_num::<u64>((&raw const extent).cast(), 0)).saturating_mul(at_num::<u64>((&raw const extent).cast(), 8))).saturating_mul(at_num::<u64>((&raw const extent).cast(), 16)), 0), move || [0; 6], move || real::hipMemset3DAsync_spt(pitchedDevPtr, value, extent, stream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 value_wrapper! { #[unsafe(no_mangle)] 469 hipMemset3D_spt(pitchedDevPtr: Val<[u64; 4]>, value: i32, extent: Val<[u64; 3]>) -> u32, on, {
-    call(on, 1439, move || (pitchedDevPtr,value,extent,), move |_| real::hipMemset3D_spt(pitchedDevPtr, value, extent), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1439, move || (pitchedDevPtr,value,extent,), move |time| crate::device::command(time, null_mut(), 5, null_mut(), [0, 3], move || (((at_num::<u64>((&raw const extent).cast(), 0)).saturating_mul(at_num::<u64>((&raw const extent).cast(), 8))).saturating_mul(at_num::<u64>((&raw const extent).cast(), 16)), 0), move || [0; 6], move || real::hipMemset3D_spt(pitchedDevPtr, value, extent), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 470 hipMemcpyAsync_spt(dst: *mut c_void, src: *const c_void, sizeBytes: u64, kind: u32, stream: P) -> u32, on, {
-    call(on, 1442, move || (dst,src,sizeBytes,kind,stream,), move |_| real::hipMemcpyAsync_spt(dst, src, sizeBytes, kind, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1442, move || (dst,src,sizeBytes,kind,stream,), move |time| crate::device::command(time, stream, crate::measure::copied(kind as usize).0, null_mut(), crate::measure::copied(kind as usize).1, move || (sizeBytes as usize, 0), move || [0; 6], move || real::hipMemcpyAsync_spt(dst, src, sizeBytes, kind, stream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 471 hipMemcpy3DAsync_spt(p: *const [u8; 160], stream: P) -> u32, on, {
-    call(on, 1445, move || (one(p, true),stream,), move |_| real::hipMemcpy3DAsync_spt(p, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1445, move || (one(p, true),stream,), move |time| crate::device::command(time, stream, crate::measure::copied(at_num::<u32>(p.cast(), 152)).0, null_mut(), crate::measure::copied(at_num::<u32>(p.cast(), 152)).1, move || (((at_num::<u64>(p.cast(), 128)).saturating_mul(at_num::<u64>(p.cast(), 136))).saturating_mul(at_num::<u64>(p.cast(), 144)), 0), move || [0; 6], move || real::hipMemcpy3DAsync_spt(p, stream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 472 hipMemcpy2DAsync_spt(dst: *mut c_void, dpitch: u64, src: *const c_void, spitch: u64, width: u64, height: u64, kind: u32, stream: P) -> u32, on, {
-    call(on, 1448, move || (dst,dpitch,src,spitch,width,height,kind,stream,), move |_| real::hipMemcpy2DAsync_spt(dst, dpitch, src, spitch, width, height, kind, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1448, move || (dst,dpitch,src,spitch,width,height,kind,stream,), move |time| crate::device::command(time, stream, crate::measure::copied(kind as usize).0, null_mut(), crate::measure::copied(kind as usize).1, move || ((width as usize).saturating_mul(height as usize), 0), move || [0; 6], move || real::hipMemcpy2DAsync_spt(dst, dpitch, src, spitch, width, height, kind, stream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 473 hipMemcpyFromSymbolAsync_spt(dst: *mut c_void, symbol: *const c_void, sizeBytes: u64, offset: u64, kind: u32, stream: P) -> u32, on, {
-    call(on, 1451, move || (dst,symbol,sizeBytes,offset,kind,stream,), move |_| real::hipMemcpyFromSymbolAsync_spt(dst, symbol, sizeBytes, offset, kind, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1451, move || (dst,symbol,sizeBytes,offset,kind,stream,), move |time| crate::device::command(time, stream, crate::measure::copied(kind as usize).0, null_mut(), crate::measure::copied(kind as usize).1, move || (sizeBytes as usize, 0), move || [0; 6], move || real::hipMemcpyFromSymbolAsync_spt(dst, symbol, sizeBytes, offset, kind, stream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 474 hipMemcpyToSymbolAsync_spt(symbol: *const c_void, src: *const c_void, sizeBytes: u64, offset: u64, kind: u32, stream: P) -> u32, on, {
-    call(on, 1454, move || (symbol,src,sizeBytes,offset,kind,stream,), move |_| real::hipMemcpyToSymbolAsync_spt(symbol, src, sizeBytes, offset, kind, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1454, move || (symbol,src,sizeBytes,offset,kind,stream,), move |time| crate::device::command(time, stream, crate::measure::copied(kind as usize).0, null_mut(), crate::measure::copied(kind as usize).1, move || (sizeBytes as usize, 0), move || [0; 6], move || real::hipMemcpyToSymbolAsync_spt(symbol, src, sizeBytes, offset, kind, stream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 475 hipMemcpyFromArray_spt(dst: *mut c_void, src: P, wOffsetSrc: u64, hOffset: u64, count: u64, kind: u32) -> u32, on, {
-    call(on, 1457, move || (dst,src,wOffsetSrc,hOffset,count,kind,), move |_| real::hipMemcpyFromArray_spt(dst, src, wOffsetSrc, hOffset, count, kind), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1457, move || (dst,src,wOffsetSrc,hOffset,count,kind,), move |time| crate::device::command(time, null_mut(), crate::measure::copied(kind as usize).0, null_mut(), crate::measure::copied(kind as usize).1, move || (count as usize, 0), move || [0; 6], move || real::hipMemcpyFromArray_spt(dst, src, wOffsetSrc, hOffset, count, kind), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 476 hipMemcpy2DToArray_spt(dst: P, wOffset: u64, hOffset: u64, src: *const c_void, spitch: u64, width: u64, height: u64, kind: u32) -> u32, on, {
-    call(on, 1460, move || (dst,wOffset,hOffset,src,spitch,width,height,kind,), move |_| real::hipMemcpy2DToArray_spt(dst, wOffset, hOffset, src, spitch, width, height, kind), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1460, move || (dst,wOffset,hOffset,src,spitch,width,height,kind,), move |time| crate::device::command(time, null_mut(), crate::measure::copied(kind as usize).0, null_mut(), crate::measure::copied(kind as usize).1, move || ((width as usize).saturating_mul(height as usize), 0), move || [0; 6], move || real::hipMemcpy2DToArray_spt(dst, wOffset, hOffset, src, spitch, width, height, kind), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 477 hipMemcpy2DFromArrayAsync_spt(dst: *mut c_void, dpitch: u64, src: P, wOffsetSrc: u64, hOffsetSrc: u64, width: u64, height: u64, kind: u32, stream: P) -> u32, on, {
-    call(on, 1463, move || (dst,dpitch,src,wOffsetSrc,hOffsetSrc,width,height,kind,stream,), move |_| real::hipMemcpy2DFromArrayAsync_spt(dst, dpitch, src, wOffsetSrc, hOffsetSrc, width, height, kind, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1463, move || (dst,dpitch,src,wOffsetSrc,hOffsetSrc,width,height,kind,stream,), move |time| crate::device::command(time, stream, crate::measure::copied(kind as usize).0, null_mut(), crate::measure::copied(kind as usize).1, move || ((width as usize).saturating_mul(height as usize), 0), move || [0; 6], move || real::hipMemcpy2DFromArrayAsync_spt(dst, dpitch, src, wOffsetSrc, hOffsetSrc, width, height, kind, stream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 478 hipMemcpy2DToArrayAsync_spt(dst: P, wOffset: u64, hOffset: u64, src: *const c_void, spitch: u64, width: u64, height: u64, kind: u32, stream: P) -> u32, on, {
-    call(on, 1466, move || (dst,wOffset,hOffset,src,spitch,width,height,kind,stream,), move |_| real::hipMemcpy2DToArrayAsync_spt(dst, wOffset, hOffset, src, spitch, width, height, kind, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1466, move || (dst,wOffset,hOffset,src,spitch,width,height,kind,stream,), move |time| crate::device::command(time, stream, crate::measure::copied(kind as usize).0, null_mut(), crate::measure::copied(kind as usize).1, move || ((width as usize).saturating_mul(height as usize), 0), move || [0; 6], move || real::hipMemcpy2DToArrayAsync_spt(dst, wOffset, hOffset, src, spitch, width, height, kind, stream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 479 hipStreamQuery_spt(stream: P) -> u32, on, {
     poll(on, 1469, 1, [stream as u64, 0, 0, 0, 0, 0, 0, 0], move || (stream,), move |_| real::hipStreamQuery_spt(stream), move |result, key| { key[1] = result as u64; key[2] = if result == 0 { 0 } else { 0 }; }, move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 480 hipStreamSynchronize_spt(stream: P) -> u32, on, {
-    call(on, 1472, move || (stream,), move |_| real::hipStreamSynchronize_spt(stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1472, move || (stream,), move |_| real::hipStreamSynchronize_spt(stream), move |result| { let _ = result; (result,) }, || crate::device::synchronized())
 } }
 wrapper! { #[unsafe(no_mangle)] 481 hipStreamGetPriority_spt(stream: P, priority: *mut i32) -> u32, on, {
     call(on, 1475, move || (stream,), move |_| real::hipStreamGetPriority_spt(stream, priority), move |result| { let ok = result == 0; (result,one(priority, ok),) }, || ())
@@ -1463,13 +1463,13 @@ wrapper! { #[unsafe(no_mangle)] 485 hipEventRecord_spt(event: P, stream: P) -> u
     call(on, 1487, move || (event,stream,), move |_| real::hipEventRecord_spt(event, stream), move |result| { let _ = result; (result,) }, || ())
 } }
 value_wrapper! { #[unsafe(no_mangle)] 486 hipLaunchCooperativeKernel_spt(f_: *const c_void, gridDim: Val<[u32; 3]>, blockDim: Val<[u32; 3]>, kernelParams: *mut P, sharedMemBytes: u32, hStream: P) -> u32, on, {
-    call(on, 1490, move || (f_,gridDim,blockDim,kernelParams,sharedMemBytes,hStream,), move |_| real::hipLaunchCooperativeKernel_spt(f_, gridDim, blockDim, kernelParams, sharedMemBytes, hStream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1490, move || (f_,gridDim,blockDim,kernelParams,sharedMemBytes,hStream,), move |time| crate::device::command(time, hStream, 1, f_, [0, 0], move || (0, sharedMemBytes as usize), move || [at_num::<u32>((&raw const gridDim).cast(), 0), at_num::<u32>((&raw const gridDim).cast(), 4), at_num::<u32>((&raw const gridDim).cast(), 8), at_num::<u32>((&raw const blockDim).cast(), 0), at_num::<u32>((&raw const blockDim).cast(), 4), at_num::<u32>((&raw const blockDim).cast(), 8)], move || real::hipLaunchCooperativeKernel_spt(f_, gridDim, blockDim, kernelParams, sharedMemBytes, hStream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 value_wrapper! { #[unsafe(no_mangle)] 487 hipLaunchKernel_spt(function_address: *const c_void, numBlocks: Val<[u32; 3]>, dimBlocks: Val<[u32; 3]>, args: *mut P, sharedMemBytes: u64, stream: P) -> u32, on, {
-    call(on, 1493, move || (function_address,numBlocks,dimBlocks,args,sharedMemBytes,stream,), move |_| real::hipLaunchKernel_spt(function_address, numBlocks, dimBlocks, args, sharedMemBytes, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1493, move || (function_address,numBlocks,dimBlocks,args,sharedMemBytes,stream,), move |time| crate::device::command(time, stream, 1, function_address, [0, 0], move || (0, sharedMemBytes as usize), move || [at_num::<u32>((&raw const numBlocks).cast(), 0), at_num::<u32>((&raw const numBlocks).cast(), 4), at_num::<u32>((&raw const numBlocks).cast(), 8), at_num::<u32>((&raw const dimBlocks).cast(), 0), at_num::<u32>((&raw const dimBlocks).cast(), 4), at_num::<u32>((&raw const dimBlocks).cast(), 8)], move || real::hipLaunchKernel_spt(function_address, numBlocks, dimBlocks, args, sharedMemBytes, stream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 488 hipGraphLaunch_spt(graphExec: P, stream: P) -> u32, on, {
-    call(on, 1496, move || (graphExec,stream,), move |_| real::hipGraphLaunch_spt(graphExec, stream), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1496, move || (graphExec,stream,), move |time| crate::device::command(time, stream, 15, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::hipGraphLaunch_spt(graphExec, stream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 489 hipStreamBeginCapture_spt(stream: P, mode: u32) -> u32, on, {
     call(on, 1499, move || (stream,mode,), move |_| real::hipStreamBeginCapture_spt(stream, mode), move |result| { let _ = result; (result,) }, || ())
@@ -1487,7 +1487,7 @@ wrapper! { #[unsafe(no_mangle)] 493 hipStreamGetCaptureInfo_v2_spt(stream: P, ca
     call(on, 1511, move || (stream,), move |_| real::hipStreamGetCaptureInfo_v2_spt(stream, captureStatus_out, id_out, graph_out, dependencies_out, numDependencies_out), move |result| { let caps = Caps::current(); let ok = result == 0; (result,one(captureStatus_out, ok),seq(id_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),seq(graph_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),seq(dependencies_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),seq(numDependencies_out, if ok { crate::measure::if_capturing(behind(captureStatus_out)) } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 494 hipLaunchHostFunc_spt(stream: P, fn_: P, userData: *mut c_void) -> u32, on, {
-    call(on, 1514, move || (stream,fn_,userData,), move |_| real::hipLaunchHostFunc_spt(stream, fn_, userData), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1514, move || (stream,fn_,userData,), move |time| crate::device::command(time, stream, 11, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::hipLaunchHostFunc_spt(stream, fn_, userData), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 handing_wrapper! { #[unsafe(no_mangle)] 495 hipGetDriverEntryPoint_spt(symbol: *const i8, funcPtr: *mut P, flags: u64, status: *mut u32) -> u32, on, {
     call(on, 1517, move || { let caps = Caps::current(); (text(symbol, 0, caps),flags,) }, move |time| crate::hooks::hipGetDriverEntryPoint_spt(time, symbol, funcPtr, flags, status), move |result| { let ok = result == 0; (result,one(funcPtr, ok),one(status, ok),) }, || ())
@@ -1499,7 +1499,7 @@ wrapper! { #[unsafe(no_mangle)] 497 __hipUnregisterFatBinary(modules: *mut P), o
     call(on, 1523, move || (modules,), move |_| real::__hipUnregisterFatBinary(modules), move |result| { let _ = result; () }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 498 __hipRegisterFunction(modules: *mut P, hostFunction: *const c_void, deviceFunction: *mut i8, deviceName: *const i8, threadLimit: u32, tid: *mut [u8; 12], bid: *mut [u8; 12], blockDim: *mut [u8; 12], gridDim: *mut [u8; 12], wSize: *mut i32), on, {
-    call(on, 1526, move || { let caps = Caps::current(); (modules,hostFunction,deviceFunction,text(deviceName, 0, caps),threadLimit,one(tid, true),one(bid, true),one(blockDim, true),one(gridDim, true),one(wSize, true),) }, move |_| real::__hipRegisterFunction(modules, hostFunction, deviceFunction, deviceName, threadLimit, tid, bid, blockDim, gridDim, wSize), move |result| { let _ = result; () }, || ())
+    call(on, 1526, move || { let caps = Caps::current(); (modules,hostFunction,deviceFunction,text(deviceName, 0, caps),threadLimit,one(tid, true),one(bid, true),one(blockDim, true),one(gridDim, true),one(wSize, true),) }, move |time| crate::hooks::__hipRegisterFunction(time, modules, hostFunction, deviceFunction, deviceName, threadLimit, tid, bid, blockDim, gridDim, wSize), move |result| { let _ = result; () }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 499 __hipRegisterVar(modules: *mut P, var: *mut c_void, hostVar: *mut i8, deviceVar: *mut i8, ext: i32, size: u64, constant: i32, global: i32), on, {
     call(on, 1529, move || { let caps = Caps::current(); (modules,var,text(hostVar, 0, caps),deviceVar,ext,size,constant,global,) }, move |_| real::__hipRegisterVar(modules, var, hostVar, deviceVar, ext, size, constant, global), move |result| { let _ = result; () }, || ())
@@ -1514,16 +1514,16 @@ wrapper! { #[unsafe(no_mangle)] 502 __hipRegisterTexture(modules: *mut P, var: *
     call(on, 1538, move || { let caps = Caps::current(); (modules,var,text(hostVar, 0, caps),deviceVar,type_,norm,ext,) }, move |_| real::__hipRegisterTexture(modules, var, hostVar, deviceVar, type_, norm, ext), move |result| { let _ = result; () }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 503 hipExtModuleLaunchKernel(f_: P, globalWorkSizeX: u32, globalWorkSizeY: u32, globalWorkSizeZ: u32, localWorkSizeX: u32, localWorkSizeY: u32, localWorkSizeZ: u32, sharedMemBytes: u64, hStream: P, kernelParams: *mut P, extra: *mut P, startEvent: P, stopEvent: P, flags: u32) -> u32, on, {
-    call(on, 1541, move || (f_,globalWorkSizeX,globalWorkSizeY,globalWorkSizeZ,localWorkSizeX,localWorkSizeY,localWorkSizeZ,sharedMemBytes,hStream,kernelParams,extra,(startEvent,stopEvent,flags,),), move |_| real::hipExtModuleLaunchKernel(f_, globalWorkSizeX, globalWorkSizeY, globalWorkSizeZ, localWorkSizeX, localWorkSizeY, localWorkSizeZ, sharedMemBytes, hStream, kernelParams, extra, startEvent, stopEvent, flags), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1541, move || (f_,globalWorkSizeX,globalWorkSizeY,globalWorkSizeZ,localWorkSizeX,localWorkSizeY,localWorkSizeZ,sharedMemBytes,hStream,kernelParams,extra,(startEvent,stopEvent,flags,),), move |time| crate::device::command(time, hStream, 1, f_, [0, 0], move || (0, sharedMemBytes as usize), move || [(globalWorkSizeX as usize).checked_div(localWorkSizeX as usize).unwrap_or(0), (globalWorkSizeY as usize).checked_div(localWorkSizeY as usize).unwrap_or(0), (globalWorkSizeZ as usize).checked_div(localWorkSizeZ as usize).unwrap_or(0), localWorkSizeX as usize, localWorkSizeY as usize, localWorkSizeZ as usize], move || real::hipExtModuleLaunchKernel(f_, globalWorkSizeX, globalWorkSizeY, globalWorkSizeZ, localWorkSizeX, localWorkSizeY, localWorkSizeZ, sharedMemBytes, hStream, kernelParams, extra, startEvent, stopEvent, flags), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 504 hipHccModuleLaunchKernel(f_: P, globalWorkSizeX: u32, globalWorkSizeY: u32, globalWorkSizeZ: u32, localWorkSizeX: u32, localWorkSizeY: u32, localWorkSizeZ: u32, sharedMemBytes: u64, hStream: P, kernelParams: *mut P, extra: *mut P, startEvent: P, stopEvent: P) -> u32, on, {
-    call(on, 1544, move || (f_,globalWorkSizeX,globalWorkSizeY,globalWorkSizeZ,localWorkSizeX,localWorkSizeY,localWorkSizeZ,sharedMemBytes,hStream,kernelParams,extra,(startEvent,stopEvent,),), move |_| real::hipHccModuleLaunchKernel(f_, globalWorkSizeX, globalWorkSizeY, globalWorkSizeZ, localWorkSizeX, localWorkSizeY, localWorkSizeZ, sharedMemBytes, hStream, kernelParams, extra, startEvent, stopEvent), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1544, move || (f_,globalWorkSizeX,globalWorkSizeY,globalWorkSizeZ,localWorkSizeX,localWorkSizeY,localWorkSizeZ,sharedMemBytes,hStream,kernelParams,extra,(startEvent,stopEvent,),), move |time| crate::device::command(time, hStream, 1, f_, [0, 0], move || (0, sharedMemBytes as usize), move || [(globalWorkSizeX as usize).checked_div(localWorkSizeX as usize).unwrap_or(0), (globalWorkSizeY as usize).checked_div(localWorkSizeY as usize).unwrap_or(0), (globalWorkSizeZ as usize).checked_div(localWorkSizeZ as usize).unwrap_or(0), localWorkSizeX as usize, localWorkSizeY as usize, localWorkSizeZ as usize], move || real::hipHccModuleLaunchKernel(f_, globalWorkSizeX, globalWorkSizeY, globalWorkSizeZ, localWorkSizeX, localWorkSizeY, localWorkSizeZ, sharedMemBytes, hStream, kernelParams, extra, startEvent, stopEvent), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 505 _Z24hipExtModuleLaunchKernelP18ihipModuleSymbol_tjjjjjjmP12ihipStream_tPPvS4_P11ihipEvent_tS6_j(f_: P, globalWorkSizeX: u32, globalWorkSizeY: u32, globalWorkSizeZ: u32, localWorkSizeX: u32, localWorkSizeY: u32, localWorkSizeZ: u32, sharedMemBytes: u64, hStream: P, kernelParams: *mut P, extra: *mut P, startEvent: P, stopEvent: P, flags: u32) -> u32, on, {
-    call(on, 1547, move || (f_,globalWorkSizeX,globalWorkSizeY,globalWorkSizeZ,localWorkSizeX,localWorkSizeY,localWorkSizeZ,sharedMemBytes,hStream,kernelParams,extra,(startEvent,stopEvent,flags,),), move |_| real::_Z24hipExtModuleLaunchKernelP18ihipModuleSymbol_tjjjjjjmP12ihipStream_tPPvS4_P11ihipEvent_tS6_j(f_, globalWorkSizeX, globalWorkSizeY, globalWorkSizeZ, localWorkSizeX, localWorkSizeY, localWorkSizeZ, sharedMemBytes, hStream, kernelParams, extra, startEvent, stopEvent, flags), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1547, move || (f_,globalWorkSizeX,globalWorkSizeY,globalWorkSizeZ,localWorkSizeX,localWorkSizeY,localWorkSizeZ,sharedMemBytes,hStream,kernelParams,extra,(startEvent,stopEvent,flags,),), move |time| crate::device::command(time, hStream, 1, f_, [0, 0], move || (0, sharedMemBytes as usize), move || [(globalWorkSizeX as usize).checked_div(localWorkSizeX as usize).unwrap_or(0), (globalWorkSizeY as usize).checked_div(localWorkSizeY as usize).unwrap_or(0), (globalWorkSizeZ as usize).checked_div(localWorkSizeZ as usize).unwrap_or(0), localWorkSizeX as usize, localWorkSizeY as usize, localWorkSizeZ as usize], move || real::_Z24hipExtModuleLaunchKernelP18ihipModuleSymbol_tjjjjjjmP12ihipStream_tPPvS4_P11ihipEvent_tS6_j(f_, globalWorkSizeX, globalWorkSizeY, globalWorkSizeZ, localWorkSizeX, localWorkSizeY, localWorkSizeZ, sharedMemBytes, hStream, kernelParams, extra, startEvent, stopEvent, flags), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 506 _Z24hipHccModuleLaunchKernelP18ihipModuleSymbol_tjjjjjjmP12ihipStream_tPPvS4_P11ihipEvent_tS6_(f_: P, globalWorkSizeX: u32, globalWorkSizeY: u32, globalWorkSizeZ: u32, localWorkSizeX: u32, localWorkSizeY: u32, localWorkSizeZ: u32, sharedMemBytes: u64, hStream: P, kernelParams: *mut P, extra: *mut P, startEvent: P, stopEvent: P) -> u32, on, {
-    call(on, 1550, move || (f_,globalWorkSizeX,globalWorkSizeY,globalWorkSizeZ,localWorkSizeX,localWorkSizeY,localWorkSizeZ,sharedMemBytes,hStream,kernelParams,extra,(startEvent,stopEvent,),), move |_| real::_Z24hipHccModuleLaunchKernelP18ihipModuleSymbol_tjjjjjjmP12ihipStream_tPPvS4_P11ihipEvent_tS6_(f_, globalWorkSizeX, globalWorkSizeY, globalWorkSizeZ, localWorkSizeX, localWorkSizeY, localWorkSizeZ, sharedMemBytes, hStream, kernelParams, extra, startEvent, stopEvent), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1550, move || (f_,globalWorkSizeX,globalWorkSizeY,globalWorkSizeZ,localWorkSizeX,localWorkSizeY,localWorkSizeZ,sharedMemBytes,hStream,kernelParams,extra,(startEvent,stopEvent,),), move |time| crate::device::command(time, hStream, 1, f_, [0, 0], move || (0, sharedMemBytes as usize), move || [(globalWorkSizeX as usize).checked_div(localWorkSizeX as usize).unwrap_or(0), (globalWorkSizeY as usize).checked_div(localWorkSizeY as usize).unwrap_or(0), (globalWorkSizeZ as usize).checked_div(localWorkSizeZ as usize).unwrap_or(0), localWorkSizeX as usize, localWorkSizeY as usize, localWorkSizeZ as usize], move || real::_Z24hipHccModuleLaunchKernelP18ihipModuleSymbol_tjjjjjjmP12ihipStream_tPPvS4_P11ihipEvent_tS6_(f_, globalWorkSizeX, globalWorkSizeY, globalWorkSizeZ, localWorkSizeX, localWorkSizeY, localWorkSizeZ, sharedMemBytes, hStream, kernelParams, extra, startEvent, stopEvent), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 507 hipGetDevicePropertiesR0000(prop: *mut [u8; 792], device: i32) -> u32, on, {
     call(on, 1553, move || (device,), move |_| real::hipGetDevicePropertiesR0000(prop, device), move |result| { let ok = result == 0; (result,one(prop, ok),) }, || ())

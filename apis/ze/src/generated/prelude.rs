@@ -3,6 +3,7 @@
 pub use hetrace_interpose::prelude::*;
 
 pub use super::real;
+pub use crate::device::{NO_GEOMETRY, geometry};
 pub use crate::entry::{REAL, look_up};
 
 /// What a function answers that exists nowhere in the process.

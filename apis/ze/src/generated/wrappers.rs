@@ -39,7 +39,7 @@ wrapper! { #[unsafe(no_mangle)] 9 zeDriverGetDefaultContext(hDriver: P) -> P, on
 } }
 wrapper! { #[unsafe(no_mangle)] 10 zeDeviceGet(hDriver: P, pCount: *mut u32, phDevices: *mut P) -> u32, on, {
     let before_pCount = behind(pCount);
-    call(on, 62, move || (hDriver,one(pCount, true),), move |_| real::zeDeviceGet(hDriver, pCount, phDevices), move |result| { let caps = Caps::current(); let ok = result == 0; (result,one(pCount, ok),seq(phDevices, if ok { (before_pCount).min(behind(pCount)) } else { 0 }, caps),) }, || ())
+    call(on, 62, move || (hDriver,one(pCount, true),), move |time| crate::hooks::zeDeviceGet(time, hDriver, pCount, phDevices), move |result| { let caps = Caps::current(); let ok = result == 0; (result,one(pCount, ok),seq(phDevices, if ok { (before_pCount).min(behind(pCount)) } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 11 zeDeviceGetRootDevice(hDevice: P, phRootDevice: *mut P) -> u32, on, {
     call(on, 65, move || (hDevice,), move |_| real::zeDeviceGetRootDevice(hDevice, phRootDevice), move |result| { let ok = result == 0; (result,one(phRootDevice, ok),) }, || ())
@@ -91,7 +91,7 @@ wrapper! { #[unsafe(no_mangle)] 25 zeDeviceGetGlobalTimestamps(hDevice: P, hostT
     call(on, 107, move || (hDevice,), move |_| real::zeDeviceGetGlobalTimestamps(hDevice, hostTimestamp, deviceTimestamp), move |result| { let ok = result == 0; (result,one(hostTimestamp, ok),one(deviceTimestamp, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 26 zeDeviceSynchronize(hDevice: P) -> u32, on, {
-    call(on, 110, move || (hDevice,), move |_| real::zeDeviceSynchronize(hDevice), move |result| { let _ = result; (result,) }, || ())
+    call(on, 110, move || (hDevice,), move |_| real::zeDeviceSynchronize(hDevice), move |result| { let _ = result; (result,) }, || crate::device::synchronized())
 } }
 wrapper! { #[unsafe(no_mangle)] 27 zeDeviceGetAggregatedCopyOffloadIncrementValue(hDevice: P, incrementValue: *mut u32) -> u32, on, {
     call(on, 113, move || (hDevice,), move |_| real::zeDeviceGetAggregatedCopyOffloadIncrementValue(hDevice, incrementValue), move |result| { let ok = result == 0; (result,one(incrementValue, ok),) }, || ())
@@ -116,22 +116,22 @@ wrapper! { #[unsafe(no_mangle)] 33 zeContextCreateEx(hDriver: P, desc: *const [u
     call(on, 131, move || { let caps = Caps::current(); (hDriver,one(desc, true),chain(at_ptr::<u8>(desc.cast(), 8, true), &crate::generated::tables::CHAIN_ZE_STRUCTURE_TYPE_T, caps),numDevices,seq(phDevices, numDevices as usize, caps),) }, move |_| real::zeContextCreateEx(hDriver, desc, numDevices, phDevices, phContext), move |result| { let ok = result == 0; (result,one(phContext, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 34 zeContextDestroy(hContext: P) -> u32, on, {
-    call(on, 134, move || (hContext,), move |_| real::zeContextDestroy(hContext), move |result| { let _ = result; (result,) }, || ())
+    call(on, 134, move || (hContext,), move |time| crate::hooks::zeContextDestroy(time, hContext), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 35 zeContextGetStatus(hContext: P) -> u32, on, {
     call(on, 137, move || (hContext,), move |_| real::zeContextGetStatus(hContext), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 36 zeCommandQueueCreate(hContext: P, hDevice: P, desc: *const [u8; 40], phCommandQueue: *mut P) -> u32, on, {
-    call(on, 140, move || { let caps = Caps::current(); (hContext,hDevice,one(desc, true),chain(at_ptr::<u8>(desc.cast(), 8, true), &crate::generated::tables::CHAIN_ZE_STRUCTURE_TYPE_T, caps),) }, move |_| real::zeCommandQueueCreate(hContext, hDevice, desc, phCommandQueue), move |result| { let ok = result == 0; (result,one(phCommandQueue, ok),) }, || ())
+    call(on, 140, move || { let caps = Caps::current(); (hContext,hDevice,one(desc, true),chain(at_ptr::<u8>(desc.cast(), 8, true), &crate::generated::tables::CHAIN_ZE_STRUCTURE_TYPE_T, caps),) }, move |time| crate::hooks::zeCommandQueueCreate(time, hContext, hDevice, desc, phCommandQueue), move |result| { let ok = result == 0; (result,one(phCommandQueue, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 37 zeCommandQueueDestroy(hCommandQueue: P) -> u32, on, {
-    call(on, 143, move || (hCommandQueue,), move |_| real::zeCommandQueueDestroy(hCommandQueue), move |result| { let _ = result; (result,) }, || ())
+    call(on, 143, move || (hCommandQueue,), move |time| crate::hooks::zeCommandQueueDestroy(time, hCommandQueue), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 38 zeCommandQueueExecuteCommandLists(hCommandQueue: P, numCommandLists: u32, phCommandLists: *mut P, hFence: P) -> u32, on, {
-    call(on, 146, move || { let caps = Caps::current(); (hCommandQueue,numCommandLists,seq(phCommandLists, numCommandLists as usize, caps),hFence,) }, move |_| real::zeCommandQueueExecuteCommandLists(hCommandQueue, numCommandLists, phCommandLists, hFence), move |result| { let _ = result; (result,) }, || ())
+    call(on, 146, move || { let caps = Caps::current(); (hCommandQueue,numCommandLists,seq(phCommandLists, numCommandLists as usize, caps),hFence,) }, move |time| crate::hooks::zeCommandQueueExecuteCommandLists(time, hCommandQueue, numCommandLists, phCommandLists, hFence), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 39 zeCommandQueueSynchronize(hCommandQueue: P, timeout: u64) -> u32, on, {
-    call(on, 149, move || (hCommandQueue,timeout,), move |_| real::zeCommandQueueSynchronize(hCommandQueue, timeout), move |result| { let _ = result; (result,) }, || ())
+    call(on, 149, move || (hCommandQueue,timeout,), move |time| crate::hooks::zeCommandQueueSynchronize(time, hCommandQueue, timeout), move |result| { let _ = result; (result,) }, || crate::device::synchronized())
 } }
 wrapper! { #[unsafe(no_mangle)] 40 zeCommandQueueGetOrdinal(hCommandQueue: P, pOrdinal: *mut u32) -> u32, on, {
     call(on, 152, move || (hCommandQueue,), move |_| real::zeCommandQueueGetOrdinal(hCommandQueue, pOrdinal), move |result| { let ok = result == 0; (result,one(pOrdinal, ok),) }, || ())
@@ -149,25 +149,25 @@ wrapper! { #[unsafe(no_mangle)] 44 zeCommandQueueGetPriority(hCmdQueue: P, pPrio
     call(on, 164, move || (hCmdQueue,), move |_| real::zeCommandQueueGetPriority(hCmdQueue, pPriority), move |result| { let ok = result == 0; (result,one(pPriority, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 45 zeCommandListCreate(hContext: P, hDevice: P, desc: *const [u8; 24], phCommandList: *mut P) -> u32, on, {
-    call(on, 167, move || { let caps = Caps::current(); (hContext,hDevice,one(desc, true),chain(at_ptr::<u8>(desc.cast(), 8, true), &crate::generated::tables::CHAIN_ZE_STRUCTURE_TYPE_T, caps),) }, move |_| real::zeCommandListCreate(hContext, hDevice, desc, phCommandList), move |result| { let ok = result == 0; (result,one(phCommandList, ok),) }, || ())
+    call(on, 167, move || { let caps = Caps::current(); (hContext,hDevice,one(desc, true),chain(at_ptr::<u8>(desc.cast(), 8, true), &crate::generated::tables::CHAIN_ZE_STRUCTURE_TYPE_T, caps),) }, move |time| crate::hooks::zeCommandListCreate(time, hContext, hDevice, desc, phCommandList), move |result| { let ok = result == 0; (result,one(phCommandList, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 46 zeCommandListCreateImmediate(hContext: P, hDevice: P, altdesc: *const [u8; 40], phCommandList: *mut P) -> u32, on, {
-    call(on, 170, move || { let caps = Caps::current(); (hContext,hDevice,one(altdesc, true),chain(at_ptr::<u8>(altdesc.cast(), 8, true), &crate::generated::tables::CHAIN_ZE_STRUCTURE_TYPE_T, caps),) }, move |_| real::zeCommandListCreateImmediate(hContext, hDevice, altdesc, phCommandList), move |result| { let ok = result == 0; (result,one(phCommandList, ok),) }, || ())
+    call(on, 170, move || { let caps = Caps::current(); (hContext,hDevice,one(altdesc, true),chain(at_ptr::<u8>(altdesc.cast(), 8, true), &crate::generated::tables::CHAIN_ZE_STRUCTURE_TYPE_T, caps),) }, move |time| crate::hooks::zeCommandListCreateImmediate(time, hContext, hDevice, altdesc, phCommandList), move |result| { let ok = result == 0; (result,one(phCommandList, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 47 zeCommandListDestroy(hCommandList: P) -> u32, on, {
-    call(on, 173, move || (hCommandList,), move |_| real::zeCommandListDestroy(hCommandList), move |result| { let _ = result; (result,) }, || ())
+    call(on, 173, move || (hCommandList,), move |time| crate::hooks::zeCommandListDestroy(time, hCommandList), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 48 zeCommandListClose(hCommandList: P) -> u32, on, {
-    call(on, 176, move || (hCommandList,), move |_| real::zeCommandListClose(hCommandList), move |result| { let _ = result; (result,) }, || ())
+    call(on, 176, move || (hCommandList,), move |time| crate::hooks::zeCommandListClose(time, hCommandList), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 49 zeCommandListReset(hCommandList: P) -> u32, on, {
-    call(on, 179, move || (hCommandList,), move |_| real::zeCommandListReset(hCommandList), move |result| { let _ = result; (result,) }, || ())
+    call(on, 179, move || (hCommandList,), move |time| crate::hooks::zeCommandListReset(time, hCommandList), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 50 zeCommandListAppendWriteGlobalTimestamp(hCommandList: P, dstptr: *mut u64, hSignalEvent: P, numWaitEvents: u32, phWaitEvents: *mut P) -> u32, on, {
-    call(on, 182, move || { let caps = Caps::current(); (hCommandList,dstptr,hSignalEvent,numWaitEvents,seq(phWaitEvents, numWaitEvents as usize, caps),) }, move |_| real::zeCommandListAppendWriteGlobalTimestamp(hCommandList, dstptr, hSignalEvent, numWaitEvents, phWaitEvents), move |result| { let _ = result; (result,) }, || ())
+    call(on, 182, move || { let caps = Caps::current(); (hCommandList,dstptr,hSignalEvent,numWaitEvents,seq(phWaitEvents, numWaitEvents as usize, caps),) }, move |time| crate::device::enqueue(time, hCommandList, 9, null_mut(), move || 0, NO_GEOMETRY, hSignalEvent, move |hSignalEvent| real::zeCommandListAppendWriteGlobalTimestamp(hCommandList, dstptr, hSignalEvent, numWaitEvents, phWaitEvents), move |result| { let _ = result; result == 0 }), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 51 zeCommandListHostSynchronize(hCommandList: P, timeout: u64) -> u32, on, {
-    call(on, 185, move || (hCommandList,timeout,), move |_| real::zeCommandListHostSynchronize(hCommandList, timeout), move |result| { let _ = result; (result,) }, || ())
+    call(on, 185, move || (hCommandList,timeout,), move |time| crate::hooks::zeCommandListHostSynchronize(time, hCommandList, timeout), move |result| { let _ = result; (result,) }, || crate::device::synchronized())
 } }
 wrapper! { #[unsafe(no_mangle)] 52 zeCommandListGetDeviceHandle(hCommandList: P, phDevice: *mut P) -> u32, on, {
     call(on, 188, move || (hCommandList,), move |_| real::zeCommandListGetDeviceHandle(hCommandList, phDevice), move |result| { let ok = result == 0; (result,one(phDevice, ok),) }, || ())
@@ -197,43 +197,43 @@ wrapper! { #[unsafe(no_mangle)] 60 zeCommandListImmediateGetPriority(hCommandLis
     call(on, 212, move || (hCommandList,), move |_| real::zeCommandListImmediateGetPriority(hCommandList, pPriority), move |result| { let ok = result == 0; (result,one(pPriority, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 61 zeCommandListAppendBarrier(hCommandList: P, hSignalEvent: P, numWaitEvents: u32, phWaitEvents: *mut P) -> u32, on, {
-    call(on, 215, move || { let caps = Caps::current(); (hCommandList,hSignalEvent,numWaitEvents,seq(phWaitEvents, numWaitEvents as usize, caps),) }, move |_| real::zeCommandListAppendBarrier(hCommandList, hSignalEvent, numWaitEvents, phWaitEvents), move |result| { let _ = result; (result,) }, || ())
+    call(on, 215, move || { let caps = Caps::current(); (hCommandList,hSignalEvent,numWaitEvents,seq(phWaitEvents, numWaitEvents as usize, caps),) }, move |time| crate::device::enqueue(time, hCommandList, 10, null_mut(), move || 0, NO_GEOMETRY, hSignalEvent, move |hSignalEvent| real::zeCommandListAppendBarrier(hCommandList, hSignalEvent, numWaitEvents, phWaitEvents), move |result| { let _ = result; result == 0 }), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 62 zeCommandListAppendMemoryRangesBarrier(hCommandList: P, numRanges: u32, pRangeSizes: *const u64, pRanges: *const P, hSignalEvent: P, numWaitEvents: u32, phWaitEvents: *mut P) -> u32, on, {
-    call(on, 218, move || { let caps = Caps::current(); (hCommandList,numRanges,seq(pRangeSizes, numRanges as usize, caps),seq(pRanges, numRanges as usize, caps),hSignalEvent,numWaitEvents,seq(phWaitEvents, numWaitEvents as usize, caps),) }, move |_| real::zeCommandListAppendMemoryRangesBarrier(hCommandList, numRanges, pRangeSizes, pRanges, hSignalEvent, numWaitEvents, phWaitEvents), move |result| { let _ = result; (result,) }, || ())
+    call(on, 218, move || { let caps = Caps::current(); (hCommandList,numRanges,seq(pRangeSizes, numRanges as usize, caps),seq(pRanges, numRanges as usize, caps),hSignalEvent,numWaitEvents,seq(phWaitEvents, numWaitEvents as usize, caps),) }, move |time| crate::device::enqueue(time, hCommandList, 10, null_mut(), move || 0, NO_GEOMETRY, hSignalEvent, move |hSignalEvent| real::zeCommandListAppendMemoryRangesBarrier(hCommandList, numRanges, pRangeSizes, pRanges, hSignalEvent, numWaitEvents, phWaitEvents), move |result| { let _ = result; result == 0 }), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 63 zeContextSystemBarrier(hContext: P, hDevice: P) -> u32, on, {
     call(on, 221, move || (hContext,hDevice,), move |_| real::zeContextSystemBarrier(hContext, hDevice), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 64 zeCommandListAppendMemoryCopy(hCommandList: P, dstptr: *mut c_void, srcptr: *const c_void, size: u64, hSignalEvent: P, numWaitEvents: u32, phWaitEvents: *mut P) -> u32, on, {
-    call(on, 224, move || { let caps = Caps::current(); (hCommandList,dstptr,srcptr,size,hSignalEvent,numWaitEvents,seq(phWaitEvents, numWaitEvents as usize, caps),) }, move |_| real::zeCommandListAppendMemoryCopy(hCommandList, dstptr, srcptr, size, hSignalEvent, numWaitEvents, phWaitEvents), move |result| { let _ = result; (result,) }, || ())
+    call(on, 224, move || { let caps = Caps::current(); (hCommandList,dstptr,srcptr,size,hSignalEvent,numWaitEvents,seq(phWaitEvents, numWaitEvents as usize, caps),) }, move |time| crate::device::enqueue(time, hCommandList, 4, null_mut(), move || size as usize, NO_GEOMETRY, hSignalEvent, move |hSignalEvent| real::zeCommandListAppendMemoryCopy(hCommandList, dstptr, srcptr, size, hSignalEvent, numWaitEvents, phWaitEvents), move |result| { let _ = result; result == 0 }), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 65 zeCommandListAppendMemoryCopyWithParameters(hCommandList: P, dstptr: *mut c_void, srcptr: *const c_void, size: u64, pNext: *const c_void, hSignalEvent: P, numWaitEvents: u32, phWaitEvents: *mut P) -> u32, on, {
-    call(on, 227, move || { let caps = Caps::current(); (hCommandList,dstptr,srcptr,size,chain(pNext.cast(), &crate::generated::tables::CHAIN_ZE_STRUCTURE_TYPE_T, caps),hSignalEvent,numWaitEvents,seq(phWaitEvents, numWaitEvents as usize, caps),) }, move |_| real::zeCommandListAppendMemoryCopyWithParameters(hCommandList, dstptr, srcptr, size, pNext, hSignalEvent, numWaitEvents, phWaitEvents), move |result| { let _ = result; (result,) }, || ())
+    call(on, 227, move || { let caps = Caps::current(); (hCommandList,dstptr,srcptr,size,chain(pNext.cast(), &crate::generated::tables::CHAIN_ZE_STRUCTURE_TYPE_T, caps),hSignalEvent,numWaitEvents,seq(phWaitEvents, numWaitEvents as usize, caps),) }, move |time| crate::device::enqueue(time, hCommandList, 4, null_mut(), move || size as usize, NO_GEOMETRY, hSignalEvent, move |hSignalEvent| real::zeCommandListAppendMemoryCopyWithParameters(hCommandList, dstptr, srcptr, size, pNext, hSignalEvent, numWaitEvents, phWaitEvents), move |result| { let _ = result; result == 0 }), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 66 zeCommandListAppendMemoryFill(hCommandList: P, ptr: *mut c_void, pattern: *const c_void, pattern_size: u64, size: u64, hSignalEvent: P, numWaitEvents: u32, phWaitEvents: *mut P) -> u32, on, {
-    call(on, 230, move || { let caps = Caps::current(); (hCommandList,ptr,bytes(pattern, pattern_size as usize, caps),pattern_size,size,hSignalEvent,numWaitEvents,seq(phWaitEvents, numWaitEvents as usize, caps),) }, move |_| real::zeCommandListAppendMemoryFill(hCommandList, ptr, pattern, pattern_size, size, hSignalEvent, numWaitEvents, phWaitEvents), move |result| { let _ = result; (result,) }, || ())
+    call(on, 230, move || { let caps = Caps::current(); (hCommandList,ptr,bytes(pattern, pattern_size as usize, caps),pattern_size,size,hSignalEvent,numWaitEvents,seq(phWaitEvents, numWaitEvents as usize, caps),) }, move |time| crate::device::enqueue(time, hCommandList, 5, null_mut(), move || size as usize, NO_GEOMETRY, hSignalEvent, move |hSignalEvent| real::zeCommandListAppendMemoryFill(hCommandList, ptr, pattern, pattern_size, size, hSignalEvent, numWaitEvents, phWaitEvents), move |result| { let _ = result; result == 0 }), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 67 zeCommandListAppendMemoryFillWithParameters(hCommandList: P, ptr: *mut c_void, pattern: *const c_void, pattern_size: u64, size: u64, pNext: *const c_void, hSignalEvent: P, numWaitEvents: u32, phWaitEvents: *mut P) -> u32, on, {
-    call(on, 233, move || { let caps = Caps::current(); (hCommandList,ptr,bytes(pattern, pattern_size as usize, caps),pattern_size,size,chain(pNext.cast(), &crate::generated::tables::CHAIN_ZE_STRUCTURE_TYPE_T, caps),hSignalEvent,numWaitEvents,seq(phWaitEvents, numWaitEvents as usize, caps),) }, move |_| real::zeCommandListAppendMemoryFillWithParameters(hCommandList, ptr, pattern, pattern_size, size, pNext, hSignalEvent, numWaitEvents, phWaitEvents), move |result| { let _ = result; (result,) }, || ())
+    call(on, 233, move || { let caps = Caps::current(); (hCommandList,ptr,bytes(pattern, pattern_size as usize, caps),pattern_size,size,chain(pNext.cast(), &crate::generated::tables::CHAIN_ZE_STRUCTURE_TYPE_T, caps),hSignalEvent,numWaitEvents,seq(phWaitEvents, numWaitEvents as usize, caps),) }, move |time| crate::device::enqueue(time, hCommandList, 5, null_mut(), move || size as usize, NO_GEOMETRY, hSignalEvent, move |hSignalEvent| real::zeCommandListAppendMemoryFillWithParameters(hCommandList, ptr, pattern, pattern_size, size, pNext, hSignalEvent, numWaitEvents, phWaitEvents), move |result| { let _ = result; result == 0 }), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 68 zeCommandListAppendMemoryCopyRegion(hCommandList: P, dstptr: *mut c_void, dstRegion: *const [u8; 24], dstPitch: u32, dstSlicePitch: u32, srcptr: *const c_void, srcRegion: *const [u8; 24], srcPitch: u32, srcSlicePitch: u32, hSignalEvent: P, numWaitEvents: u32, phWaitEvents: *mut P) -> u32, on, {
-    call(on, 236, move || { let caps = Caps::current(); (hCommandList,dstptr,one(dstRegion, true),dstPitch,dstSlicePitch,srcptr,one(srcRegion, true),srcPitch,srcSlicePitch,hSignalEvent,numWaitEvents,seq(phWaitEvents, numWaitEvents as usize, caps),) }, move |_| real::zeCommandListAppendMemoryCopyRegion(hCommandList, dstptr, dstRegion, dstPitch, dstSlicePitch, srcptr, srcRegion, srcPitch, srcSlicePitch, hSignalEvent, numWaitEvents, phWaitEvents), move |result| { let _ = result; (result,) }, || ())
+    call(on, 236, move || { let caps = Caps::current(); (hCommandList,dstptr,one(dstRegion, true),dstPitch,dstSlicePitch,srcptr,one(srcRegion, true),srcPitch,srcSlicePitch,hSignalEvent,numWaitEvents,seq(phWaitEvents, numWaitEvents as usize, caps),) }, move |time| crate::device::enqueue(time, hCommandList, 4, null_mut(), move || ((at_num::<u32>(dstRegion.cast(), 12)).saturating_mul((at_num::<u32>(dstRegion.cast(), 16)).max(1))).saturating_mul((at_num::<u32>(dstRegion.cast(), 20)).max(1)), NO_GEOMETRY, hSignalEvent, move |hSignalEvent| real::zeCommandListAppendMemoryCopyRegion(hCommandList, dstptr, dstRegion, dstPitch, dstSlicePitch, srcptr, srcRegion, srcPitch, srcSlicePitch, hSignalEvent, numWaitEvents, phWaitEvents), move |result| { let _ = result; result == 0 }), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 69 zeCommandListAppendMemoryCopyFromContext(hCommandList: P, dstptr: *mut c_void, hContextSrc: P, srcptr: *const c_void, size: u64, hSignalEvent: P, numWaitEvents: u32, phWaitEvents: *mut P) -> u32, on, {
-    call(on, 239, move || { let caps = Caps::current(); (hCommandList,dstptr,hContextSrc,srcptr,size,hSignalEvent,numWaitEvents,seq(phWaitEvents, numWaitEvents as usize, caps),) }, move |_| real::zeCommandListAppendMemoryCopyFromContext(hCommandList, dstptr, hContextSrc, srcptr, size, hSignalEvent, numWaitEvents, phWaitEvents), move |result| { let _ = result; (result,) }, || ())
+    call(on, 239, move || { let caps = Caps::current(); (hCommandList,dstptr,hContextSrc,srcptr,size,hSignalEvent,numWaitEvents,seq(phWaitEvents, numWaitEvents as usize, caps),) }, move |time| crate::device::enqueue(time, hCommandList, 4, null_mut(), move || size as usize, NO_GEOMETRY, hSignalEvent, move |hSignalEvent| real::zeCommandListAppendMemoryCopyFromContext(hCommandList, dstptr, hContextSrc, srcptr, size, hSignalEvent, numWaitEvents, phWaitEvents), move |result| { let _ = result; result == 0 }), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 70 zeCommandListAppendImageCopy(hCommandList: P, hDstImage: P, hSrcImage: P, hSignalEvent: P, numWaitEvents: u32, phWaitEvents: *mut P) -> u32, on, {
-    call(on, 242, move || { let caps = Caps::current(); (hCommandList,hDstImage,hSrcImage,hSignalEvent,numWaitEvents,seq(phWaitEvents, numWaitEvents as usize, caps),) }, move |_| real::zeCommandListAppendImageCopy(hCommandList, hDstImage, hSrcImage, hSignalEvent, numWaitEvents, phWaitEvents), move |result| { let _ = result; (result,) }, || ())
+    call(on, 242, move || { let caps = Caps::current(); (hCommandList,hDstImage,hSrcImage,hSignalEvent,numWaitEvents,seq(phWaitEvents, numWaitEvents as usize, caps),) }, move |time| crate::device::enqueue(time, hCommandList, 4, null_mut(), move || 0, NO_GEOMETRY, hSignalEvent, move |hSignalEvent| real::zeCommandListAppendImageCopy(hCommandList, hDstImage, hSrcImage, hSignalEvent, numWaitEvents, phWaitEvents), move |result| { let _ = result; result == 0 }), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 71 zeCommandListAppendImageCopyRegion(hCommandList: P, hDstImage: P, hSrcImage: P, pDstRegion: *const [u8; 24], pSrcRegion: *const [u8; 24], hSignalEvent: P, numWaitEvents: u32, phWaitEvents: *mut P) -> u32, on, {
-    call(on, 245, move || { let caps = Caps::current(); (hCommandList,hDstImage,hSrcImage,one(pDstRegion, true),one(pSrcRegion, true),hSignalEvent,numWaitEvents,seq(phWaitEvents, numWaitEvents as usize, caps),) }, move |_| real::zeCommandListAppendImageCopyRegion(hCommandList, hDstImage, hSrcImage, pDstRegion, pSrcRegion, hSignalEvent, numWaitEvents, phWaitEvents), move |result| { let _ = result; (result,) }, || ())
+    call(on, 245, move || { let caps = Caps::current(); (hCommandList,hDstImage,hSrcImage,one(pDstRegion, true),one(pSrcRegion, true),hSignalEvent,numWaitEvents,seq(phWaitEvents, numWaitEvents as usize, caps),) }, move |time| crate::device::enqueue(time, hCommandList, 4, null_mut(), move || 0, NO_GEOMETRY, hSignalEvent, move |hSignalEvent| real::zeCommandListAppendImageCopyRegion(hCommandList, hDstImage, hSrcImage, pDstRegion, pSrcRegion, hSignalEvent, numWaitEvents, phWaitEvents), move |result| { let _ = result; result == 0 }), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 72 zeCommandListAppendImageCopyToMemory(hCommandList: P, dstptr: *mut c_void, hSrcImage: P, pSrcRegion: *const [u8; 24], hSignalEvent: P, numWaitEvents: u32, phWaitEvents: *mut P) -> u32, on, {
-    call(on, 248, move || { let caps = Caps::current(); (hCommandList,dstptr,hSrcImage,one(pSrcRegion, true),hSignalEvent,numWaitEvents,seq(phWaitEvents, numWaitEvents as usize, caps),) }, move |_| real::zeCommandListAppendImageCopyToMemory(hCommandList, dstptr, hSrcImage, pSrcRegion, hSignalEvent, numWaitEvents, phWaitEvents), move |result| { let _ = result; (result,) }, || ())
+    call(on, 248, move || { let caps = Caps::current(); (hCommandList,dstptr,hSrcImage,one(pSrcRegion, true),hSignalEvent,numWaitEvents,seq(phWaitEvents, numWaitEvents as usize, caps),) }, move |time| crate::device::enqueue(time, hCommandList, 2, null_mut(), move || 0, NO_GEOMETRY, hSignalEvent, move |hSignalEvent| real::zeCommandListAppendImageCopyToMemory(hCommandList, dstptr, hSrcImage, pSrcRegion, hSignalEvent, numWaitEvents, phWaitEvents), move |result| { let _ = result; result == 0 }), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 73 zeCommandListAppendImageCopyFromMemory(hCommandList: P, hDstImage: P, srcptr: *const c_void, pDstRegion: *const [u8; 24], hSignalEvent: P, numWaitEvents: u32, phWaitEvents: *mut P) -> u32, on, {
-    call(on, 251, move || { let caps = Caps::current(); (hCommandList,hDstImage,srcptr,one(pDstRegion, true),hSignalEvent,numWaitEvents,seq(phWaitEvents, numWaitEvents as usize, caps),) }, move |_| real::zeCommandListAppendImageCopyFromMemory(hCommandList, hDstImage, srcptr, pDstRegion, hSignalEvent, numWaitEvents, phWaitEvents), move |result| { let _ = result; (result,) }, || ())
+    call(on, 251, move || { let caps = Caps::current(); (hCommandList,hDstImage,srcptr,one(pDstRegion, true),hSignalEvent,numWaitEvents,seq(phWaitEvents, numWaitEvents as usize, caps),) }, move |time| crate::device::enqueue(time, hCommandList, 3, null_mut(), move || 0, NO_GEOMETRY, hSignalEvent, move |hSignalEvent| real::zeCommandListAppendImageCopyFromMemory(hCommandList, hDstImage, srcptr, pDstRegion, hSignalEvent, numWaitEvents, phWaitEvents), move |result| { let _ = result; result == 0 }), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 74 zeCommandListAppendMemoryPrefetch(hCommandList: P, ptr: *const c_void, size: u64) -> u32, on, {
     call(on, 254, move || (hCommandList,ptr,size,), move |_| real::zeCommandListAppendMemoryPrefetch(hCommandList, ptr, size), move |result| { let _ = result; (result,) }, || ())
@@ -242,19 +242,19 @@ wrapper! { #[unsafe(no_mangle)] 75 zeCommandListAppendMemAdvise(hCommandList: P,
     call(on, 257, move || (hCommandList,hDevice,ptr,size,advice,), move |_| real::zeCommandListAppendMemAdvise(hCommandList, hDevice, ptr, size, advice), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 76 zeEventPoolCreate(hContext: P, desc: *const [u8; 24], numDevices: u32, phDevices: *mut P, phEventPool: *mut P) -> u32, on, {
-    call(on, 260, move || { let caps = Caps::current(); (hContext,one(desc, true),chain(at_ptr::<u8>(desc.cast(), 8, true), &crate::generated::tables::CHAIN_ZE_STRUCTURE_TYPE_T, caps),numDevices,seq(phDevices, numDevices as usize, caps),) }, move |_| real::zeEventPoolCreate(hContext, desc, numDevices, phDevices, phEventPool), move |result| { let ok = result == 0; (result,one(phEventPool, ok),) }, || ())
+    call(on, 260, move || { let caps = Caps::current(); (hContext,one(desc, true),chain(at_ptr::<u8>(desc.cast(), 8, true), &crate::generated::tables::CHAIN_ZE_STRUCTURE_TYPE_T, caps),numDevices,seq(phDevices, numDevices as usize, caps),) }, move |time| crate::hooks::zeEventPoolCreate(time, hContext, desc, numDevices, phDevices, phEventPool), move |result| { let ok = result == 0; (result,one(phEventPool, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 77 zeEventPoolDestroy(hEventPool: P) -> u32, on, {
-    call(on, 263, move || (hEventPool,), move |_| real::zeEventPoolDestroy(hEventPool), move |result| { let _ = result; (result,) }, || ())
+    call(on, 263, move || (hEventPool,), move |time| crate::hooks::zeEventPoolDestroy(time, hEventPool), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 78 zeEventCreate(hEventPool: P, desc: *const [u8; 32], phEvent: *mut P) -> u32, on, {
-    call(on, 266, move || { let caps = Caps::current(); (hEventPool,one(desc, true),chain(at_ptr::<u8>(desc.cast(), 8, true), &crate::generated::tables::CHAIN_ZE_STRUCTURE_TYPE_T, caps),) }, move |_| real::zeEventCreate(hEventPool, desc, phEvent), move |result| { let ok = result == 0; (result,one(phEvent, ok),) }, || ())
+    call(on, 266, move || { let caps = Caps::current(); (hEventPool,one(desc, true),chain(at_ptr::<u8>(desc.cast(), 8, true), &crate::generated::tables::CHAIN_ZE_STRUCTURE_TYPE_T, caps),) }, move |time| crate::hooks::zeEventCreate(time, hEventPool, desc, phEvent), move |result| { let ok = result == 0; (result,one(phEvent, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 79 zeEventCounterBasedCreate(hContext: P, hDevice: P, desc: *const [u8; 32], phEvent: *mut P) -> u32, on, {
-    call(on, 269, move || { let caps = Caps::current(); (hContext,hDevice,one(desc, true),chain(at_ptr::<u8>(desc.cast(), 8, true), &crate::generated::tables::CHAIN_ZE_STRUCTURE_TYPE_T, caps),) }, move |_| real::zeEventCounterBasedCreate(hContext, hDevice, desc, phEvent), move |result| { let ok = result == 0; (result,one(phEvent, ok),) }, || ())
+    call(on, 269, move || { let caps = Caps::current(); (hContext,hDevice,one(desc, true),chain(at_ptr::<u8>(desc.cast(), 8, true), &crate::generated::tables::CHAIN_ZE_STRUCTURE_TYPE_T, caps),) }, move |time| crate::hooks::zeEventCounterBasedCreate(time, hContext, hDevice, desc, phEvent), move |result| { let ok = result == 0; (result,one(phEvent, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 80 zeEventDestroy(hEvent: P) -> u32, on, {
-    call(on, 272, move || (hEvent,), move |_| real::zeEventDestroy(hEvent), move |result| { let _ = result; (result,) }, || ())
+    call(on, 272, move || (hEvent,), move |time| crate::hooks::zeEventDestroy(time, hEvent), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 81 zeEventPoolGetIpcHandle(hEventPool: P, phIpc: *mut [u8; 64]) -> u32, on, {
     call(on, 275, move || (hEventPool,), move |_| real::zeEventPoolGetIpcHandle(hEventPool, phIpc), move |result| { let ok = result == 0; (result,one(phIpc, ok),) }, || ())
@@ -272,10 +272,10 @@ wrapper! { #[unsafe(no_mangle)] 85 zeEventCounterBasedGetIpcHandle(hEvent: P, ph
     call(on, 287, move || (hEvent,), move |_| real::zeEventCounterBasedGetIpcHandle(hEvent, phIpc), move |result| { let ok = result == 0; (result,one(phIpc, ok),) }, || ())
 } }
 value_wrapper! { #[unsafe(no_mangle)] 86 zeEventCounterBasedOpenIpcHandle(hContext: P, hIpc: Val<[u64; 8]>, phEvent: *mut P) -> u32, on, {
-    call(on, 290, move || (hContext,hIpc,), move |_| real::zeEventCounterBasedOpenIpcHandle(hContext, hIpc, phEvent), move |result| { let ok = result == 0; (result,one(phEvent, ok),) }, || ())
+    call(on, 290, move || (hContext,hIpc,), move |time| crate::hooks::zeEventCounterBasedOpenIpcHandle(time, hContext, hIpc, phEvent), move |result| { let ok = result == 0; (result,one(phEvent, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 87 zeEventCounterBasedCloseIpcHandle(hEvent: P) -> u32, on, {
-    call(on, 293, move || (hEvent,), move |_| real::zeEventCounterBasedCloseIpcHandle(hEvent), move |result| { let _ = result; (result,) }, || ())
+    call(on, 293, move || (hEvent,), move |time| crate::hooks::zeEventCounterBasedCloseIpcHandle(time, hEvent), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 88 zeEventCounterBasedGetDeviceAddress(hEvent: P, completionValue: *mut u64, deviceAddress: *mut u64) -> u32, on, {
     call(on, 296, move || (hEvent,), move |_| real::zeEventCounterBasedGetDeviceAddress(hEvent, completionValue, deviceAddress), move |result| { let ok = result == 0; (result,one(completionValue, ok),one(deviceAddress, ok),) }, || ())
@@ -290,22 +290,22 @@ wrapper! { #[unsafe(no_mangle)] 91 zeEventHostSignal(hEvent: P) -> u32, on, {
     call(on, 305, move || (hEvent,), move |_| real::zeEventHostSignal(hEvent), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 92 zeEventHostSynchronize(hEvent: P, timeout: u64) -> u32, on, {
-    call(on, 308, move || (hEvent,timeout,), move |_| real::zeEventHostSynchronize(hEvent, timeout), move |result| { let _ = result; (result,) }, || ())
+    call(on, 308, move || (hEvent,timeout,), move |_| real::zeEventHostSynchronize(hEvent, timeout), move |result| { let _ = result; (result,) }, || crate::device::synchronized())
 } }
 wrapper! { #[unsafe(no_mangle)] 93 zeEventQueryStatus(hEvent: P) -> u32, on, {
-    poll(on, 311, 1, [hEvent as u64, 0, 0, 0, 0, 0, 0, 0], move || (hEvent,), move |_| real::zeEventQueryStatus(hEvent), move |result, key| { key[1] = result as u64; key[2] = if result == 0 { 0 } else { 0 }; }, move |result| { let _ = result; (result,) }, || ())
+    poll(on, 311, 1, [hEvent as u64, 0, 0, 0, 0, 0, 0, 0], move || (hEvent,), move |time| crate::hooks::zeEventQueryStatus(time, hEvent), move |result, key| { key[1] = result as u64; key[2] = if result == 0 { 0 } else { 0 }; }, move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 94 zeCommandListAppendEventReset(hCommandList: P, hEvent: P) -> u32, on, {
     call(on, 314, move || (hCommandList,hEvent,), move |_| real::zeCommandListAppendEventReset(hCommandList, hEvent), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 95 zeEventHostReset(hEvent: P) -> u32, on, {
-    call(on, 317, move || (hEvent,), move |_| real::zeEventHostReset(hEvent), move |result| { let _ = result; (result,) }, || ())
+    call(on, 317, move || (hEvent,), move |time| crate::hooks::zeEventHostReset(time, hEvent), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 96 zeEventQueryKernelTimestamp(hEvent: P, dstptr: *mut [u8; 32]) -> u32, on, {
     call(on, 320, move || (hEvent,), move |_| real::zeEventQueryKernelTimestamp(hEvent, dstptr), move |result| { let ok = result == 0; (result,one(dstptr, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 97 zeCommandListAppendQueryKernelTimestamps(hCommandList: P, numEvents: u32, phEvents: *mut P, dstptr: *mut c_void, pOffsets: *const u64, hSignalEvent: P, numWaitEvents: u32, phWaitEvents: *mut P) -> u32, on, {
-    call(on, 323, move || { let caps = Caps::current(); (hCommandList,numEvents,seq(phEvents, numEvents as usize, caps),dstptr,seq(pOffsets, numEvents as usize, caps),hSignalEvent,numWaitEvents,seq(phWaitEvents, numWaitEvents as usize, caps),) }, move |_| real::zeCommandListAppendQueryKernelTimestamps(hCommandList, numEvents, phEvents, dstptr, pOffsets, hSignalEvent, numWaitEvents, phWaitEvents), move |result| { let _ = result; (result,) }, || ())
+    call(on, 323, move || { let caps = Caps::current(); (hCommandList,numEvents,seq(phEvents, numEvents as usize, caps),dstptr,seq(pOffsets, numEvents as usize, caps),hSignalEvent,numWaitEvents,seq(phWaitEvents, numWaitEvents as usize, caps),) }, move |time| crate::device::enqueue(time, hCommandList, 9, null_mut(), move || 0, NO_GEOMETRY, hSignalEvent, move |hSignalEvent| real::zeCommandListAppendQueryKernelTimestamps(hCommandList, numEvents, phEvents, dstptr, pOffsets, hSignalEvent, numWaitEvents, phWaitEvents), move |result| { let _ = result; result == 0 }), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 98 zeEventGetEventPool(hEvent: P, phEventPool: *mut P) -> u32, on, {
     call(on, 326, move || (hEvent,), move |_| real::zeEventGetEventPool(hEvent, phEventPool), move |result| { let ok = result == 0; (result,one(phEventPool, ok),) }, || ())
@@ -320,7 +320,7 @@ wrapper! { #[unsafe(no_mangle)] 101 zeEventPoolGetContextHandle(hEventPool: P, p
     call(on, 335, move || (hEventPool,), move |_| real::zeEventPoolGetContextHandle(hEventPool, phContext), move |result| { let ok = result == 0; (result,one(phContext, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 102 zeEventPoolGetFlags(hEventPool: P, pFlags: *mut u32) -> u32, on, {
-    call(on, 338, move || (hEventPool,), move |_| real::zeEventPoolGetFlags(hEventPool, pFlags), move |result| { let ok = result == 0; (result,one(pFlags, ok),) }, || ())
+    call(on, 338, move || (hEventPool,), move |time| crate::hooks::zeEventPoolGetFlags(time, hEventPool, pFlags), move |result| { let ok = result == 0; (result,one(pFlags, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 103 zeEventGetCounterBasedFlags(hEvent: P, pFlags: *mut u32) -> u32, on, {
     call(on, 341, move || (hEvent,), move |_| real::zeEventGetCounterBasedFlags(hEvent, pFlags), move |result| { let ok = result == 0; (result,one(pFlags, ok),) }, || ())
@@ -332,10 +332,10 @@ wrapper! { #[unsafe(no_mangle)] 105 zeFenceDestroy(hFence: P) -> u32, on, {
     call(on, 347, move || (hFence,), move |_| real::zeFenceDestroy(hFence), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 106 zeFenceHostSynchronize(hFence: P, timeout: u64) -> u32, on, {
-    call(on, 350, move || (hFence,timeout,), move |_| real::zeFenceHostSynchronize(hFence, timeout), move |result| { let _ = result; (result,) }, || ())
+    call(on, 350, move || (hFence,timeout,), move |time| crate::hooks::zeFenceHostSynchronize(time, hFence, timeout), move |result| { let _ = result; (result,) }, || crate::device::synchronized())
 } }
 wrapper! { #[unsafe(no_mangle)] 107 zeFenceQueryStatus(hFence: P) -> u32, on, {
-    poll(on, 353, 1, [hFence as u64, 0, 0, 0, 0, 0, 0, 0], move || (hFence,), move |_| real::zeFenceQueryStatus(hFence), move |result, key| { key[1] = result as u64; key[2] = if result == 0 { 0 } else { 0 }; }, move |result| { let _ = result; (result,) }, || ())
+    poll(on, 353, 1, [hFence as u64, 0, 0, 0, 0, 0, 0, 0], move || (hFence,), move |time| crate::hooks::zeFenceQueryStatus(time, hFence), move |result, key| { key[1] = result as u64; key[2] = if result == 0 { 0 } else { 0 }; }, move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 108 zeFenceReset(hFence: P) -> u32, on, {
     call(on, 356, move || (hFence,), move |_| real::zeFenceReset(hFence), move |result| { let _ = result; (result,) }, || ())
@@ -421,16 +421,16 @@ wrapper! { #[unsafe(no_mangle)] 134 zeModuleGetProperties(hModule: P, pModulePro
     call(on, 434, move || { let caps = Caps::current(); (hModule,one(pModuleProperties, true),chain(at_ptr::<u8>(pModuleProperties.cast(), 8, true), &crate::generated::tables::CHAIN_ZE_STRUCTURE_TYPE_T, caps),) }, move |_| real::zeModuleGetProperties(hModule, pModuleProperties), move |result| { let caps = Caps::current(); let ok = result == 0; (result,one(pModuleProperties, ok),chain(at_ptr::<u8>(pModuleProperties.cast(), 8, ok), &crate::generated::tables::CHAIN_ZE_STRUCTURE_TYPE_T, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 135 zeKernelCreate(hModule: P, desc: *const [u8; 32], phKernel: *mut P) -> u32, on, {
-    call(on, 437, move || { let caps = Caps::current(); (hModule,one(desc, true),chain(at_ptr::<u8>(desc.cast(), 8, true), &crate::generated::tables::CHAIN_ZE_STRUCTURE_TYPE_T, caps),text(at_ptr::<u8>(desc.cast(), 24, true), 0, caps),) }, move |_| real::zeKernelCreate(hModule, desc, phKernel), move |result| { let ok = result == 0; (result,one(phKernel, ok),) }, || ())
+    call(on, 437, move || { let caps = Caps::current(); (hModule,one(desc, true),chain(at_ptr::<u8>(desc.cast(), 8, true), &crate::generated::tables::CHAIN_ZE_STRUCTURE_TYPE_T, caps),text(at_ptr::<u8>(desc.cast(), 24, true), 0, caps),) }, move |time| crate::hooks::zeKernelCreate(time, hModule, desc, phKernel), move |result| { let ok = result == 0; (result,one(phKernel, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 136 zeKernelDestroy(hKernel: P) -> u32, on, {
-    call(on, 440, move || (hKernel,), move |_| real::zeKernelDestroy(hKernel), move |result| { let _ = result; (result,) }, || ())
+    call(on, 440, move || (hKernel,), move |time| crate::hooks::zeKernelDestroy(time, hKernel), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 137 zeModuleGetFunctionPointer(hModule: P, pFunctionName: *const i8, pfnFunction: *mut P) -> u32, on, {
     call(on, 443, move || { let caps = Caps::current(); (hModule,text(pFunctionName, 0, caps),) }, move |_| real::zeModuleGetFunctionPointer(hModule, pFunctionName, pfnFunction), move |result| { let ok = result == 0; (result,one(pfnFunction, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 138 zeKernelSetGroupSize(hKernel: P, groupSizeX: u32, groupSizeY: u32, groupSizeZ: u32) -> u32, on, {
-    call(on, 446, move || (hKernel,groupSizeX,groupSizeY,groupSizeZ,), move |_| real::zeKernelSetGroupSize(hKernel, groupSizeX, groupSizeY, groupSizeZ), move |result| { let _ = result; (result,) }, || ())
+    call(on, 446, move || (hKernel,groupSizeX,groupSizeY,groupSizeZ,), move |time| crate::hooks::zeKernelSetGroupSize(time, hKernel, groupSizeX, groupSizeY, groupSizeZ), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 139 zeKernelSuggestGroupSize(hKernel: P, globalSizeX: u32, globalSizeY: u32, globalSizeZ: u32, groupSizeX: *mut u32, groupSizeY: *mut u32, groupSizeZ: *mut u32) -> u32, on, {
     call(on, 449, move || (hKernel,globalSizeX,globalSizeY,globalSizeZ,), move |_| real::zeKernelSuggestGroupSize(hKernel, globalSizeX, globalSizeY, globalSizeZ, groupSizeX, groupSizeY, groupSizeZ), move |result| { let ok = result == 0; (result,one(groupSizeX, ok),one(groupSizeY, ok),one(groupSizeZ, ok),) }, || ())
@@ -461,22 +461,22 @@ wrapper! { #[unsafe(no_mangle)] 147 zeKernelGetName(hKernel: P, pSize: *mut u64,
     call(on, 473, move || (hKernel,one(pSize, true),), move |_| real::zeKernelGetName(hKernel, pSize, pName), move |result| { let caps = Caps::current(); let ok = result == 0; (result,one(pSize, ok),text(if ok { pName } else { null_mut() }, ((before_pSize).min(behind(pSize))).max(1), caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 148 zeCommandListAppendLaunchKernel(hCommandList: P, hKernel: P, pLaunchFuncArgs: *const [u8; 12], hSignalEvent: P, numWaitEvents: u32, phWaitEvents: *mut P) -> u32, on, {
-    call(on, 476, move || { let caps = Caps::current(); (hCommandList,hKernel,one(pLaunchFuncArgs, true),hSignalEvent,numWaitEvents,seq(phWaitEvents, numWaitEvents as usize, caps),) }, move |_| real::zeCommandListAppendLaunchKernel(hCommandList, hKernel, pLaunchFuncArgs, hSignalEvent, numWaitEvents, phWaitEvents), move |result| { let _ = result; (result,) }, || ())
+    call(on, 476, move || { let caps = Caps::current(); (hCommandList,hKernel,one(pLaunchFuncArgs, true),hSignalEvent,numWaitEvents,seq(phWaitEvents, numWaitEvents as usize, caps),) }, move |time| crate::device::enqueue(time, hCommandList, 1, hKernel, move || 0, geometry([at_num::<u32>(pLaunchFuncArgs.cast(), 0), at_num::<u32>(pLaunchFuncArgs.cast(), 4), at_num::<u32>(pLaunchFuncArgs.cast(), 8), 1, 1, 1]), hSignalEvent, move |hSignalEvent| real::zeCommandListAppendLaunchKernel(hCommandList, hKernel, pLaunchFuncArgs, hSignalEvent, numWaitEvents, phWaitEvents), move |result| { let _ = result; result == 0 }), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 149 zeCommandListAppendLaunchKernelWithParameters(hCommandList: P, hKernel: P, pGroupCounts: *const [u8; 12], pNext: *const c_void, hSignalEvent: P, numWaitEvents: u32, phWaitEvents: *mut P) -> u32, on, {
-    call(on, 479, move || { let caps = Caps::current(); (hCommandList,hKernel,one(pGroupCounts, true),chain(pNext.cast(), &crate::generated::tables::CHAIN_ZE_STRUCTURE_TYPE_T, caps),hSignalEvent,numWaitEvents,seq(phWaitEvents, numWaitEvents as usize, caps),) }, move |_| real::zeCommandListAppendLaunchKernelWithParameters(hCommandList, hKernel, pGroupCounts, pNext, hSignalEvent, numWaitEvents, phWaitEvents), move |result| { let _ = result; (result,) }, || ())
+    call(on, 479, move || { let caps = Caps::current(); (hCommandList,hKernel,one(pGroupCounts, true),chain(pNext.cast(), &crate::generated::tables::CHAIN_ZE_STRUCTURE_TYPE_T, caps),hSignalEvent,numWaitEvents,seq(phWaitEvents, numWaitEvents as usize, caps),) }, move |time| crate::device::enqueue(time, hCommandList, 1, hKernel, move || 0, geometry([at_num::<u32>(pGroupCounts.cast(), 0), at_num::<u32>(pGroupCounts.cast(), 4), at_num::<u32>(pGroupCounts.cast(), 8), 1, 1, 1]), hSignalEvent, move |hSignalEvent| real::zeCommandListAppendLaunchKernelWithParameters(hCommandList, hKernel, pGroupCounts, pNext, hSignalEvent, numWaitEvents, phWaitEvents), move |result| { let _ = result; result == 0 }), move |result| { let _ = result; (result,) }, || ())
 } }
 value_wrapper! { #[unsafe(no_mangle)] 150 zeCommandListAppendLaunchKernelWithArguments(hCommandList: P, hKernel: P, groupCounts: Val<[u32; 3]>, groupSizes: Val<[u32; 3]>, pArguments: *mut P, pNext: *const c_void, hSignalEvent: P, numWaitEvents: u32, phWaitEvents: *mut P) -> u32, on, {
-    call(on, 482, move || { let caps = Caps::current(); (hCommandList,hKernel,groupCounts,groupSizes,pArguments,chain(pNext.cast(), &crate::generated::tables::CHAIN_ZE_STRUCTURE_TYPE_T, caps),hSignalEvent,numWaitEvents,seq(phWaitEvents, numWaitEvents as usize, caps),) }, move |_| real::zeCommandListAppendLaunchKernelWithArguments(hCommandList, hKernel, groupCounts, groupSizes, pArguments, pNext, hSignalEvent, numWaitEvents, phWaitEvents), move |result| { let _ = result; (result,) }, || ())
+    call(on, 482, move || { let caps = Caps::current(); (hCommandList,hKernel,groupCounts,groupSizes,pArguments,chain(pNext.cast(), &crate::generated::tables::CHAIN_ZE_STRUCTURE_TYPE_T, caps),hSignalEvent,numWaitEvents,seq(phWaitEvents, numWaitEvents as usize, caps),) }, move |time| crate::hooks::zeCommandListAppendLaunchKernelWithArguments(time, hCommandList, hKernel, groupCounts, groupSizes, pArguments, pNext, hSignalEvent, numWaitEvents, phWaitEvents), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 151 zeCommandListAppendLaunchCooperativeKernel(hCommandList: P, hKernel: P, pLaunchFuncArgs: *const [u8; 12], hSignalEvent: P, numWaitEvents: u32, phWaitEvents: *mut P) -> u32, on, {
-    call(on, 485, move || { let caps = Caps::current(); (hCommandList,hKernel,one(pLaunchFuncArgs, true),hSignalEvent,numWaitEvents,seq(phWaitEvents, numWaitEvents as usize, caps),) }, move |_| real::zeCommandListAppendLaunchCooperativeKernel(hCommandList, hKernel, pLaunchFuncArgs, hSignalEvent, numWaitEvents, phWaitEvents), move |result| { let _ = result; (result,) }, || ())
+    call(on, 485, move || { let caps = Caps::current(); (hCommandList,hKernel,one(pLaunchFuncArgs, true),hSignalEvent,numWaitEvents,seq(phWaitEvents, numWaitEvents as usize, caps),) }, move |time| crate::device::enqueue(time, hCommandList, 1, hKernel, move || 0, geometry([at_num::<u32>(pLaunchFuncArgs.cast(), 0), at_num::<u32>(pLaunchFuncArgs.cast(), 4), at_num::<u32>(pLaunchFuncArgs.cast(), 8), 1, 1, 1]), hSignalEvent, move |hSignalEvent| real::zeCommandListAppendLaunchCooperativeKernel(hCommandList, hKernel, pLaunchFuncArgs, hSignalEvent, numWaitEvents, phWaitEvents), move |result| { let _ = result; result == 0 }), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 152 zeCommandListAppendLaunchKernelIndirect(hCommandList: P, hKernel: P, pLaunchArgumentsBuffer: *const [u8; 12], hSignalEvent: P, numWaitEvents: u32, phWaitEvents: *mut P) -> u32, on, {
-    call(on, 488, move || { let caps = Caps::current(); (hCommandList,hKernel,pLaunchArgumentsBuffer,hSignalEvent,numWaitEvents,seq(phWaitEvents, numWaitEvents as usize, caps),) }, move |_| real::zeCommandListAppendLaunchKernelIndirect(hCommandList, hKernel, pLaunchArgumentsBuffer, hSignalEvent, numWaitEvents, phWaitEvents), move |result| { let _ = result; (result,) }, || ())
+    call(on, 488, move || { let caps = Caps::current(); (hCommandList,hKernel,pLaunchArgumentsBuffer,hSignalEvent,numWaitEvents,seq(phWaitEvents, numWaitEvents as usize, caps),) }, move |time| crate::device::enqueue(time, hCommandList, 1, hKernel, move || 0, NO_GEOMETRY, hSignalEvent, move |hSignalEvent| real::zeCommandListAppendLaunchKernelIndirect(hCommandList, hKernel, pLaunchArgumentsBuffer, hSignalEvent, numWaitEvents, phWaitEvents), move |result| { let _ = result; result == 0 }), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 153 zeCommandListAppendLaunchMultipleKernelsIndirect(hCommandList: P, numKernels: u32, phKernels: *mut P, pCountBuffer: *const u32, pLaunchArgumentsBuffer: *const [u8; 12], hSignalEvent: P, numWaitEvents: u32, phWaitEvents: *mut P) -> u32, on, {
-    call(on, 491, move || { let caps = Caps::current(); (hCommandList,numKernels,seq(phKernels, numKernels as usize, caps),pCountBuffer,pLaunchArgumentsBuffer,hSignalEvent,numWaitEvents,seq(phWaitEvents, numWaitEvents as usize, caps),) }, move |_| real::zeCommandListAppendLaunchMultipleKernelsIndirect(hCommandList, numKernels, phKernels, pCountBuffer, pLaunchArgumentsBuffer, hSignalEvent, numWaitEvents, phWaitEvents), move |result| { let _ = result; (result,) }, || ())
+    call(on, 491, move || { let caps = Caps::current(); (hCommandList,numKernels,seq(phKernels, numKernels as usize, caps),pCountBuffer,pLaunchArgumentsBuffer,hSignalEvent,numWaitEvents,seq(phWaitEvents, numWaitEvents as usize, caps),) }, move |time| crate::hooks::zeCommandListAppendLaunchMultipleKernelsIndirect(time, hCommandList, numKernels, phKernels, pCountBuffer, pLaunchArgumentsBuffer, hSignalEvent, numWaitEvents, phWaitEvents), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 154 zeContextMakeMemoryResident(hContext: P, hDevice: P, ptr: *mut c_void, size: u64) -> u32, on, {
     call(on, 494, move || (hContext,hDevice,ptr,size,), move |_| real::zeContextMakeMemoryResident(hContext, hDevice, ptr, size), move |result| { let _ = result; (result,) }, || ())
@@ -555,10 +555,10 @@ wrapper! { #[unsafe(no_mangle)] 178 zeDevicePciGetPropertiesExt(hDevice: P, pPci
     call(on, 566, move || { let caps = Caps::current(); (hDevice,one(pPciProperties, true),chain(at_ptr::<u8>(pPciProperties.cast(), 8, true), &crate::generated::tables::CHAIN_ZE_STRUCTURE_TYPE_T, caps),) }, move |_| real::zeDevicePciGetPropertiesExt(hDevice, pPciProperties), move |result| { let caps = Caps::current(); let ok = result == 0; (result,one(pPciProperties, ok),chain(at_ptr::<u8>(pPciProperties.cast(), 8, ok), &crate::generated::tables::CHAIN_ZE_STRUCTURE_TYPE_T, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 179 zeCommandListAppendImageCopyToMemoryExt(hCommandList: P, dstptr: *mut c_void, hSrcImage: P, pSrcRegion: *const [u8; 24], destRowPitch: u32, destSlicePitch: u32, hSignalEvent: P, numWaitEvents: u32, phWaitEvents: *mut P) -> u32, on, {
-    call(on, 569, move || { let caps = Caps::current(); (hCommandList,dstptr,hSrcImage,one(pSrcRegion, true),destRowPitch,destSlicePitch,hSignalEvent,numWaitEvents,seq(phWaitEvents, numWaitEvents as usize, caps),) }, move |_| real::zeCommandListAppendImageCopyToMemoryExt(hCommandList, dstptr, hSrcImage, pSrcRegion, destRowPitch, destSlicePitch, hSignalEvent, numWaitEvents, phWaitEvents), move |result| { let _ = result; (result,) }, || ())
+    call(on, 569, move || { let caps = Caps::current(); (hCommandList,dstptr,hSrcImage,one(pSrcRegion, true),destRowPitch,destSlicePitch,hSignalEvent,numWaitEvents,seq(phWaitEvents, numWaitEvents as usize, caps),) }, move |time| crate::device::enqueue(time, hCommandList, 2, null_mut(), move || 0, NO_GEOMETRY, hSignalEvent, move |hSignalEvent| real::zeCommandListAppendImageCopyToMemoryExt(hCommandList, dstptr, hSrcImage, pSrcRegion, destRowPitch, destSlicePitch, hSignalEvent, numWaitEvents, phWaitEvents), move |result| { let _ = result; result == 0 }), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 180 zeCommandListAppendImageCopyFromMemoryExt(hCommandList: P, hDstImage: P, srcptr: *const c_void, pDstRegion: *const [u8; 24], srcRowPitch: u32, srcSlicePitch: u32, hSignalEvent: P, numWaitEvents: u32, phWaitEvents: *mut P) -> u32, on, {
-    call(on, 572, move || { let caps = Caps::current(); (hCommandList,hDstImage,srcptr,one(pDstRegion, true),srcRowPitch,srcSlicePitch,hSignalEvent,numWaitEvents,seq(phWaitEvents, numWaitEvents as usize, caps),) }, move |_| real::zeCommandListAppendImageCopyFromMemoryExt(hCommandList, hDstImage, srcptr, pDstRegion, srcRowPitch, srcSlicePitch, hSignalEvent, numWaitEvents, phWaitEvents), move |result| { let _ = result; (result,) }, || ())
+    call(on, 572, move || { let caps = Caps::current(); (hCommandList,hDstImage,srcptr,one(pDstRegion, true),srcRowPitch,srcSlicePitch,hSignalEvent,numWaitEvents,seq(phWaitEvents, numWaitEvents as usize, caps),) }, move |time| crate::device::enqueue(time, hCommandList, 3, null_mut(), move || 0, NO_GEOMETRY, hSignalEvent, move |hSignalEvent| real::zeCommandListAppendImageCopyFromMemoryExt(hCommandList, hDstImage, srcptr, pDstRegion, srcRowPitch, srcSlicePitch, hSignalEvent, numWaitEvents, phWaitEvents), move |result| { let _ = result; result == 0 }), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 181 zeImageGetAllocPropertiesExt(hContext: P, hImage: P, pImageAllocProperties: *mut [u8; 24]) -> u32, on, {
     call(on, 575, move || { let caps = Caps::current(); (hContext,hImage,one(pImageAllocProperties, true),chain(at_ptr::<u8>(pImageAllocProperties.cast(), 8, true), &crate::generated::tables::CHAIN_ZE_STRUCTURE_TYPE_T, caps),) }, move |_| real::zeImageGetAllocPropertiesExt(hContext, hImage, pImageAllocProperties), move |result| { let caps = Caps::current(); let ok = result == 0; (result,one(pImageAllocProperties, ok),chain(at_ptr::<u8>(pImageAllocProperties.cast(), 8, ok), &crate::generated::tables::CHAIN_ZE_STRUCTURE_TYPE_T, caps),) }, || ())
@@ -634,13 +634,13 @@ wrapper! { #[unsafe(no_mangle)] 203 zeImageGetDeviceOffsetExp(hImage: P, pDevice
     call(on, 641, move || (hImage,), move |_| real::zeImageGetDeviceOffsetExp(hImage, pDeviceOffset), move |result| { let ok = result == 0; (result,one(pDeviceOffset, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 204 zeCommandListCreateCloneExp(hCommandList: P, phClonedCommandList: *mut P) -> u32, on, {
-    call(on, 644, move || (hCommandList,), move |_| real::zeCommandListCreateCloneExp(hCommandList, phClonedCommandList), move |result| { let ok = result == 0; (result,one(phClonedCommandList, ok),) }, || ())
+    call(on, 644, move || (hCommandList,), move |time| crate::hooks::zeCommandListCreateCloneExp(time, hCommandList, phClonedCommandList), move |result| { let ok = result == 0; (result,one(phClonedCommandList, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 205 zeCommandListImmediateAppendCommandListsExp(hCommandListImmediate: P, numCommandLists: u32, phCommandLists: *mut P, hSignalEvent: P, numWaitEvents: u32, phWaitEvents: *mut P) -> u32, on, {
-    call(on, 647, move || { let caps = Caps::current(); (hCommandListImmediate,numCommandLists,seq(phCommandLists, numCommandLists as usize, caps),hSignalEvent,numWaitEvents,seq(phWaitEvents, numWaitEvents as usize, caps),) }, move |_| real::zeCommandListImmediateAppendCommandListsExp(hCommandListImmediate, numCommandLists, phCommandLists, hSignalEvent, numWaitEvents, phWaitEvents), move |result| { let _ = result; (result,) }, || ())
+    call(on, 647, move || { let caps = Caps::current(); (hCommandListImmediate,numCommandLists,seq(phCommandLists, numCommandLists as usize, caps),hSignalEvent,numWaitEvents,seq(phWaitEvents, numWaitEvents as usize, caps),) }, move |time| crate::hooks::zeCommandListImmediateAppendCommandListsExp(time, hCommandListImmediate, numCommandLists, phCommandLists, hSignalEvent, numWaitEvents, phWaitEvents), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 206 zeCommandListImmediateAppendCommandListsWithParameters(hCommandListImmediate: P, numCommandLists: u32, phCommandLists: *mut P, pNext: *const c_void, hSignalEvent: P, numWaitEvents: u32, phWaitEvents: *mut P) -> u32, on, {
-    call(on, 650, move || { let caps = Caps::current(); (hCommandListImmediate,numCommandLists,seq(phCommandLists, numCommandLists as usize, caps),chain(pNext.cast(), &crate::generated::tables::CHAIN_ZE_STRUCTURE_TYPE_T, caps),hSignalEvent,numWaitEvents,seq(phWaitEvents, numWaitEvents as usize, caps),) }, move |_| real::zeCommandListImmediateAppendCommandListsWithParameters(hCommandListImmediate, numCommandLists, phCommandLists, pNext, hSignalEvent, numWaitEvents, phWaitEvents), move |result| { let _ = result; (result,) }, || ())
+    call(on, 650, move || { let caps = Caps::current(); (hCommandListImmediate,numCommandLists,seq(phCommandLists, numCommandLists as usize, caps),chain(pNext.cast(), &crate::generated::tables::CHAIN_ZE_STRUCTURE_TYPE_T, caps),hSignalEvent,numWaitEvents,seq(phWaitEvents, numWaitEvents as usize, caps),) }, move |time| crate::hooks::zeCommandListImmediateAppendCommandListsWithParameters(time, hCommandListImmediate, numCommandLists, phCommandLists, pNext, hSignalEvent, numWaitEvents, phWaitEvents), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 207 zeCommandListGetNextCommandIdExp(hCommandList: P, desc: *const [u8; 24], pCommandId: *mut u64) -> u32, on, {
     call(on, 653, move || { let caps = Caps::current(); (hCommandList,one(desc, true),chain(at_ptr::<u8>(desc.cast(), 8, true), &crate::generated::tables::CHAIN_ZE_STRUCTURE_TYPE_T, caps),) }, move |_| real::zeCommandListGetNextCommandIdExp(hCommandList, desc, pCommandId), move |result| { let ok = result == 0; (result,one(pCommandId, ok),) }, || ())
@@ -649,19 +649,19 @@ wrapper! { #[unsafe(no_mangle)] 208 zeCommandListGetNextCommandIdWithKernelsExp(
     call(on, 656, move || { let caps = Caps::current(); (hCommandList,one(desc, true),chain(at_ptr::<u8>(desc.cast(), 8, true), &crate::generated::tables::CHAIN_ZE_STRUCTURE_TYPE_T, caps),numKernels,seq(phKernels, numKernels as usize, caps),) }, move |_| real::zeCommandListGetNextCommandIdWithKernelsExp(hCommandList, desc, numKernels, phKernels, pCommandId), move |result| { let caps = Caps::current(); let ok = result == 0; (result,one(desc, ok),chain(at_ptr::<u8>(desc.cast(), 8, ok), &crate::generated::tables::CHAIN_ZE_STRUCTURE_TYPE_T, caps),one(pCommandId, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 209 zeCommandListUpdateMutableCommandsExp(hCommandList: P, desc: *const [u8; 24]) -> u32, on, {
-    call(on, 659, move || { let caps = Caps::current(); (hCommandList,one(desc, true),chain(at_ptr::<u8>(desc.cast(), 8, true), &crate::generated::tables::CHAIN_ZE_STRUCTURE_TYPE_T, caps),) }, move |_| real::zeCommandListUpdateMutableCommandsExp(hCommandList, desc), move |result| { let _ = result; (result,) }, || ())
+    call(on, 659, move || { let caps = Caps::current(); (hCommandList,one(desc, true),chain(at_ptr::<u8>(desc.cast(), 8, true), &crate::generated::tables::CHAIN_ZE_STRUCTURE_TYPE_T, caps),) }, move |time| crate::hooks::zeCommandListUpdateMutableCommandsExp(time, hCommandList, desc), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 210 zeCommandListIsMutableExp(hCommandList: P, pIsMutable: *mut u8) -> u32, on, {
     call(on, 662, move || (hCommandList,), move |_| real::zeCommandListIsMutableExp(hCommandList, pIsMutable), move |result| { let ok = result == 0; (result,one(pIsMutable, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 211 zeCommandListUpdateMutableCommandSignalEventExp(hCommandList: P, commandId: u64, hSignalEvent: P) -> u32, on, {
-    call(on, 665, move || (hCommandList,commandId,hSignalEvent,), move |_| real::zeCommandListUpdateMutableCommandSignalEventExp(hCommandList, commandId, hSignalEvent), move |result| { let _ = result; (result,) }, || ())
+    call(on, 665, move || (hCommandList,commandId,hSignalEvent,), move |time| crate::hooks::zeCommandListUpdateMutableCommandSignalEventExp(time, hCommandList, commandId, hSignalEvent), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 212 zeCommandListUpdateMutableCommandWaitEventsExp(hCommandList: P, commandId: u64, numWaitEvents: u32, phWaitEvents: *mut P) -> u32, on, {
     call(on, 668, move || { let caps = Caps::current(); (hCommandList,commandId,numWaitEvents,seq(phWaitEvents, numWaitEvents as usize, caps),) }, move |_| real::zeCommandListUpdateMutableCommandWaitEventsExp(hCommandList, commandId, numWaitEvents, phWaitEvents), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 213 zeCommandListUpdateMutableCommandKernelsExp(hCommandList: P, numKernels: u32, pCommandId: *mut u64, phKernels: *mut P) -> u32, on, {
-    call(on, 671, move || { let caps = Caps::current(); (hCommandList,numKernels,seq(pCommandId, numKernels as usize, caps),seq(phKernels, numKernels as usize, caps),) }, move |_| real::zeCommandListUpdateMutableCommandKernelsExp(hCommandList, numKernels, pCommandId, phKernels), move |result| { let _ = result; (result,) }, || ())
+    call(on, 671, move || { let caps = Caps::current(); (hCommandList,numKernels,seq(pCommandId, numKernels as usize, caps),seq(phKernels, numKernels as usize, caps),) }, move |time| crate::hooks::zeCommandListUpdateMutableCommandKernelsExp(time, hCommandList, numKernels, pCommandId, phKernels), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 214 zeKernelGetBinaryExp(hKernel: P, pSize: *mut u64, pKernelBinary: *mut u8) -> u32, on, {
     call(on, 674, move || (hKernel,one(pSize, true),one(pKernelBinary, true),), move |_| real::zeKernelGetBinaryExp(hKernel, pSize, pKernelBinary), move |result| { let ok = result == 0; (result,one(pSize, ok),one(pKernelBinary, ok),) }, || ())
@@ -673,10 +673,10 @@ wrapper! { #[unsafe(no_mangle)] 216 zeDeviceReleaseExternalSemaphoreExt(hSemapho
     call(on, 680, move || (hSemaphore,), move |_| real::zeDeviceReleaseExternalSemaphoreExt(hSemaphore), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 217 zeCommandListAppendSignalExternalSemaphoreExt(hCommandList: P, numSemaphores: u32, phSemaphores: *mut P, signalParams: *mut [u8; 24], hSignalEvent: P, numWaitEvents: u32, phWaitEvents: *mut P) -> u32, on, {
-    call(on, 683, move || { let caps = Caps::current(); (hCommandList,numSemaphores,seq(phSemaphores, numSemaphores as usize, caps),seq(signalParams, numSemaphores as usize, caps),hSignalEvent,numWaitEvents,seq(phWaitEvents, numWaitEvents as usize, caps),) }, move |_| real::zeCommandListAppendSignalExternalSemaphoreExt(hCommandList, numSemaphores, phSemaphores, signalParams, hSignalEvent, numWaitEvents, phWaitEvents), move |result| { let _ = result; (result,) }, || ())
+    call(on, 683, move || { let caps = Caps::current(); (hCommandList,numSemaphores,seq(phSemaphores, numSemaphores as usize, caps),seq(signalParams, numSemaphores as usize, caps),hSignalEvent,numWaitEvents,seq(phWaitEvents, numWaitEvents as usize, caps),) }, move |time| crate::device::enqueue(time, hCommandList, 9, null_mut(), move || 0, NO_GEOMETRY, hSignalEvent, move |hSignalEvent| real::zeCommandListAppendSignalExternalSemaphoreExt(hCommandList, numSemaphores, phSemaphores, signalParams, hSignalEvent, numWaitEvents, phWaitEvents), move |result| { let _ = result; result == 0 }), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 218 zeCommandListAppendWaitExternalSemaphoreExt(hCommandList: P, numSemaphores: u32, phSemaphores: *mut P, waitParams: *mut [u8; 24], hSignalEvent: P, numWaitEvents: u32, phWaitEvents: *mut P) -> u32, on, {
-    call(on, 686, move || { let caps = Caps::current(); (hCommandList,numSemaphores,seq(phSemaphores, numSemaphores as usize, caps),seq(waitParams, numSemaphores as usize, caps),hSignalEvent,numWaitEvents,seq(phWaitEvents, numWaitEvents as usize, caps),) }, move |_| real::zeCommandListAppendWaitExternalSemaphoreExt(hCommandList, numSemaphores, phSemaphores, waitParams, hSignalEvent, numWaitEvents, phWaitEvents), move |result| { let _ = result; (result,) }, || ())
+    call(on, 686, move || { let caps = Caps::current(); (hCommandList,numSemaphores,seq(phSemaphores, numSemaphores as usize, caps),seq(waitParams, numSemaphores as usize, caps),hSignalEvent,numWaitEvents,seq(phWaitEvents, numWaitEvents as usize, caps),) }, move |time| crate::device::enqueue(time, hCommandList, 10, null_mut(), move || 0, NO_GEOMETRY, hSignalEvent, move |hSignalEvent| real::zeCommandListAppendWaitExternalSemaphoreExt(hCommandList, numSemaphores, phSemaphores, waitParams, hSignalEvent, numWaitEvents, phWaitEvents), move |result| { let _ = result; result == 0 }), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 219 zeRTASBuilderCreateExt(hDriver: P, pDescriptor: *const [u8; 24], phBuilder: *mut P) -> u32, on, {
     call(on, 689, move || { let caps = Caps::current(); (hDriver,one(pDescriptor, true),chain(at_ptr::<u8>(pDescriptor.cast(), 8, true), &crate::generated::tables::CHAIN_ZE_STRUCTURE_TYPE_T, caps),) }, move |_| real::zeRTASBuilderCreateExt(hDriver, pDescriptor, phBuilder), move |result| { let ok = result == 0; (result,one(phBuilder, ok),) }, || ())
@@ -691,7 +691,7 @@ wrapper! { #[unsafe(no_mangle)] 222 zeRTASBuilderBuildExt(hBuilder: P, pBuildOpD
     call(on, 698, move || { let caps = Caps::current(); (hBuilder,one(pBuildOpDescriptor, true),chain(at_ptr::<u8>(pBuildOpDescriptor.cast(), 8, true), &crate::generated::tables::CHAIN_ZE_STRUCTURE_TYPE_T, caps),seq(at_ptr::<P>(pBuildOpDescriptor.cast(), 32, true), at_num::<u32>(pBuildOpDescriptor.cast(), 40), caps),pScratchBuffer,scratchBufferSizeBytes,pRtasBuffer,rtasBufferSizeBytes,hParallelOperation,pBuildUserPtr,) }, move |_| real::zeRTASBuilderBuildExt(hBuilder, pBuildOpDescriptor, pScratchBuffer, scratchBufferSizeBytes, pRtasBuffer, rtasBufferSizeBytes, hParallelOperation, pBuildUserPtr, pBounds, pRtasBufferSizeBytes), move |result| { let ok = result == 0; (result,one(pBounds, ok),one(pRtasBufferSizeBytes, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 223 zeRTASBuilderCommandListAppendCopyExt(hCommandList: P, dstptr: *mut c_void, srcptr: *const c_void, size: u64, hSignalEvent: P, numWaitEvents: u32, phWaitEvents: *mut P) -> u32, on, {
-    call(on, 701, move || { let caps = Caps::current(); (hCommandList,dstptr,srcptr,size,hSignalEvent,numWaitEvents,seq(phWaitEvents, numWaitEvents as usize, caps),) }, move |_| real::zeRTASBuilderCommandListAppendCopyExt(hCommandList, dstptr, srcptr, size, hSignalEvent, numWaitEvents, phWaitEvents), move |result| { let _ = result; (result,) }, || ())
+    call(on, 701, move || { let caps = Caps::current(); (hCommandList,dstptr,srcptr,size,hSignalEvent,numWaitEvents,seq(phWaitEvents, numWaitEvents as usize, caps),) }, move |time| crate::device::enqueue(time, hCommandList, 4, null_mut(), move || size as usize, NO_GEOMETRY, hSignalEvent, move |hSignalEvent| real::zeRTASBuilderCommandListAppendCopyExt(hCommandList, dstptr, srcptr, size, hSignalEvent, numWaitEvents, phWaitEvents), move |result| { let _ = result; result == 0 }), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 224 zeRTASBuilderDestroyExt(hBuilder: P) -> u32, on, {
     call(on, 704, move || (hBuilder,), move |_| real::zeRTASBuilderDestroyExt(hBuilder), move |result| { let _ = result; (result,) }, || ())
@@ -723,16 +723,16 @@ wrapper! { #[unsafe(no_mangle)] 232 zeGraphCreateExt(hContext: P, pNext: *const 
     call(on, 728, move || { let caps = Caps::current(); (hContext,chain(pNext.cast(), &crate::generated::tables::CHAIN_ZE_STRUCTURE_TYPE_T, caps),) }, move |_| real::zeGraphCreateExt(hContext, pNext, phGraph), move |result| { let ok = result == 0; (result,one(phGraph, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 233 zeCommandListBeginGraphCaptureExt(hCommandList: P, pNext: *const c_void) -> u32, on, {
-    call(on, 731, move || { let caps = Caps::current(); (hCommandList,chain(pNext.cast(), &crate::generated::tables::CHAIN_ZE_STRUCTURE_TYPE_T, caps),) }, move |_| real::zeCommandListBeginGraphCaptureExt(hCommandList, pNext), move |result| { let _ = result; (result,) }, || ())
+    call(on, 731, move || { let caps = Caps::current(); (hCommandList,chain(pNext.cast(), &crate::generated::tables::CHAIN_ZE_STRUCTURE_TYPE_T, caps),) }, move |time| crate::hooks::zeCommandListBeginGraphCaptureExt(time, hCommandList, pNext), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 234 zeCommandListBeginCaptureIntoGraphExt(hCommandList: P, hGraph: P, pNext: *const c_void) -> u32, on, {
-    call(on, 734, move || { let caps = Caps::current(); (hCommandList,hGraph,chain(pNext.cast(), &crate::generated::tables::CHAIN_ZE_STRUCTURE_TYPE_T, caps),) }, move |_| real::zeCommandListBeginCaptureIntoGraphExt(hCommandList, hGraph, pNext), move |result| { let _ = result; (result,) }, || ())
+    call(on, 734, move || { let caps = Caps::current(); (hCommandList,hGraph,chain(pNext.cast(), &crate::generated::tables::CHAIN_ZE_STRUCTURE_TYPE_T, caps),) }, move |time| crate::hooks::zeCommandListBeginCaptureIntoGraphExt(time, hCommandList, hGraph, pNext), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 235 zeCommandListIsGraphCaptureEnabledExt(hCommandList: P) -> u32, on, {
     call(on, 737, move || (hCommandList,), move |_| real::zeCommandListIsGraphCaptureEnabledExt(hCommandList), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 236 zeCommandListEndGraphCaptureExt(hCommandList: P, pNext: *const c_void, phGraph: *mut P) -> u32, on, {
-    call(on, 740, move || { let caps = Caps::current(); (hCommandList,chain(pNext.cast(), &crate::generated::tables::CHAIN_ZE_STRUCTURE_TYPE_T, caps),) }, move |_| real::zeCommandListEndGraphCaptureExt(hCommandList, pNext, phGraph), move |result| { let ok = result == 0; (result,one(phGraph, ok),) }, || ())
+    call(on, 740, move || { let caps = Caps::current(); (hCommandList,chain(pNext.cast(), &crate::generated::tables::CHAIN_ZE_STRUCTURE_TYPE_T, caps),) }, move |time| crate::hooks::zeCommandListEndGraphCaptureExt(time, hCommandList, pNext, phGraph), move |result| { let ok = result == 0; (result,one(phGraph, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 237 zeCommandListGetGraphExt(hCommandList: P, phGraph: *mut P) -> u32, on, {
     call(on, 743, move || (hCommandList,), move |_| real::zeCommandListGetGraphExt(hCommandList, phGraph), move |result| { let ok = result == 0; (result,one(phGraph, ok),) }, || ())
@@ -747,7 +747,7 @@ wrapper! { #[unsafe(no_mangle)] 240 zeGraphInstantiateExt(hGraph: P, pNext: *con
     call(on, 752, move || { let caps = Caps::current(); (hGraph,chain(pNext.cast(), &crate::generated::tables::CHAIN_ZE_STRUCTURE_TYPE_T, caps),) }, move |_| real::zeGraphInstantiateExt(hGraph, pNext, phExecutableGraph), move |result| { let ok = result == 0; (result,one(phExecutableGraph, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 241 zeCommandListAppendGraphExt(hCommandList: P, hGraph: P, pNext: *const c_void, hSignalEvent: P, numWaitEvents: u32, phWaitEvents: *mut P) -> u32, on, {
-    call(on, 755, move || { let caps = Caps::current(); (hCommandList,hGraph,chain(pNext.cast(), &crate::generated::tables::CHAIN_ZE_STRUCTURE_TYPE_T, caps),hSignalEvent,numWaitEvents,seq(phWaitEvents, numWaitEvents as usize, caps),) }, move |_| real::zeCommandListAppendGraphExt(hCommandList, hGraph, pNext, hSignalEvent, numWaitEvents, phWaitEvents), move |result| { let _ = result; (result,) }, || ())
+    call(on, 755, move || { let caps = Caps::current(); (hCommandList,hGraph,chain(pNext.cast(), &crate::generated::tables::CHAIN_ZE_STRUCTURE_TYPE_T, caps),hSignalEvent,numWaitEvents,seq(phWaitEvents, numWaitEvents as usize, caps),) }, move |time| crate::device::enqueue(time, hCommandList, 15, null_mut(), move || 0, NO_GEOMETRY, hSignalEvent, move |hSignalEvent| real::zeCommandListAppendGraphExt(hCommandList, hGraph, pNext, hSignalEvent, numWaitEvents, phWaitEvents), move |result| { let _ = result; result == 0 }), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 242 zeExecutableGraphGetSourceGraphExt(hGraph: P, phSourceGraph: *mut P) -> u32, on, {
     call(on, 758, move || (hGraph,), move |_| real::zeExecutableGraphGetSourceGraphExt(hGraph, phSourceGraph), move |result| { let ok = result == 0; (result,one(phSourceGraph, ok),) }, || ())
@@ -765,7 +765,7 @@ wrapper! { #[unsafe(no_mangle)] 246 zeGraphDestroyExt(hGraph: P) -> u32, on, {
     call(on, 770, move || (hGraph,), move |_| real::zeGraphDestroyExt(hGraph), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 247 zeCommandListAppendHostFunction(hCommandList: P, pfnHostFunction: P, pUserData: *mut c_void, pNext: *const c_void, hSignalEvent: P, numWaitEvents: u32, phWaitEvents: *mut P) -> u32, on, {
-    call(on, 773, move || { let caps = Caps::current(); (hCommandList,pfnHostFunction,pUserData,chain(pNext.cast(), &crate::generated::tables::CHAIN_ZE_STRUCTURE_TYPE_T, caps),hSignalEvent,numWaitEvents,seq(phWaitEvents, numWaitEvents as usize, caps),) }, move |_| real::zeCommandListAppendHostFunction(hCommandList, pfnHostFunction, pUserData, pNext, hSignalEvent, numWaitEvents, phWaitEvents), move |result| { let _ = result; (result,) }, || ())
+    call(on, 773, move || { let caps = Caps::current(); (hCommandList,pfnHostFunction,pUserData,chain(pNext.cast(), &crate::generated::tables::CHAIN_ZE_STRUCTURE_TYPE_T, caps),hSignalEvent,numWaitEvents,seq(phWaitEvents, numWaitEvents as usize, caps),) }, move |time| crate::device::enqueue(time, hCommandList, 11, null_mut(), move || 0, NO_GEOMETRY, hSignalEvent, move |hSignalEvent| real::zeCommandListAppendHostFunction(hCommandList, pfnHostFunction, pUserData, pNext, hSignalEvent, numWaitEvents, phWaitEvents), move |result| { let _ = result; result == 0 }), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 248 zetModuleGetDebugInfo(hModule: P, format: u32, pSize: *mut u64, pDebugInfo: *mut u8) -> u32, on, {
     call(on, 776, move || (hModule,format,one(pSize, true),one(pDebugInfo, true),), move |_| real::zetModuleGetDebugInfo(hModule, format, pSize, pDebugInfo), move |result| { let ok = result == 0; (result,one(pSize, ok),one(pDebugInfo, ok),) }, || ())
@@ -862,7 +862,7 @@ wrapper! { #[unsafe(no_mangle)] 277 zetCommandListAppendMetricQueryBegin(hComman
     call(on, 863, move || (hCommandList,hMetricQuery,), move |_| real::zetCommandListAppendMetricQueryBegin(hCommandList, hMetricQuery), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 278 zetCommandListAppendMetricQueryEnd(hCommandList: P, hMetricQuery: P, hSignalEvent: P, numWaitEvents: u32, phWaitEvents: *mut P) -> u32, on, {
-    call(on, 866, move || { let caps = Caps::current(); (hCommandList,hMetricQuery,hSignalEvent,numWaitEvents,seq(phWaitEvents, numWaitEvents as usize, caps),) }, move |_| real::zetCommandListAppendMetricQueryEnd(hCommandList, hMetricQuery, hSignalEvent, numWaitEvents, phWaitEvents), move |result| { let _ = result; (result,) }, || ())
+    call(on, 866, move || { let caps = Caps::current(); (hCommandList,hMetricQuery,hSignalEvent,numWaitEvents,seq(phWaitEvents, numWaitEvents as usize, caps),) }, move |time| crate::device::enqueue(time, hCommandList, 9, null_mut(), move || 0, NO_GEOMETRY, hSignalEvent, move |hSignalEvent| real::zetCommandListAppendMetricQueryEnd(hCommandList, hMetricQuery, hSignalEvent, numWaitEvents, phWaitEvents), move |result| { let _ = result; result == 0 }), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 279 zetCommandListAppendMetricMemoryBarrier(hCommandList: P) -> u32, on, {
     call(on, 869, move || (hCommandList,), move |_| real::zetCommandListAppendMetricMemoryBarrier(hCommandList), move |result| { let _ = result; (result,) }, || ())

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Result;
+use hetrace_model::Tools;
 use hetrace_session::apis;
 use hetrace_trace::text::plural;
 use hetrace_vendor::doctor::{Finding, Machine};
@@ -131,10 +132,33 @@ fn library(library: &apis::Found) -> Finding {
     if let Some(variable) = &library.interpose.injection_variable {
         return Finding::fine(&library.api, format!("injected via {variable}"));
     }
+    if let Some(tools) = &library.interpose.tools {
+        return tool(&library.api, tools);
+    }
     let says = match hetrace_session::loader(&library.interpose) {
         Some((path, true)) => format!("{} supports layers", path.display()),
         Some((path, false)) => format!("{} does not support layers: injected via LD_PRELOAD", path.display()),
         None => "the loader is not installed: only programs that bring their own can use this API".to_owned(),
     };
     Finding::fine(&library.api, says)
+}
+
+/// An API whose runtime loads tools: which are there beside ours.
+fn tool(api: &str, tools: &Tools) -> Finding {
+    let now = |variable: &str| std::env::var_os(variable).filter(|value| !value.is_empty());
+    let [variable, value] = &tools.refused;
+    if now(variable).is_some_and(|now| now.eq_ignore_ascii_case(value)) {
+        return Finding::fine(api, format!("not traced: {variable} is {value}"));
+    }
+    let list = &tools.list;
+    Finding::fine(
+        api,
+        match now(list) {
+            None => format!("injected via {list}"),
+            Some(others) => format!(
+                "injected via {list}, before {}, which is reported the same",
+                Path::new(&others).display()
+            ),
+        },
+    )
 }

@@ -94,7 +94,10 @@ fn words(p: &Param) -> String {
         Follow::List { pairs: true } => "zero-terminated list of names and values".to_owned(),
         Follow::List { pairs: false } => "zero-terminated list of values".to_owned(),
         Follow::Info { name, .. } => format!("the value that {name} selects"),
-        Follow::Bytes { length } => format!("{length} bytes"),
+        Follow::Bytes { length, kind: None } => format!("{length} bytes"),
+        Follow::Bytes { length, kind: Some(name) } => {
+            format!("{length} bytes of the type that {name} selects")
+        }
         Follow::Data { length } => format!("address, and {length} bytes on demand"),
         Follow::Chain { tags } => format!("linked structs, by the tags of {tags}"),
         Follow::Callback => "address of a function".to_owned(),

@@ -7,6 +7,7 @@ use crate::bits::mask;
 /// A value below the clock's own low bits means that these have wrapped, once:
 /// the same rule as babeltrace2's. More wraps cannot be seen, so a writer has
 /// to leave a full value (a packet's begin) at least once per period.
+#[inline]
 pub(super) fn update(clock: u64, value: u64, bits: u32) -> u64 {
     let low = mask(bits);
     let value = value & low;

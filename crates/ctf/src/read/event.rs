@@ -181,6 +181,24 @@ impl<'e, 't> Event<'e, 't> {
     /// unsigned. None if there is none, or if the field is something else.
     #[inline]
     pub fn integer_at(&self, scope: Scope, index: usize) -> Option<i64> {
+        match self.leading(index).filter(|_| scope == Scope::EventFields) {
+            Some(value) => Some(value),
+            None => self.any_integer_at(scope, index),
+        }
+    }
+
+    /// Returns one of the payload's first fields, if it is a plain integer at a place that is always the same.
+    #[inline]
+    fn leading(&self, index: usize) -> Option<i64> {
+        let body = self.kind.plan.events.get(self.at.index)?.quick.as_ref()?;
+        let whole = (*body.leading.get(index)?)?;
+        let at = usize::try_from(self.at.fields_at / 8).ok()?;
+        // It is a part of an event whose end was found.
+        whole.get(self.reader.data(), at).filter(|_| self.at.fields_at.is_multiple_of(8))
+    }
+
+    /// The same for any integer.
+    fn any_integer_at(&self, scope: Scope, index: usize) -> Option<i64> {
         let (_, node, at) = self.scope(scope)?;
         let Kind::Struct { nodes, offsets } = &node.kind else { return None };
         if let (Some(Node { kind: Kind::Int(int), .. }), Some(Some(offset))) =

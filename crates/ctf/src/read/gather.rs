@@ -4,6 +4,7 @@
 //! there are millions, with many short lists that are mostly empty: it only stores what is there,
 //! and returns how long the payload is, so that its end need not be looked for first.
 
+use super::alike::Varying;
 use super::pick::{Number, Picker, Step};
 use crate::bits::{mask, word};
 use crate::class::StructClass;
@@ -30,10 +31,10 @@ pub struct Gatherer {
 
 /// An integer that always stands at the same place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Integer {
-    bits: Bits,
-    at: u16,
-    slot: u16,
+pub(super) struct Integer {
+    pub bits: Bits,
+    pub at: u16,
+    pub slot: u16,
 }
 
 /// A list, and one right behind it that has its length, if there is one.
@@ -65,7 +66,7 @@ impl Elements {
 
 /// An integer of whole bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Bits {
+pub(super) struct Bits {
     /// Those of its word that it has.
     mask: u64,
     /// The one of its sign; 0 if it has none.
@@ -78,9 +79,14 @@ impl Bits {
         Self { mask, sign: if number.signed { mask ^ (mask >> 1) } else { 0 } }
     }
 
+    /// How many bytes it has.
+    pub fn bytes(self) -> usize {
+        self.mask.count_ones() as usize / 8
+    }
+
     /// Its value in a word, with the sign extended.
     #[inline(always)]
-    fn of_word(self, word: u64) -> u64 {
+    pub fn of_word(self, word: u64) -> u64 {
         ((word & self.mask) ^ self.sign).wrapping_sub(self.sign)
     }
 }
@@ -123,6 +129,19 @@ impl Gatherer {
             }
         }
         Some(Self { integers: integers.into(), bytes, lists: lists.into() })
+    }
+
+    /// Which integers vary from event to event: those that have these slots.
+    pub fn varying(&self, slots: &[usize]) -> Varying {
+        // What lists write, too, is not what it was before.
+        let listed = |slot: u16| {
+            let lists = self.lists.iter().flat_map(|list| [Some(list.own), list.beside]).flatten();
+            let mut written = lists
+                .flat_map(|list| [list.first..list.first.saturating_add(list.most), list.count..list.count]);
+            written.any(|slots| slots.contains(&slot))
+        };
+        let own = self.integers.iter().copied().filter(|integer| !listed(integer.slot));
+        Varying::new(own, self.bytes, slots)
     }
 
     /// Puts the values of the payload that `data` begins with into `slots`, and returns where it

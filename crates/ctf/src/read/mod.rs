@@ -6,10 +6,12 @@
 //! event needs only its lengths and tags; fields are decoded when asked for. Most
 //! events take a quick way (`quick.rs`), the others the long one (`decode.rs`).
 //! Compressed files are decompressed on the way (`frames.rs`). Who wants only few fields
-//! of many events scans them (`scan.rs`), and all of some picks them (`pick.rs`).
+//! of many events scans them (`scan.rs`), and all of some picks them (`pick.rs`), those that repeat but for their times
+//! only once (`alike.rs`).
 //! [`Files`] is where all that comes from: a folder, or one packed into a file; [`Tails`] are
 //! files that grow meanwhile.
 
+mod alike;
 mod clock;
 mod compile;
 mod decode;
@@ -45,6 +47,7 @@ pub(crate) mod internal {
     pub(crate) use super::trace::clock_of;
 }
 
+pub use alike::{Known, Varying};
 pub use error::{DecodeError, OpenError, PacketDamage, PlanError, StreamError};
 pub use event::Event;
 pub use files::{Content, Files, PACKED, session};

@@ -19,7 +19,23 @@ const LISTS: usize = 32;
 pub struct Picker {
     /// With the positions of their fields.
     steps: Vec<(usize, Step)>,
+    /// The integers of the first steps, which always stand at the same places.
+    leading: Box<[Leading]>,
+    /// Whether a length is that of a list which is not right behind it.
+    shares: bool,
 }
+
+/// An integer at a place that is always the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Leading {
+    at: u32,
+    /// Bits of its word that it has not.
+    unused: u8,
+    signed: bool,
+}
+
+/// Leading integers at most.
+const MOST_LEADING: usize = 64;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Step {
@@ -44,6 +60,8 @@ enum Raw<'e> {
     /// Of a list, if the last says so.
     Number(&'e Number, u64, bool),
     Text(&'e [u8]),
+    /// A list of bytes.
+    Bytes(&'e Number, &'e [u8]),
 }
 
 impl<'e> Picked<'e> {
@@ -52,21 +70,30 @@ impl<'e> Picked<'e> {
     pub fn bits(self) -> Option<u64> {
         match self.0 {
             Raw::Number(_, bits, _) => Some(bits),
-            Raw::Text(_) => None,
+            Raw::Text(_) | Raw::Bytes(..) => None,
         }
     }
 
-    /// Whether it is an element of a list.
+    /// Whether it is an element of a list, or one.
     #[inline(always)]
     pub fn in_list(self) -> bool {
-        matches!(self.0, Raw::Number(_, _, true))
+        matches!(self.0, Raw::Number(_, _, true) | Raw::Bytes(..))
+    }
+
+    /// The elements of a list of bytes without signs; none of anything else.
+    #[inline(always)]
+    pub fn bytes(self) -> Option<&'e [u8]> {
+        match self.0 {
+            Raw::Bytes(_, bytes) => Some(bytes),
+            Raw::Number(..) | Raw::Text(_) => None,
+        }
     }
 
     /// The text's bytes; none of an integer.
     #[inline(always)]
     pub fn text(self) -> Option<&'e [u8]> {
         match self.0 {
-            Raw::Number(..) => None,
+            Raw::Number(..) | Raw::Bytes(..) => None,
             Raw::Text(bytes) => Some(bytes),
         }
     }
@@ -94,7 +121,7 @@ impl<'e> Picked<'e> {
     pub fn as_str(self) -> Option<&'e str> {
         match self.0 {
             Raw::Number(Number { labels: Some(labels), .. }, ..) => labels.get(self.integer()),
-            Raw::Number(..) => None,
+            Raw::Number(..) | Raw::Bytes(..) => None,
             Raw::Text(bytes) => std::str::from_utf8(bytes).ok(),
         }
     }
@@ -104,6 +131,7 @@ impl<'e> Picked<'e> {
     pub fn scalar(self) -> Scalar<'e> {
         match self.0 {
             Raw::Text(bytes) => Scalar::text(bytes),
+            Raw::Bytes(_, bytes) => Scalar::Bytes(bytes),
             Raw::Number(number, bits, _) => match &number.labels {
                 None if number.signed => Scalar::Signed(bits as i64),
                 None => Scalar::Unsigned(bits),
@@ -117,7 +145,7 @@ impl<'e> Picked<'e> {
         match self.0 {
             Raw::Number(number, bits, _) if number.signed => i128::from(bits as i64),
             Raw::Number(_, bits, _) => i128::from(bits),
-            Raw::Text(_) => 0,
+            Raw::Text(_) | Raw::Bytes(..) => 0,
         }
     }
 }
@@ -180,7 +208,29 @@ impl Picker {
             });
             seen.push(&field.name);
         }
-        Some(Self { steps: together(steps) })
+        let steps = together(steps);
+        let shares = steps.iter().any(|(_, step)| matches!(step, Step::Many(..)));
+        Some(Self { leading: leading(&steps), shares, steps })
+    }
+
+    /// Returns how many integers payloads begin with, always at the same places: they are the first fields.
+    pub fn leading_count(&self) -> usize {
+        self.leading.len()
+    }
+
+    /// Puts the bits of these integers, the sign extended, of the payload that `data` begins with into `to`. Returns how
+    /// many: fewer if `data` ends less than a word behind the start of some.
+    #[inline(always)]
+    pub fn leading(&self, data: &[u8], to: &mut [u64]) -> usize {
+        let mut read = 0;
+        for (integer, to) in self.leading.iter().zip(to) {
+            let unused = integer.unused % 64;
+            let Some(word) = crate::bits::word(data, integer.at as usize) else { break };
+            let high = word << unused;
+            *to = if integer.signed { ((high as i64) >> unused) as u64 } else { high >> unused };
+            read += 1;
+        }
+        read
     }
 
     /// Returns the steps with the positions of their fields.
@@ -192,8 +242,42 @@ impl Picker {
     /// the element in a list, and the value. False if `data` ends too early.
     #[inline(always)]
     pub fn pick<'e>(&'e self, data: &'e [u8], mut each: impl FnMut(usize, usize, Picked<'e>)) -> bool {
-        let (mut lengths, mut at) = ([0u64; LISTS], 0usize);
-        for (position, step) in &self.steps {
+        self.pick_behind(0, data, |position, element, value| match value.0 {
+            Raw::Bytes(number, bytes) => {
+                for (element, byte) in bytes.iter().enumerate() {
+                    each(position, element, Picked(Raw::Number(number, (*byte).into(), true)));
+                }
+            }
+            _ => each(position, element, value),
+        })
+    }
+
+    /// The same for the fields behind the first so many of the leading ones, with a list of bytes as one value.
+    #[inline(always)]
+    pub fn pick_behind<'e>(
+        &'e self,
+        first: usize,
+        data: &'e [u8],
+        each: impl FnMut(usize, usize, Picked<'e>),
+    ) -> bool {
+        match self.shares {
+            true => self.pick_as::<true>(first, data, each),
+            false => self.pick_as::<false>(first, data, each),
+        }
+    }
+
+    /// `SHARES` is whether lengths have to be remembered.
+    #[inline(always)]
+    fn pick_as<'e, const SHARES: bool>(
+        &'e self,
+        first: usize,
+        data: &'e [u8],
+        mut each: impl FnMut(usize, usize, Picked<'e>),
+    ) -> bool {
+        let behind = |last: &Leading| last.at as usize + size_of::<u64>() - usize::from(last.unused / 8);
+        let mut at = first.checked_sub(1).and_then(|last| self.leading.get(last)).map_or(0, behind);
+        let mut lengths = [0u64; LISTS];
+        for (position, step) in self.steps.get(first..).unwrap_or_default() {
             let position = *position;
             let one = |number: &'e Number, bits| Picked(Raw::Number(number, bits, false));
             match step {
@@ -221,6 +305,7 @@ impl Picker {
                         at = end;
                     }
                 }
+                Step::Many(..) if !SHARES => return false,
                 Step::Many(element, length) => {
                     let len = lengths[*length % LISTS];
                     let Some(end) = element.list(data, at, position, len, &mut each) else { return false };
@@ -236,6 +321,20 @@ impl Picker {
         }
         true
     }
+}
+
+/// The integers of the first steps.
+fn leading(steps: &[(usize, Step)]) -> Box<[Leading]> {
+    let mut at = 0;
+    let integers = steps.iter().take(MOST_LEADING).map_while(|(_, step)| match step {
+        Step::One(number) => {
+            let integer = Leading { at, unused: 64 - 8 * number.bytes as u8, signed: number.signed };
+            at += number.bytes as u32;
+            Some(integer)
+        }
+        _ => None,
+    });
+    integers.collect()
 }
 
 /// Numbers the steps by their fields, and makes one of lengths and the lists right behind them.
@@ -290,6 +389,13 @@ impl Number {
         let rest = data.len().saturating_sub(at) / self.bytes;
         if len > rest as u64 {
             return None;
+        }
+        if self.bytes == 1 && !self.signed {
+            let all = data.get(at..)?.get(..len as usize)?;
+            if !all.is_empty() {
+                each(position, 0, Picked(Raw::Bytes(self, all)));
+            }
+            return Some(at + all.len());
         }
         for element in 0..len as usize {
             each(position, element, Picked(Raw::Number(self, self.get(data, at)?, true)));

@@ -10,7 +10,7 @@ use super::clock;
 use super::decode::State;
 use super::plan::{Int, Kind, Node, Variant};
 use super::steps::{Skip, Steps, whole_bytes};
-use crate::bits::{align_up, mask};
+use crate::bits::{align_up, mask, word};
 use crate::class::ByteOrder;
 
 /// An event header of plain unsigned integers, of which only the id and the time
@@ -18,6 +18,8 @@ use crate::class::ByteOrder;
 /// chooses: this is how LTTng shortens the headers of most events.
 #[derive(Debug)]
 pub(super) struct QuickHeader {
+    /// Whether it is an id of 16 bits and 32 bits of the clock, which are read in one.
+    common: bool,
     tag: Option<Tag>,
     /// The only form, or the first.
     main: Form,
@@ -87,7 +89,10 @@ impl QuickHeader {
         let mut found = Found::default();
         let end = found.plain(nodes, offsets, 0)?;
         match found.tag {
-            None => Some(Self { tag: None, main: found.form(end)?, others: Vec::new() }),
+            None => {
+                let main = found.form(end)?;
+                Some(Self { common: main.is_common(), tag: None, main, others: Vec::new() })
+            }
             Some(_) => None,
         }
     }
@@ -115,7 +120,7 @@ impl QuickHeader {
         });
         let (main, form) = forms.next()??;
         let others = forms.collect::<Option<Vec<_>>>()?;
-        Some(Self { tag: Some(Tag { part, slot, main }), main: form, others })
+        Some(Self { common: false, tag: Some(Tag { part, slot, main }), main: form, others })
     }
 
     /// Returns the first form, if nothing but the id chooses it, and it shows the clock.
@@ -129,10 +134,22 @@ impl QuickHeader {
         Some(MainForm { bytes, id, clock: clock?, ids, slot })
     }
 
-    /// Returns the form of the header that `data` has at `at`. Leaves the tag in its slot,
-    /// as the long way does.
+    /// Returns the id in the header that `data` has at `at`, where the clock stands after it, and its bytes. Leaves the
+    /// tag in its slot, as the long way does.
+    #[inline(always)]
+    pub fn read(&self, data: &[u8], at: usize, state: &State) -> Option<(u64, u64, usize)> {
+        let before = state.clock.get();
+        if self.common
+            && let Some(word) = word(data, at)
+        {
+            return Some((word & mask(16), clock::update(before, word >> 16, 32), self.main.bytes));
+        }
+        let form = self.form(data, at, state)?;
+        Some((form.id(data, at)?, form.clock(data, at, before)?, form.bytes))
+    }
+
     #[inline]
-    pub fn form(&self, data: &[u8], at: usize, state: &State) -> Option<&Form> {
+    fn form(&self, data: &[u8], at: usize, state: &State) -> Option<&Form> {
         let Some(tag) = &self.tag else {
             return Some(&self.main);
         };
@@ -184,6 +201,11 @@ impl Found {
 }
 
 impl Form {
+    fn is_common(&self) -> bool {
+        let part = |byte, bits| Part { byte, order: ByteOrder::Little, shift: 0, bits };
+        self.id == part(0, 16) && self.clock == Some(part(2, 32)) && self.bytes == 6
+    }
+
     /// Returns the id of the header that `data` has at `at`.
     #[inline]
     pub fn id(&self, data: &[u8], at: usize) -> Option<u64> {
@@ -191,7 +213,7 @@ impl Form {
     }
 
     /// Returns where the clock stands after it.
-    #[inline]
+    #[inline(always)]
     pub fn clock(&self, data: &[u8], at: usize, before: u64) -> Option<u64> {
         match self.clock {
             Some(part) => Some(clock::update(before, part.get(data, at)?, part.bits)),
@@ -244,7 +266,43 @@ pub(super) struct QuickBody {
     /// Where the payload starts.
     pub fields: usize,
     payload: Steps,
+    /// By position: the first fields of the payload, where these are plain integers at places that are always the same.
+    pub leading: Box<[Option<Whole>]>,
 }
+
+/// A little-endian integer of whole bytes on which nothing depends.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Whole {
+    /// Where in the payload it is.
+    byte: u32,
+    /// Bits of a word that it has not.
+    unused: u8,
+    signed: bool,
+}
+
+impl Whole {
+    fn of(node: &Node, offset: Option<u64>) -> Option<Self> {
+        let Kind::Int(int) = &node.kind else { return None };
+        let plain = int.order == ByteOrder::Little
+            && int.slot.is_none()
+            && !(int.reversed || int.clock || int.event_id)
+            && int.bits.is_multiple_of(8);
+        let byte = u32::try_from(whole_bytes(offset?)?).ok().filter(|_| plain)?;
+        let unused = 64u32.checked_sub(int.bits).filter(|unused| *unused < 64)?;
+        Some(Self { byte, unused: unused as u8, signed: int.signed })
+    }
+
+    /// Its bits in a payload that `data` has at `at`, those of an unsigned one as they are.
+    #[inline(always)]
+    pub fn get(self, data: &[u8], at: usize) -> Option<i64> {
+        let unused = self.unused % 64;
+        let high = word(data, at + self.byte as usize)? << unused;
+        Some(if self.signed { (high as i64) >> unused } else { (high >> unused) as i64 })
+    }
+}
+
+/// Fields of a payload that are looked at so.
+const LEADING: usize = 16;
 
 impl QuickBody {
     pub fn of(common: Option<&Node>, context: Option<&Node>, fields: &Node) -> Option<Self> {
@@ -253,6 +311,12 @@ impl QuickBody {
             context: common,
             fields: common.checked_add(fixed(context)?)?,
             payload: Steps::of(fields)?,
+            leading: match &fields.kind {
+                Kind::Struct { nodes, offsets } => {
+                    nodes.iter().zip(offsets).take(LEADING).map(|(n, o)| Whole::of(n, *o)).collect()
+                }
+                _ => Box::default(),
+            },
         })
     }
 

@@ -6,10 +6,13 @@
 //! It stops before each event that it cannot, or need not, read this way; the
 //! reader is then at the place where [`StreamReader::next_event`] decodes the whole event.
 
+mod pairs;
+
 use std::hint::cold_path;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
+use self::pairs::Pair;
 use super::plan::{Kind, Node};
 use super::quick::{Part, QuickBody};
 use super::steps::{Skip, whole_bytes};
@@ -28,6 +31,9 @@ pub struct Want {
     /// Whether the visitor reads all of the payload, and so finds out itself how long it is: such
     /// events go to [`EventVisitor::read`].
     pub open: bool,
+    /// The position of the class of most events that follow right behind, as the end of a call follows its
+    /// begin: where one does, both go to [`EventVisitor::pair`] first.
+    pub then: Option<usize>,
 }
 
 /// An event as a scan reads it: its time, its class and one field.
@@ -69,6 +75,12 @@ pub trait EventVisitor {
     /// event has to be read whole.
     fn read(&mut self, _: EventView<'_>) -> Option<usize> {
         None
+    }
+
+    /// Two events of which the second is of the class that [`Want::then`] names for the first one's.
+    /// [`Next::Leave`]: they go to [`Self::visit`] one by one.
+    fn pair(&mut self, _first: EventView<'_>, _second: EventView<'_>) -> Next {
+        Next::Leave
     }
 }
 
@@ -136,6 +148,8 @@ pub struct Scanner<'t> {
     both: Option<u64>,
     /// By id.
     rows: Vec<Row<'t>>,
+    /// By id; empty where the header is another.
+    pairs: Vec<Pair>,
     /// By id.
     ends: Vec<Guess>,
     /// Those of all rows.
@@ -159,6 +173,8 @@ struct Row<'t> {
     tail: u32,
     /// The only skip, if it is one over a list: most payloads of variable size have no other.
     list: List,
+    /// The position of the class of what mostly follows.
+    then: Option<usize>,
     /// None for what has to be read whole.
     body: Option<&'t QuickBody>,
 }
@@ -225,6 +241,9 @@ struct List {
 }
 
 impl List {
+    /// One that never has elements, right behind the header.
+    const NOTHING: Self = Self { at: 0, mask: 0, element: 0, others: 0 };
+
     fn of(payload: u32, skips: &[Skip], tail: u32) -> Option<Self> {
         let [skip] = skips else { return None };
         let (before, mask, width, element) = skip.list()?;
@@ -257,7 +276,8 @@ impl Row<'_> {
         payload: 0,
         skips: (0, 0),
         tail: 0,
-        list: List { at: 0, mask: 0, element: 0, others: 0 },
+        list: List::NOTHING,
+        then: None,
         body: None,
     };
 
@@ -370,12 +390,12 @@ impl Trace {
             }
         }
         let longest = u32::try_from(header.bytes).ok()?;
-        let mut skips = Vec::new();
+        let mut all_skips = Vec::new();
         let mut row = |(id, index): (u64, &Option<u32>)| {
             let index = usize::try_from((*index)?).ok().filter(|_| header.ids.contains(&id))?;
             let event = plan.events.get(index)?;
             let body = event.quick.as_ref()?;
-            let Want { field, mark, open } = want(index)?;
+            let Want { field, mark, open, then } = want(index)?;
             let field = match field {
                 None => BitField::NONE,
                 Some(field) => bit_field(&event.fields, field, body.fields as u64 * 8)?,
@@ -386,40 +406,77 @@ impl Trace {
             let payload = u32::try_from(body.fields).ok()?;
             // A header and a payload that no packet holds have their end looked for, which is not found.
             let size = size.filter(|size| size.checked_add(longest).is_some_and(|end| end < OPEN));
-            let (mut known, mut tail, mut list) = ((0, 0), 0, List::default());
+            let (mut skips, mut tail, mut list) = ((0, 0), 0, List::default());
             if size.is_none()
                 && !open
                 && let Some((own, rest)) = body.skips()
             {
                 list = List::of(payload, &own, rest).unwrap_or_default();
-                let first = u32::try_from(skips.len()).ok()?;
-                skips.extend(own);
-                (known, tail) = ((first, u32::try_from(skips.len()).ok()?), rest);
+                let first = u32::try_from(all_skips.len()).ok()?;
+                all_skips.extend(own);
+                (skips, tail) = ((first, u32::try_from(all_skips.len()).ok()?), rest);
             }
             let size = if open { OPEN } else { size.unwrap_or(VARIABLE) };
-            Some(Row { size, mark, field, bits, payload, skips: known, tail, list, body: Some(body) })
+            Some(Row { size, mark, field, bits, payload, skips, tail, list, then, body: Some(body) })
         };
         let rows: Vec<_> = (0..).zip(ids).map(|known| row(known).unwrap_or(Row::WHOLE)).collect();
         let bits = header.clock.bits;
         let (id, clock) = (BitField::of_header(header.id)?, BitField::of_header(header.clock)?);
-        if id.byte != 0 {
-            return None;
-        }
+        (id.byte == 0).then_some(())?;
+        let common = id == COMMON_ID && clock == COMMON_CLOCK && header.bytes == COMMON_BYTES;
         Some(Scanner {
             stream,
             bytes: header.bytes,
             id,
             clock,
-            common: id == COMMON_ID && clock == COMMON_CLOCK && header.bytes == COMMON_BYTES,
+            common,
             low: mask(bits),
             wrap: 1u64.checked_shl(bits).unwrap_or(0),
             slot: header.slot,
             both: one_word(&fields),
             context: fields,
             ends: rows.iter().map(|row| row.guess(header.bytes)).collect(),
+            pairs: if common { pairs_of(&rows, ids) } else { Vec::new() },
             rows,
-            skips,
+            skips: all_skips,
         })
+    }
+}
+
+/// What mostly follows events of each id.
+fn pairs_of(rows: &[Row<'_>], ids: &[Option<u32>]) -> Vec<Pair> {
+    let pair = |row: &Row<'_>| {
+        let then = row.then.and_then(|then| u32::try_from(then).ok())?;
+        let then = ids.iter().position(|index| *index == Some(then))?;
+        Pair::of(row, then, rows.get(then)?)
+    };
+    rows.iter().map(|row| pair(row).unwrap_or_default()).collect()
+}
+
+impl Scanner<'_> {
+    /// The id in the first word of an event.
+    #[inline(always)]
+    fn id_of<const COMMON: bool>(&self, head: u64) -> u64 {
+        if COMMON { COMMON_ID } else { self.id }.of_word(head) as u64
+    }
+
+    /// The time of the event that `data` begins with, and whose first word is `head`: it comes behind one of the time
+    /// `now`. None if time goes back, or `data` ends too early.
+    #[inline(always)]
+    fn time<const COMMON: bool>(&self, head: u64, data: &[u8], now: u64) -> Option<u64> {
+        let clock = if COMMON { COMMON_CLOCK } else { self.clock };
+        let (low, wrap) = if COMMON { (mask(32), 1 << 32) } else { (self.low, self.wrap) };
+        let shown = match clock.byte {
+            0 => clock.of_word(head),
+            _ => clock.get(data, 0)?,
+        };
+        let time = now & !low | shown as u64;
+        if time >= now {
+            return Some(time);
+        }
+        cold_path();
+        // A clock with all its bits may have stepped back.
+        Some(time.wrapping_add(wrap)).filter(|time| *time >= now)
     }
 }
 
@@ -472,7 +529,6 @@ impl StreamReader<'_> {
         };
         // The bytes from the next event on.
         let mut rest = self.data().get(at..end).unwrap_or_default();
-        let (low, wrap) = if COMMON { (mask(32), 1 << 32) } else { (scanner.low, scanner.wrap) };
         let body = if COMMON { COMMON_BYTES } else { scanner.bytes };
         // Of the context, the bits that were looked at before, and with what they were the same.
         let both = if context.is_some() { scanner.both } else { Some(0) };
@@ -480,24 +536,19 @@ impl StreamReader<'_> {
         // What is too near to the end for a whole word is left, as all that is odd.
         let pause = loop {
             let Some(head) = word(rest, 0) else { break Pause::Whole };
-            let id = if COMMON { COMMON_ID } else { scanner.id }.of_word(head);
+            let id = scanner.id_of::<COMMON>(head);
             let Some(row) = scanner.rows.get(id as usize) else { break Pause::Whole };
-            let clock = if COMMON { COMMON_CLOCK } else { scanner.clock };
-            let shown = match clock.byte {
-                0 => clock.of_word(head),
-                _ => match clock.get(rest, 0) {
-                    Some(shown) => shown,
-                    None => break Pause::Whole,
-                },
-            };
-            let mut clock = now & !low | shown as u64;
-            if clock < now {
-                clock = clock.wrapping_add(wrap);
-                // A clock with all its bits may have stepped back.
-                if clock < now {
-                    break Pause::Whole;
+            if COMMON && ALONE && scanner.pairs.get(id as usize).is_some_and(Pair::is_any) {
+                let passed = scanner.pairs(rest, now, until, visitor);
+                if passed.events > 0 {
+                    (rest, now, events) = (passed.rest, passed.now, events + passed.events);
+                    if passed.enough {
+                        break Pause::Enough;
+                    }
+                    continue;
                 }
             }
+            let Some(clock) = scanner.time::<COMMON>(head, rest, now) else { break Pause::Whole };
             if clock >= until {
                 break Pause::Until;
             }
@@ -528,7 +579,7 @@ impl StreamReader<'_> {
                     (rest, now, events) = (next, clock, events + 1);
                     continue;
                 }
-                let Some(found) = self.end_of(scanner, row, id as u64, rest, body) else {
+                let Some(found) = self.end_of(scanner, row, id, rest, body) else {
                     break Pause::Whole;
                 };
                 end = guess.checked(found);

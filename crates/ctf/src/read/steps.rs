@@ -8,15 +8,56 @@ use std::cell::Cell;
 
 use super::decode::State;
 use super::plan::{Kind, Node};
-use crate::bits::{find_nul, get, mask};
+use crate::bits::{find_nul, get, mask, word};
 use crate::class::ByteOrder;
 
 /// Steps over a structure that starts at a byte.
 #[derive(Debug)]
 pub(super) struct Steps {
     steps: Vec<Step>,
+    /// All of them, if they are over one list right behind its length.
+    list: Option<OneList>,
     /// Bytes behind the last step.
     tail: usize,
+}
+
+/// A list right behind its length.
+#[derive(Clone, Copy, Debug)]
+struct OneList {
+    /// Bytes before the length.
+    before: usize,
+    /// The bits of the length in its word, and its bytes.
+    mask: u64,
+    width: usize,
+    slot: u32,
+    /// Bytes of an element.
+    size: u64,
+}
+
+impl OneList {
+    fn of(steps: &[Step]) -> Option<Self> {
+        let [length, list] = steps else { return None };
+        match (&length.action, &list.action) {
+            (
+                &Action::Count { bytes, order: ByteOrder::Little, slot },
+                &Action::Elements { slot: of, size },
+            ) if list.before == 0 && of == slot && (1..=4).contains(&bytes) => {
+                let (before, width) = (length.before, bytes as usize);
+                Some(Self { before, mask: mask(bytes * 8), width, slot, size })
+            }
+            _ => None,
+        }
+    }
+
+    /// Goes from byte `at` to the end of the list; none, and nothing done, where no whole word is at its length.
+    #[inline(always)]
+    fn walk(&self, data: &[u8], at: usize, state: &State) -> Option<usize> {
+        let at = at.checked_add(self.before)?;
+        let len = word(data, at)? & self.mask;
+        let bytes = usize::try_from(len.checked_mul(self.size)?).ok()?;
+        state.slots.get(self.slot as usize)?.set(Some(len));
+        (at + self.width).checked_add(bytes)
+    }
 }
 
 #[derive(Debug)]
@@ -95,7 +136,8 @@ impl Steps {
     pub fn of(node: &Node) -> Option<Self> {
         let mut builder = Builder::default();
         builder.node(node)?;
-        Some(Self { steps: builder.steps, tail: builder.before })
+        let list = OneList::of(&builder.steps);
+        Some(Self { steps: builder.steps, list, tail: builder.before })
     }
 
     /// Goes from byte `at` to the end; none if that is beyond `data`. Lengths are
@@ -103,7 +145,11 @@ impl Steps {
     #[inline(always)]
     pub fn run(&self, data: &[u8], at: usize, state: &State) -> Option<usize> {
         // Most payloads are of one size, and worth no call.
-        let at = if self.steps.is_empty() { at } else { self.walk(data, at, state)? };
+        let at = match self.list {
+            _ if self.steps.is_empty() => at,
+            Some(list) if let Some(end) = list.walk(data, at, state) => end,
+            _ => self.walk(data, at, state)?,
+        };
         at.checked_add(self.tail).filter(|&end| end <= data.len())
     }
 
@@ -142,7 +188,10 @@ impl Steps {
             at = at.checked_add(step.before)?;
             match step.action {
                 Action::Count { bytes, order, slot: to } => {
-                    let value = get(data, at as u64 * 8, bytes * 8, order)?;
+                    let value = match word(data, at) {
+                        Some(word) if order == ByteOrder::Little => word & mask(bytes * 8),
+                        _ => get(data, at as u64 * 8, bytes * 8, order)?,
+                    };
                     slot(to)?.set(Some(value));
                     at += bytes as usize;
                 }

@@ -186,11 +186,10 @@ impl<'t> StreamReader<'t> {
             return None;
         }
         let at = usize::try_from(self.pos / 8).ok()?;
-        let header = header.form(data, at, &self.state)?;
-        let index = plan.by_id.get(header.id(data, at)?)?;
+        let (id, clock, bytes) = header.read(data, at, &self.state)?;
+        let index = plan.by_id.get(id)?;
         let body = plan.events.get(index)?.quick.as_ref()?;
-        let clock = header.clock(data, at, self.state.clock.get())?;
-        let common = at + header.bytes;
+        let common = at + bytes;
         let fields = common + body.fields;
         let end = body.end(data, fields, &self.state)?;
         self.state.clock.set(clock);

@@ -263,7 +263,7 @@ impl EventIndex {
         EventIndex::Dense(dense)
     }
 
-    #[inline]
+    #[inline(always)]
     pub fn get(&self, id: u64) -> Option<usize> {
         let index = match self {
             EventIndex::Dense(dense) => *dense.get(usize::try_from(id).ok()?)?,

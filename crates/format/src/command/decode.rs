@@ -95,6 +95,57 @@ pub(super) const fn slots(field: CommandField) -> Slots {
     }
 }
 
+/// How far a command's other times are from that of its event, as it has them in the slots of [`Self::FIELDS`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Distances(pub [u64; 4]);
+
+impl Distances {
+    /// Which they are.
+    pub const FIELDS: [CommandField; 4] = [
+        CommandField::CauseBefore,
+        CommandField::QueuedBefore,
+        CommandField::SubmittedBefore,
+        CommandField::Duration,
+    ];
+
+    /// Returns when the call began that enqueued the command of an event at `time`; none if that is not known.
+    #[inline(always)]
+    pub fn cause(self, time: u64) -> Option<u64> {
+        before(time, self.0[0])
+    }
+
+    /// Returns the times of the command of an event at `time`. A distance that is not known counts as none.
+    #[inline(always)]
+    pub fn times(self, time: u64) -> Times {
+        let [_, queued, submitted, duration] = self.0;
+        let end = match time.checked_add(duration).filter(|_| duration <= i64::MAX as u64) {
+            Some(end) => end,
+            None => time.saturating_add_signed(known(duration).unwrap_or(0)),
+        };
+        Times {
+            queued: before(time, queued).unwrap_or(time),
+            submitted: before(time, submitted).unwrap_or(time),
+            start: time,
+            end,
+        }
+    }
+}
+
+/// The distance that a slot holds, if it is known.
+fn known(bits: u64) -> Option<i64> {
+    Some(bits as i64).filter(|distance| *distance != UNKNOWN_DISTANCE)
+}
+
+/// So long before a time as a slot holds, if it is known.
+#[inline(always)]
+fn before(time: u64, bits: u64) -> Option<u64> {
+    // Nearly always it is one.
+    match time.checked_sub(bits).filter(|_| bits <= i64::MAX as u64) {
+        Some(before) => Some(before),
+        None => known(bits).map(|distance| time.saturating_add_signed(distance.saturating_neg())),
+    }
+}
+
 impl Decoder {
     /// For an event of a kind; of one without times a field says the kind.
     #[inline]
@@ -127,29 +178,27 @@ impl Decoder {
         }
     }
 
-    /// Returns the command of an event at this time. A distance that is not known counts as none; the
-    /// weight is at least 1.
+    /// The distances of its times.
+    #[inline(always)]
+    pub fn distances(&self) -> Distances {
+        Distances(Distances::FIELDS.map(|field| self.slots[field as usize]))
+    }
+
+    /// Returns the command of an event at this time. The weight is at least 1.
     #[inline(always)]
     pub fn command(&self, time: u64, untimed: bool) -> Command {
         let long = |field: CommandField| self.slots[field as usize];
         let word = |field| u32::try_from(long(field)).unwrap_or(0);
         let short = |field| i32::try_from(long(field) as i64).unwrap_or(0);
         let memory = |field| MemoryKind::of_number(long(field) as u8).unwrap_or_default();
-        let known = |field| Some(long(field) as i64).filter(|distance| *distance != UNKNOWN_DISTANCE);
-        let before = |distance: i64| time.saturating_add_signed(distance.saturating_neg());
-        let times = || Times {
-            queued: known(CommandField::QueuedBefore).map_or(time, before),
-            submitted: known(CommandField::SubmittedBefore).map_or(time, before),
-            start: time,
-            end: time.saturating_add_signed(known(CommandField::Duration).unwrap_or(0)),
-        };
+        let distances = self.distances();
         let kind = (long(CommandField::Kind) as u8).checked_sub(1).and_then(CommandKind::of_number);
         Command {
             kind: kind.unwrap_or(self.kind),
             queue: word(CommandField::Queue),
             cause_tid: word(CommandField::CauseTid),
-            cause: known(CommandField::CauseBefore).map(before),
-            times: (!untimed).then(times),
+            cause: distances.cause(time),
+            times: (!untimed).then(|| distances.times(time)),
             seen: time,
             times_error: short(CommandField::TimesError),
             function: word(CommandField::Function),

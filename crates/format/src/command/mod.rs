@@ -15,7 +15,7 @@ use hetrace_ctf::class::EventClass;
 pub use field::{CommandField, UNKNOWN_DISTANCE};
 pub use geometry::{Geometry, Sizes};
 pub use kind::{CommandKind, Direction, MemoryKind};
-pub use read::Reader;
+pub use read::{Again, Pattern, Reader};
 
 use crate::event;
 use field::{KERNEL, Layout, TRANSFER, UNTIMED, Values};

@@ -2,11 +2,11 @@
 
 use hetrace_ctf::Scalar;
 use hetrace_ctf::class::{EventClass, FieldClass, IntegerClass, Scope, StructClass};
-use hetrace_ctf::read::{Event, FieldRef, FieldVisitor, Gatherer};
+use hetrace_ctf::read::{Event, FieldRef, FieldVisitor, Gatherer, Known, Varying};
 
-use super::decode::{Decoder, Holds, slots};
+use super::decode::{Decoder, Distances, Holds, slots};
 use super::field::CommandField;
-use super::{Command, CommandKind, PREFIX, UNTIMED_EVENT};
+use super::{Command, CommandKind, PREFIX, Times, UNTIMED_EVENT};
 
 /// Reads the events of a class. What class that is, is looked at once.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,8 +24,29 @@ pub struct Reader {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Quick {
     gatherer: Gatherer,
+    /// The distances of times.
+    varying: Varying,
     /// Slots of enumerations, and what is to stand there instead of each number of the trace.
     labels: Vec<(usize, Box<[u64; 256]>)>,
+}
+
+/// A command that was read, as far as it serves to recognize those that differ from it in nothing but times.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pattern {
+    known: Known,
+    /// Of the command itself, for those of its distances that others have to have in common with it.
+    distances: Distances,
+}
+
+/// What a command has of its own that is like another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Again {
+    /// See [`Command::cause`].
+    pub cause: Option<u64>,
+    /// See [`Command::times`].
+    pub times: Option<Times>,
+    /// How long its payload is.
+    pub length: usize,
 }
 
 impl Reader {
@@ -62,6 +83,33 @@ impl Reader {
             }
         }
         Some((decoder.command(time, self.untimed), end))
+    }
+
+    /// Returns a number that payloads have in common which differ in nothing but distances of times, or behind their
+    /// integers; none if it is not known.
+    #[inline]
+    pub fn common(&self, data: &[u8]) -> Option<u64> {
+        self.quick.as_ref()?.varying.common(data)
+    }
+
+    /// Keeps what is common to the payload that `data` begins with and to those of commands that differ from it in
+    /// nothing but times; none if [`Self::read_payload`] can't read it.
+    pub fn pattern(&self, data: &[u8]) -> Option<Pattern> {
+        let quick = self.quick.as_ref()?;
+        let mut decoder = Decoder::new(self.kind);
+        let end = quick.gatherer.gather(data, &mut decoder.slots)?;
+        Some(Pattern { known: quick.varying.known(data, end)?, distances: decoder.distances() })
+    }
+
+    /// Reads the times of a command whose event is at `time` and whose payload `data` begins with, if it is like the one
+    /// that the pattern is of. All else is as [`Self::read_payload`] read that, but that it was seen then.
+    #[inline]
+    pub fn read_again(&self, pattern: &Pattern, data: &[u8], time: u64) -> Option<Again> {
+        let length = pattern.known.length(data)?;
+        let mut distances = pattern.distances;
+        self.quick.as_ref()?.varying.read(data, &mut distances.0)?;
+        let times = (!self.untimed).then(|| distances.times(time));
+        Some(Again { cause: distances.cause(time), times, length })
     }
 
     /// Reads the command of an event at `time`. What is damaged is 0.
@@ -104,7 +152,9 @@ impl Quick {
             }
             places.push(Some(slots(known)));
         }
-        Some(Self { gatherer: Gatherer::new(class, &places)?, labels })
+        let gatherer = Gatherer::new(class, &places)?;
+        let varying = gatherer.varying(&Distances::FIELDS.map(|field| slots(field).first));
+        Some(Self { gatherer, varying, labels })
     }
 }
 

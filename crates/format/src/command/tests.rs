@@ -136,6 +136,50 @@ proptest! {
     }
 }
 
+proptest! {
+    /// One that differs from a known one in nothing but its times is read as if it were not known; one that differs in
+    /// anything else is not taken for it.
+    #[test]
+    fn commands_that_repeat_are_read_again(
+        first in any_command(),
+        start in 1u64 << 48..1 << 62,
+        before in prop::collection::vec(prop_oneof![4 => 0u64..1 << 46, 1 => Just(1u64 << 47)], 4),
+    ) {
+        let at = |n: usize| start - before[n];
+        let times = Times { queued: at(0), submitted: at(1), start, end: start + before[2] };
+        let second = Command {
+            times: first.times.map(|_| times),
+            seen: start,
+            cause: first.cause.map(|_| at(3)),
+            ..first
+        };
+        let padded = |command: &Command| {
+            let (time, id, mut body) = command.encode();
+            let end = body.len();
+            body.extend([0xa5; 8]);
+            (time, id, body, end)
+        };
+        let (_, id, known, _) = padded(&first);
+        let reader = Reader::new(&class_of(id)).expect("a command's class");
+        let pattern = reader.pattern(&known).expect("a quick way");
+        let (time, _, body, end) = padded(&second);
+        let (read, length) = reader.read_payload(&body, time).expect("a quick way");
+        let known_again = Again { cause: read.cause, times: read.times, length };
+        prop_assert_eq!(reader.read_again(&pattern, &body, time), Some(known_again));
+        prop_assert_eq!((reader.common(&body), length), (reader.common(&known), end));
+        let others = [
+            Command { queue: first.queue ^ 1, ..second },
+            Command { cause_tid: first.cause_tid ^ 1, ..second },
+            Command { function: first.function ^ 1, ..second },
+            Command { status: first.status ^ 1, ..second },
+        ];
+        for other in others {
+            let (time, _, body, _) = padded(&other);
+            prop_assert_eq!(reader.read_again(&pattern, &body, time), None);
+        }
+    }
+}
+
 #[test]
 fn every_field_stands_in_an_event() {
     let classes: Vec<EventClass> = classes().chain([untimed_class()]).collect();

@@ -28,10 +28,15 @@ mod lanes;
 #[doc(hidden)]
 pub mod links;
 mod memory;
+pub mod named;
 mod nodes;
 mod note;
+#[cfg(not(loom))]
+pub mod places;
+pub mod pool;
 pub(crate) mod primitive;
 mod recording;
+pub mod reference;
 mod report;
 pub mod sample;
 mod store;

@@ -92,6 +92,8 @@ impl Recording {
     {
         let mut is_due = false;
         self.each(store, |recorded| {
+            // First, so that no token is made that nobody would release.
+            let Some(place) = thread.place() else { return store.lose_for_room() };
             let Some(token) = token(recorded.token) else { return store.lose(1) };
             let command = Enqueued {
                 cause_tid: thread.tid(),
@@ -101,13 +103,22 @@ impl Recording {
                 in_order: execution.in_order,
                 ..recorded.command
             };
-            match thread.put(token, command) {
+            match place.put(token, command) {
                 Put::Kept => {}
                 Put::Due => is_due = true,
                 Put::Full => store.lose_for_room(),
             }
         });
         is_due
+    }
+
+    /// Shows the token of each command that was recorded, in order.
+    pub fn tokens<T, X>(&self, store: &Store<T, X>, mut work: impl FnMut(T))
+    where
+        T: Copy + Send + Sync + 'static,
+        X: Local,
+    {
+        self.each(store, |recorded| work(recorded.token));
     }
 
     /// The list is reset or destroyed: forgets its commands, and has each token released. Those

@@ -276,7 +276,7 @@ impl Visitor for Linter<'_> {
         passed.open = false;
         let (knowledge, findings) = (&self.knowledge, &mut self.findings);
         let failed = call.error.is_some();
-        for mut hit in passed.faults.drain(..) {
+        for mut hit in std::mem::take(&mut passed.faults) {
             if failed && hit.severity.is_some() {
                 (hit.severity, hit.doubt) = (None, None);
             }

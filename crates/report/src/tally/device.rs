@@ -13,7 +13,7 @@ use super::rows::{LaunchRow, OccupancyRow};
 use super::shapes::{Shape, Shapes};
 use super::times::Times;
 use super::ways::{Way, Ways};
-use hetrace_trace::hash::QuickMap;
+use hetrace_trace::hash::Places;
 use hetrace_trace::spans::{Command, CommandKind, MemoryKind};
 use hetrace_trace::trace::{Launches, Names, Queue};
 use hetrace_vendor::occupancy::{self, Needs};
@@ -107,7 +107,7 @@ impl Sum {
 /// Sums of all commands.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Devices {
-    by_key: QuickMap<Key, Sum>,
+    by_key: Places<Key, Sum>,
     by_thread: bool,
     by_error: bool,
 }
@@ -120,7 +120,13 @@ impl Devices {
 
     /// Counts a command; `range` is the one in which it was enqueued, `way` how it came about.
     pub fn command(&mut self, command: &Command<'_>, range: Option<u32>, way: Way) {
-        let key = Key {
+        let place = self.place(command, range, way);
+        self.add(place, command);
+    }
+
+    /// Returns the place of the sums that a command belongs to, and all that differ from it in nothing but their times.
+    pub fn place(&mut self, command: &Command<'_>, range: Option<u32>, way: Way) -> usize {
+        self.by_key.place(Key {
             kind: command.kind,
             from: command.from,
             to: command.to,
@@ -131,12 +137,12 @@ impl Devices {
             range,
             way,
             status: if self.by_error && command.failed() { command.status } else { 0 },
-        };
-        // Nearly always it is there, and the look-up of a reference is the quicker one.
-        let sum = match self.by_key.get_mut(&key) {
-            Some(sum) => sum,
-            None => self.by_key.entry(key).or_default(),
-        };
+        })
+    }
+
+    /// Counts a command whose sums are at a place.
+    pub fn add(&mut self, place: usize, command: &Command<'_>) {
+        let Some(sum) = self.by_key.at(place) else { return };
         let weight = command.weight;
         sum.calls = sum.calls.saturating_add(weight);
         sum.seen = sum.seen.saturating_add(1);
@@ -151,25 +157,25 @@ impl Devices {
         }
         sum.bytes = sum.bytes.saturating_add(bytes);
         if !command.geometry.global.is_empty() {
-            let geometry = &command.geometry;
-            let (global, local, cluster) = (geometry.global, geometry.local, geometry.cluster);
-            let shape = Shape { global, local, cluster, shared: command.shared };
-            sum.shapes.add(&shape, weight);
+            sum.shapes.add(&Shape::of(command), weight);
         }
         let Some(times) = command.times else {
             sum.untimed = sum.untimed.saturating_add(weight);
             return;
         };
         let time = times.duration();
-        sum.samples.add(&Samples::one(time, weight));
-        sum.times.add_many(time, weight, time.saturating_mul(weight));
+        sum.samples.add_one(time, weight);
+        match weight {
+            1 => sum.times.add(time),
+            _ => sum.times.add_many(time, weight, time.saturating_mul(weight)),
+        }
         sum.timed_bytes = sum.timed_bytes.saturating_add(bytes);
     }
 
     /// Adds what another part of the trace has.
     pub fn merge(&mut self, other: &Devices) {
-        for (key, sum) in &other.by_key {
-            self.by_key.entry(*key).or_default().add(sum);
+        for (key, sum) in other.by_key.iter() {
+            self.by_key.entry(*key).add(sum);
         }
     }
 

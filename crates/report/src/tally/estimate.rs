@@ -91,6 +91,15 @@ impl Samples {
         Self { count: 1, weighted, unseen: 0 }
     }
 
+    /// Adds one of `duration` ns that stands for `weight` launches, itself included.
+    #[inline]
+    pub fn add_one(&mut self, duration: u64, weight: u64) {
+        match weight {
+            0 | 1 => self.count = self.count.saturating_add(1),
+            _ => self.add(&Self::one(duration, weight)),
+        }
+    }
+
     pub fn add(&mut self, other: &Self) {
         let (mine, theirs) = (&mut self.weighted, &other.weighted);
         for (to, n) in [

@@ -3,13 +3,14 @@
 use std::collections::HashMap;
 use std::hint::cold_path;
 
+use super::add::add_to;
 use super::by::By;
 use super::cells::{HostCell, merge};
 use super::labels::{Labels, Who};
 use super::rows::{ApiTotals, ErrorRow, TracingRow, UnfinishedRow};
-use super::times::{Times, add_to};
+use super::times::Times;
 use super::ways::{Way, Ways};
-use hetrace_trace::spans::fast::Leaf;
+use hetrace_trace::spans::fast::{Leaf, Leaves};
 use hetrace_trace::spans::{Call, Fold, Unfinished, Why};
 use hetrace_trace::system::Shares;
 use hetrace_trace::trace::{CallCost, Function, FunctionId, Thread, ThreadId, Trace};
@@ -101,11 +102,11 @@ impl Sum {
         self.inside_cost.saturating_add(self.own_cost)
     }
 
-    /// A call that went well, without calls inside.
+    /// A call that went well, without calls inside. `off` has all bits if times are to be without the cost, else none.
     #[inline(always)]
-    fn add_leaf(&mut self, time: u32, cost: u32, gross: bool) {
+    fn add_leaf(&mut self, time: u32, cost: u32, off: u32) {
         add_to(&mut self.own_cost, cost.into());
-        self.times.add_short(if gross { time } else { time - cost });
+        self.times.add_short(time - (cost & off));
     }
 
     fn add(&mut self, other: &Sum) {
@@ -199,6 +200,30 @@ impl Callers {
                 callers.resize(thread.index() + 1, false);
                 callers[thread.index()] = true;
             }
+        }
+    }
+}
+
+/// What sums up the calls of a thread that went well, without calls inside.
+struct OfThread<'h> {
+    /// See [`Sum::add_leaf`].
+    off: u32,
+    /// By function.
+    sums: &'h mut [Sum],
+    callers: &'h mut Callers,
+    thread: ThreadId,
+}
+
+impl Leaves for OfThread<'_> {
+    #[inline(always)]
+    fn take(&mut self, leaf: Leaf) {
+        let Some(sum) = self.sums.get_mut(leaf.function.index()) else { return };
+        sum.add_leaf(leaf.time, leaf.cost, self.off);
+        let caller = self.thread.0.wrapping_add(1);
+        if sum.caller != caller {
+            cold_path();
+            sum.caller = caller;
+            self.callers.note(leaf.function, self.thread);
         }
     }
 }
@@ -299,18 +324,12 @@ impl Host {
 
     /// Takes calls of a thread that went well, without calls inside.
     #[inline(always)]
-    pub fn leaves(&mut self, slice: usize, thread: ThreadId) -> impl FnMut(Leaf) {
-        let (gross, callers) = (self.gross, &mut self.callers);
-        let sums = self.slices.get_mut(slice).map(|(_, sums)| sums.as_mut_slice()).unwrap_or_default();
-        let caller = thread.0.wrapping_add(1);
-        move |leaf| {
-            let Some(sum) = sums.get_mut(leaf.function.index()) else { return };
-            sum.add_leaf(leaf.time, leaf.cost, gross);
-            if sum.caller != caller {
-                cold_path();
-                sum.caller = caller;
-                callers.note(leaf.function, thread);
-            }
+    pub fn leaves(&mut self, slice: usize, thread: ThreadId) -> impl Leaves {
+        OfThread {
+            off: if self.gross { 0 } else { u32::MAX },
+            sums: self.slices.get_mut(slice).map(|(_, sums)| sums.as_mut_slice()).unwrap_or_default(),
+            callers: &mut self.callers,
+            thread,
         }
     }
 

@@ -12,6 +12,7 @@
 //!  live      the same sums of a trace that is being recorded, and pictures of them
 //! ```
 
+mod add;
 mod aggregate;
 mod budget;
 mod by;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::hash::Hasher;
 
 use hetrace_trace::hash::Mix;
-use hetrace_trace::spans::Sizes;
+use hetrace_trace::spans::{Command, Sizes};
 
 /// Shapes that are distinguished of one function on one queue. Of more, it is always the same ones that are
 /// kept, in whichever order they come, and their counts are exact: those with the least hashes.
@@ -82,6 +82,13 @@ impl Shapes {
 }
 
 impl Shape {
+    /// That of a launch.
+    pub fn of(command: &Command<'_>) -> Self {
+        let geometry = &command.geometry;
+        let (global, local, cluster) = (geometry.global, geometry.local, geometry.cluster);
+        Self { global, local, cluster, shared: command.shared }
+    }
+
     fn hash(&self) -> u64 {
         let mut hash = Mix::default();
         for sizes in [self.global, self.local, self.cluster] {

@@ -8,6 +8,8 @@
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
+use super::add::add_to;
+
 /// How far a quantile may be from the value that it stands for, as a part of it.
 pub const ERROR: f64 = 1.0 / 128.0;
 
@@ -60,8 +62,7 @@ impl Sketch {
     fn count(&mut self, chunk: usize, bucket: usize, weight: u64) {
         let place = usize::from(self.places[chunk % PLACES]);
         if let Some(chunk) = self.chunks.get_mut(place) {
-            let n = &mut chunk[bucket % CHUNK];
-            *n = n.saturating_add(weight);
+            add_to(&mut chunk[bucket % CHUNK], weight);
         } else {
             self.first(chunk, bucket, weight);
         }

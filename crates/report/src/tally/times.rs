@@ -42,12 +42,14 @@ impl Times {
     #[inline(always)]
     pub fn add_short(&mut self, ns: u32) {
         let ns = u64::from(ns);
-        add_to(&mut self.count, 1);
-        add_to(&mut self.total, ns);
-        self.squares = self.squares.checked_add(u128::from(ns * ns)).unwrap_or_else(|| {
-            cold_path();
-            u128::MAX
-        });
+        // No trace of a program comes to half of what there is room for, and below that nothing overflows: one question
+        // instead of one for each sum.
+        if self.count | self.total | (self.squares >> 64) as u64 > u64::MAX / 2 {
+            return self.add_to_many(ns);
+        }
+        self.count += 1;
+        self.total += ns;
+        self.squares += u128::from(ns * ns);
         // Soon neither is new: a branch is cheaper than to write what was there.
         if ns < self.min {
             cold_path();
@@ -58,6 +60,13 @@ impl Times {
             self.max = ns;
         }
         self.sketch.add(ns, 1);
+    }
+
+    /// [`Self::add`]. Inlined, it would take registers from [`Self::add_short`].
+    #[cold]
+    #[inline(never)]
+    fn add_to_many(&mut self, ns: u64) {
+        self.add(ns);
     }
 
     /// So many that took `total` together, of which `ns` is taken for each.
@@ -107,16 +116,6 @@ impl Times {
     pub fn deviation(&self) -> f64 {
         variance(self.count, self.total, self.squares).sqrt()
     }
-}
-
-/// A saturating addition for sums to which each call adds. No trace of a program comes to the greatest value: a
-/// branch that is never taken is cheaper than a choice between two values.
-#[inline(always)]
-pub(super) fn add_to(sum: &mut u64, n: u64) {
-    *sum = sum.checked_add(n).unwrap_or_else(|| {
-        cold_path();
-        u64::MAX
-    });
 }
 
 fn square(ns: u64) -> u128 {

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use super::labels::Labels;
 use super::rows::DeviceUseRow;
-use hetrace_trace::hash::QuickMap;
+use hetrace_trace::hash::Places;
 use hetrace_trace::spans::Command;
 
 /// Times that are kept apart, so that one which comes late still joins them; older ones are added up.
@@ -110,18 +110,24 @@ struct Used {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Usage {
     /// By process and number of the device.
-    devices: QuickMap<(i64, u32), Used>,
+    devices: Places<(i64, u32), Used>,
 }
 
 impl Usage {
     pub fn command(&mut self, command: &Command<'_>) {
-        let Some(queue) = command.on_queue else { return };
-        let key = (command.pid, queue.device);
-        // Nearly always it is there, and the look-up of a reference is the quicker one.
-        let used = match self.devices.get_mut(&key) {
-            Some(used) => used,
-            None => self.devices.entry(key).or_default(),
-        };
+        let place = self.place(command);
+        self.add(place, command);
+    }
+
+    /// Returns the place of the device of a command, and of all that differ from it in nothing but their times; one
+    /// behind all others if it has none.
+    pub fn place(&mut self, command: &Command<'_>) -> usize {
+        command.on_queue.map_or(usize::MAX, |queue| self.devices.place((command.pid, queue.device)))
+    }
+
+    /// Adds a command whose device has this place.
+    pub fn add(&mut self, place: usize, command: &Command<'_>) {
+        let Some(used) = self.devices.at(place) else { return };
         used.commands = used.commands.saturating_add(command.weight);
         used.partly |= command.weight > 1 || command.times.is_none() && !command.failed();
         if let Some(times) = command.times {
@@ -131,8 +137,8 @@ impl Usage {
 
     /// Adds what a later part of the trace has.
     pub fn merge(&mut self, later: &Usage) {
-        for (key, used) in &later.devices {
-            let here = self.devices.entry(*key).or_default();
+        for (key, used) in later.devices.iter() {
+            let here = self.devices.entry(*key);
             here.busy.append(&used.busy);
             here.commands = here.commands.saturating_add(used.commands);
             here.partly |= used.partly;
@@ -142,10 +148,10 @@ impl Usage {
     /// A row for each device, those that were busy for longest first; `partly`: commands are missing in the trace.
     pub fn rows(&self, labels: &Labels<'_>, duration: u64, partly: bool) -> Vec<DeviceUseRow> {
         let mut rows: Vec<(String, DeviceUseRow)> = Vec::new();
-        let mut keys: Vec<&(i64, u32)> = self.devices.keys().collect();
-        keys.sort_unstable();
-        for key in keys {
-            let (used, device) = (&self.devices[key], labels.names().device(key.1));
+        let mut devices: Vec<(&(i64, u32), &Used)> = self.devices.iter().collect();
+        devices.sort_unstable_by_key(|(key, _)| **key);
+        for (key, used) in devices {
+            let device = labels.names().device(key.1);
             let identity = match device {
                 Some(device) if !device.uuid.is_empty() => device.uuid.clone(),
                 _ => format!("{}:{}", key.0, key.1),

@@ -33,6 +33,7 @@ const PT_INTERP: u64 = 3;
 const DT_NEEDED: u64 = 1;
 const DT_STRTAB: u64 = 5;
 const DT_STRSZ: u64 = 10;
+const DT_SYMTAB: u64 = 6;
 const DT_SONAME: u64 = 14;
 /// Most program headers, bytes of a dynamic section, bytes of a name, names of
 /// needed libraries: far more than any linker makes.
@@ -42,6 +43,12 @@ const MOST_NAME: usize = 4096;
 const MOST_NEEDED: usize = 4096;
 /// Most bytes of names that are searched for a function.
 const MOST_NAMES: u64 = 16 << 20;
+/// Most bytes of symbols.
+const MOST_SYMBOLS: u64 = 16 << 20;
+/// A symbol that stands before all others of its name.
+const STB_GLOBAL: u8 = 1;
+/// Bytes of a symbol of a 64-bit file.
+const SYMBOL: usize = 24;
 
 /// Reads numbers of the file's own width and order.
 struct Reader<'f> {
@@ -74,6 +81,48 @@ pub fn read(file: &File) -> Option<Elf> {
         reader.dynamic(dynamic, &segments, &mut elf);
     }
     Some(elf)
+}
+
+/// Returns whether a 64-bit file defines a function that others find there, and that is no mere default.
+pub fn defines(file: &File, function: &str) -> bool {
+    exported(file, function).unwrap_or(false)
+}
+
+fn exported(file: &File, function: &str) -> Option<bool> {
+    let head = bytes(file, 0, 64);
+    if head.get(..4)? != b"\x7fELF" || head.get(4)? != &2 {
+        return None;
+    }
+    let reader = Reader { file, wide: true, little: head.get(5)? == &1 };
+    let segments = reader.segments(&head)?;
+    let entries = reader.entries(segments.iter().find(|s| s.kind == PT_DYNAMIC)?);
+    let of = |tag: u64| entries.iter().find(|e| e.0 == tag).map(|e| e.1);
+    let (names, symbols) = (of(DT_STRTAB)?, of(DT_SYMTAB)?);
+    let most = of(DT_STRSZ)?.min(MOST_NAMES) as usize;
+    let texts = bytes(file, in_file(&segments, names)?, most);
+    // Linkers let one name be the end of a longer one.
+    let name = [function.as_bytes(), b"\0"].concat();
+    let places: Vec<u64> = memchr::memmem::find_iter(&texts, &name).map(|at| at as u64).collect();
+    if places.is_empty() {
+        return None;
+    }
+    // Names come behind symbols, with smaller tables between: what is read of these as a symbol has no such name.
+    let most = names.checked_sub(symbols)?.min(MOST_SYMBOLS) as usize;
+    let table = bytes(file, in_file(&segments, symbols)?, most);
+    Some(table.chunks_exact(SYMBOL).any(|symbol| {
+        let (named, section) = (reader.number(symbol, 0, 4), reader.number(symbol, 6, 2));
+        named.is_some_and(|named| places.contains(&named))
+            && section.is_some_and(|s| s != 0)
+            && symbol.get(4).is_some_and(|i| i >> 4 == STB_GLOBAL)
+    }))
+}
+
+/// Returns where an address of the loaded file lies in it.
+fn in_file(segments: &[Segment], address: u64) -> Option<u64> {
+    let holds =
+        |s: &&Segment| s.kind == PT_LOAD && address.checked_sub(s.address).is_some_and(|into| into < s.bytes);
+    let segment = segments.iter().find(holds)?;
+    segment.offset.checked_add(address - segment.address)
 }
 
 /// Bytes of the file: fewer where it ends.
@@ -134,24 +183,21 @@ impl Reader<'_> {
         String::from_utf8_lossy(found.split(|b| *b == 0).next().unwrap_or_default()).into_owned()
     }
 
-    fn dynamic(&self, section: &Segment, segments: &[Segment], elf: &mut Elf) {
+    /// Returns tags and values of the dynamic section.
+    fn entries(&self, section: &Segment) -> Vec<(u64, u64)> {
         let word = self.word();
         let table = bytes(self.file, section.offset, section.bytes.min(MOST_DYNAMIC) as usize);
         let entries = table.chunks_exact(2 * word).map_while(|entry| {
             let tag = self.number(entry, 0, word)?;
             (tag != 0).then(|| self.number(entry, word, word).map(|value| (tag, value)))?
         });
-        let entries: Vec<(u64, u64)> = entries.collect();
+        entries.collect()
+    }
+
+    fn dynamic(&self, section: &Segment, segments: &[Segment], elf: &mut Elf) {
+        let entries = self.entries(section);
         let of = |tag: u64| entries.iter().find(|e| e.0 == tag).map(|e| e.1);
-        let Some(names) = of(DT_STRTAB).and_then(|address| {
-            let holds = |s: &&Segment| {
-                s.kind == PT_LOAD && address.checked_sub(s.address).is_some_and(|into| into < s.bytes)
-            };
-            let segment = segments.iter().find(holds)?;
-            segment.offset.checked_add(address - segment.address)
-        }) else {
-            return;
-        };
+        let Some(names) = of(DT_STRTAB).and_then(|address| in_file(segments, address)) else { return };
         let name = |offset: u64| names.checked_add(offset).map(|at| self.text(at, MOST_NAME));
         let needed = entries.iter().filter(|e| e.0 == DT_NEEDED).take(MOST_NEEDED);
         elf.needed = needed.filter_map(|e| name(e.1)).collect();
@@ -189,6 +235,17 @@ mod tests {
     }
 
     #[test]
+    fn a_function_that_a_file_defines_is_found() {
+        let libc = crate::ldcache::find("libc.so.6").expect("a C library");
+        let libc = File::open(libc).expect("a C library");
+        assert!(defines(&libc, "printf") && !defines(&libc, "no_such_function"));
+        // A default, before which any other comes; and what is needed and not defined.
+        assert!(!defines(&libc, "write"), "it is weak");
+        let here = File::open("/proc/self/exe").expect("this program");
+        assert!(!defines(&here, "write") && !defines(&here, "getenv"));
+    }
+
+    #[test]
     fn what_is_no_elf_file_is_none() {
         assert_eq!(of(b""), None);
         assert_eq!(of(b"#!/bin/sh\n"), None);
@@ -203,6 +260,9 @@ mod tests {
             let mut broken = whole.clone();
             broken[cut] ^= 0xff;
             of(&broken);
+            let mut file = tempfile::tempfile().expect("scratch");
+            file.write_all(&broken).expect("scratch");
+            defines(&file, "main");
         }
     }
 }

@@ -5,11 +5,13 @@
 //! library notices that it is a layer and lets the preloaded way rest.
 //!
 //! * [`program`]: what will run, and whether a library can be loaded into it;
-//! * [`preload`]: how our libraries are written in `LD_PRELOAD`.
+//! * [`preload`]: how our libraries are written in `LD_PRELOAD`;
+//! * [`tools`]: how one of them stands in a runtime's list of tools.
 
 mod elf;
 mod preload;
 mod program;
+mod tools;
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -94,6 +96,10 @@ pub fn plan(libraries: &[Found], session: &Path, way: Way, program: Option<&Path
         let interpose = &library.interpose;
         if let Some(variable) = &interpose.injection_variable {
             injection.name_tool(variable, library);
+            continue;
+        }
+        if let Some(tools) = &interpose.tools {
+            injection.join_tools(tools, library, program);
             continue;
         }
         // Where the machine's loader knows no layers, the program may bring one

@@ -96,6 +96,16 @@ pub fn recognise(path: &Path) -> Program {
     program
 }
 
+/// Returns whether a file defines a function that others find there.
+pub fn defines(path: &Path, function: &str) -> bool {
+    open(path).is_some_and(|file| elf::defines(&file, function))
+}
+
+/// Returns the libraries that a program needs, by their names.
+pub fn needed(path: &Path) -> Vec<String> {
+    open(path).and_then(|file| elf::read(&file)).map(|elf| elf.needed).unwrap_or_default()
+}
+
 fn is_musl(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().as_bytes();
     name == b"libc.so" || name.starts_with(b"ld-musl")

@@ -112,7 +112,9 @@ fn plan<'t>(trace: &'t Trace, event: &'t EventClass, class: &Class) -> EventPlan
             let bits = call.and_then(|(m, f)| bits_of_result(m, f));
             return Plan { how: bits.map_or(How::Plain, How::Bits), ..plain(Role::Return) };
         }
-        let param = call.and_then(|(_, f)| f.params.iter().position(|p| p.name == name));
+        // The call's own result has the name already.
+        let own = if exit && name == "result_" { "result" } else { name };
+        let param = call.and_then(|(_, f)| f.params.iter().position(|p| p.name == own));
         if param.is_none()
             && let Some((model, f)) = call
             && let Some((at, how)) = behind(model, f, name, &field.class)
@@ -184,7 +186,9 @@ fn how<'t>(model: &'t Model, p: &'t hetrace_model::Param, class: &FieldClass) ->
         Follow::Value if compound && p.pointers == 0 && !is_scalar(class) => How::Typed(&p.base),
         Follow::Pointee if compound && p.pointers == 1 && is_array(class) => How::TypedPointee(&p.base),
         Follow::Array { .. } if compound && p.pointers == 1 && is_array(class) => How::TypedArray(&p.base),
-        Follow::Info { name, .. } if is_bytes(class) => How::Info(name),
+        Follow::Info { name, .. } | Follow::Bytes { kind: Some(name), .. } if is_bytes(class) => {
+            How::Info(name)
+        }
         Follow::Chain { tags } if is_bytes(class) => How::Chain(linked(model, tags)),
         Follow::List { pairs: true } if is_array(class) => How::Pairs(&p.base),
         Follow::Pointee if is_array(class) => How::Pointee(bits),

@@ -50,8 +50,10 @@ impl<'t> Args<'t> {
             items: 0,
             numbers: Vec::new(),
             bytes: Vec::new(),
+            later: Vec::new(),
         };
         let damaged = event.visit(scope, &mut writer).is_err();
+        writer.write_later();
         if damaged {
             self.text.push_str(" (damaged)");
         }
@@ -74,6 +76,9 @@ struct Writer<'a, 't> {
     numbers: Vec<i64>,
     /// The memory of what is shown by its type.
     bytes: Vec<u8>,
+    /// Memory whose type a field says that has not come yet: the piece that waits for its text, that field's name, and
+    /// the memory.
+    later: Vec<(usize, &'t str, Vec<u8>)>,
 }
 
 impl<'t> Writer<'_, 't> {
@@ -214,11 +219,32 @@ impl<'t> Writer<'_, 't> {
                 Some((model, ty)) if !bytes.is_empty() => {
                     write_info(&mut self.args.text, model, ty, &bytes);
                 }
+                None if let How::Info(param) = how => {
+                    self.later.push((self.args.pieces.len(), param, bytes));
+                }
                 _ => write_bytes(&mut self.args.text, &bytes),
             }
         }
         self.numbers = numbers;
         self.numbers.clear();
+    }
+
+    /// What waited for a field behind it.
+    fn write_later(&mut self) {
+        for (at, param, bytes) in std::mem::take(&mut self.later) {
+            let start = self.args.text.len();
+            let by = self.args.pieces.iter().find(|p| p.name == param).map(|p| self.args.of(p));
+            match self.model.and_then(|model| Some((model, model.info.get(by?)?))) {
+                Some((model, ty)) if !bytes.is_empty() => {
+                    write_info(&mut self.args.text, model, ty, &bytes);
+                }
+                _ => write_bytes(&mut self.args.text, &bytes),
+            }
+            let end = self.args.text.len();
+            if let Some(piece) = self.args.pieces.get_mut(at) {
+                piece.range = start..end;
+            }
+        }
     }
 
     /// The type of a query's value.

@@ -19,6 +19,7 @@
 //!
 //! [`walk`] passes what it finds to a [`Visitor`]. It holds the open calls and no more.
 
+mod alike;
 mod announced;
 mod calls;
 mod commands;

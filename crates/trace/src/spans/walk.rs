@@ -5,7 +5,9 @@ use std::ops::ControlFlow;
 use hetrace_ctf::Scalar;
 use hetrace_ctf::class::Scope;
 use hetrace_ctf::read::{Event, StreamError};
+use hetrace_format::command::Reader;
 
+use super::alike::{Alike, Origin};
 use super::announced::Announced;
 use super::calls::{Call, Fold, Open, Orphan, Unfinished, Why};
 use super::commands::{Command, NewQueue};
@@ -148,20 +150,21 @@ pub fn walk_part<V: Visitor>(mut cursor: Cursor<'_>, visitor: &mut V) -> Control
 }
 
 #[derive(Default)]
-struct Walker {
+struct Walker<'t> {
     /// By thread.
     stacks: Vec<Stack>,
     /// By stream: the packet and the thread of its last event.
     streams: Vec<Option<(u32, ThreadId)>>,
     python: Announced,
     summary: Summary,
+    alike: Alike<'t, ()>,
 }
 
-impl Walker {
+impl<'t> Walker<'t> {
     #[inline]
     fn event<V: Visitor>(
         &mut self,
-        occurrence: &Occurrence<'_, '_>,
+        occurrence: &Occurrence<'_, 't>,
         visitor: &mut V,
     ) -> ControlFlow<V::Break> {
         let &Occurrence { ref event, time, thread, stream, class, threads, .. } = occurrence;
@@ -188,11 +191,7 @@ impl Walker {
                 let fold = self.fold(occurrence, *function, fields, *added_up);
                 visitor.fold(at, &fold, event)
             }
-            Class::Command(reader) => {
-                let command = Command::new(&reader.read(event, time), occurrence.names, at.who().pid);
-                self.summary.command(&command, time);
-                visitor.command(at, &command, event)
-            }
+            Class::Command(reader) => self.command(occurrence, reader, visitor),
             Class::Definition(Definition::Queue) => match NewQueue::read(occurrence.names, event) {
                 Some(queue) => visitor.queue(at, &queue, event),
                 None => visitor.other(at, event),
@@ -213,6 +212,33 @@ impl Walker {
             }
             Class::BudgetStep | Class::Definition(_) | Class::Other => visitor.other(at, event),
         }
+    }
+
+    fn command<V: Visitor>(
+        &mut self,
+        occurrence: &Occurrence<'_, 't>,
+        reader: &Reader,
+        visitor: &mut V,
+    ) -> ControlFlow<V::Break> {
+        let &Occurrence { ref event, time, thread, stream, threads, .. } = occurrence;
+        let at = At { time, thread, threads };
+        let class = u32::try_from(event.class_index()).unwrap_or(u32::MAX);
+        let stream = occurrence.sources.get(stream as usize).map_or(usize::MAX, |source| source.position);
+        let of = Origin { stream, class, thread };
+        let data = event.payload().unwrap_or_default();
+        let place = self.alike.place(of, reader, data);
+        if let Some(place) = place
+            && let Some((seen, _)) = self.alike.find(place, of, reader, data, time)
+        {
+            self.summary.command(&seen.command, time);
+            return visitor.command(at, &seen.command, event);
+        }
+        let command = Command::new(&reader.read(event, time), occurrence.names, at.who().pid);
+        self.summary.command(&command, time);
+        if let Some(place) = place {
+            self.alike.keep(place, of, reader.pattern(data), command, ());
+        }
+        visitor.command(at, &command, event)
     }
 
     fn stack(&mut self, thread: ThreadId) -> &mut Stack {

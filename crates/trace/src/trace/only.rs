@@ -43,7 +43,8 @@ impl<'t> Only<'t> {
             let owned = matches!(Identity::of(class), Identity::Packet);
             let events = classes.of_stream(position);
             let passed = |index: usize| events.get(index).is_none_or(|class| *class == Class::Other);
-            let want = |index| passed(index).then_some(Want { field: None, mark: 0, open: false });
+            let want =
+                |index| passed(index).then_some(Want { field: None, mark: 0, open: false, then: None });
             owned.then(|| trace.ctf().scanner(position, [None, None], want))?
         };
         let scanners = streams.map(scanner).collect();

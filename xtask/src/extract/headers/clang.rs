@@ -7,7 +7,7 @@ use clang::diagnostic::Severity;
 use clang::{Availability, Clang, Entity, EntityKind, Index, StorageClass, TranslationUnit, Unsaved};
 use hetrace_model::{ExtractedFunction, ExtractedParam};
 
-use super::super::description::{EntryPoints, Headers};
+use super::super::description::{EntryPoints, Headers, Language};
 use super::ctype;
 use super::records::Records;
 use super::snapshot::{EntryPoint, Snapshot};
@@ -27,13 +27,13 @@ pub fn read(libclang: &Clang, api: &Headers, label: &str, root: &Path, own: &[Pa
     let mut all = Snapshot { label: label.to_owned(), ..Snapshot::default() };
     for mode in &api.modes {
         let index = Index::new(libclang, true, false);
-        let unit = parse(&index, mode, root, own, &text)?;
+        let unit = parse(&index, api, mode, root, own, &text)?;
         let mut got = snapshot(api, &unit, root, label);
         if mode == &api.modes[0] {
             let names = values::constants(api, unit.get_entity());
             let text = format!("{text}\n{}", values::program(&names));
             drop(unit);
-            let unit = parse(&index, mode, root, own, &text)?;
+            let unit = parse(&index, api, mode, root, own, &text)?;
             got.enums.extend(values::groups(api, unit.get_entity()));
         }
         all.absorb(got);
@@ -50,6 +50,7 @@ fn includes(api: &Headers, root: &Path) -> String {
 
 fn parse<'i>(
     index: &'i Index<'i>,
+    api: &Headers,
     mode: &[String],
     root: &Path,
     own: &[PathBuf],
@@ -57,8 +58,12 @@ fn parse<'i>(
 ) -> Result<TranslationUnit<'i>> {
     // Nothing of this machine may show in the result: target, dialect and C
     // library are fixed.
-    let fixed = ["-xc", "-std=gnu11", "-target", "x86_64-unknown-linux-gnu", "-nostdinc", "-ferror-limit=0"];
-    let mut arguments: Vec<String> = fixed.map(str::to_owned).to_vec();
+    let language = match api.language {
+        Language::C => ["-xc", "-std=gnu11"],
+        Language::Cpp => ["-xc++", "-std=gnu++17"],
+    };
+    let fixed = ["-target", "x86_64-unknown-linux-gnu", "-nostdinc", "-ferror-limit=0"];
+    let mut arguments: Vec<String> = language.iter().chain(&fixed).map(|a| (*a).to_owned()).collect();
     arguments.extend(mode.iter().map(|define| format!("-D{define}")));
     // Ours come first: they stand in for parts that need a compiler of the vendor's.
     let folders = own.iter().map(PathBuf::as_path).chain([root]);
@@ -79,7 +84,7 @@ fn parse<'i>(
 }
 
 fn snapshot(api: &Headers, unit: &TranslationUnit<'_>, root: &Path, label: &str) -> Snapshot {
-    let top = unit.get_entity().get_children();
+    let top = top(unit.get_entity());
     let mut out = Snapshot::default();
     let mut records = Records::new(api, root, &top);
     for entity in &top {
@@ -109,6 +114,18 @@ fn snapshot(api: &Headers, unit: &TranslationUnit<'_>, root: &Path, label: &str)
     (out.types, out.enums, out.notes) = records.finish();
     out.inputs.sort();
     out.inputs.dedup();
+    out
+}
+
+/// What a unit declares, also inside of `extern "C" { … }`.
+fn top<'tu>(unit: Entity<'tu>) -> Vec<Entity<'tu>> {
+    let mut out = Vec::new();
+    for entity in unit.get_children() {
+        match entity.get_kind() {
+            EntityKind::LinkageSpec => out.extend(top(entity)),
+            _ => out.push(entity),
+        }
+    }
     out
 }
 

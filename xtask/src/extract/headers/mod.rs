@@ -36,10 +36,13 @@ pub fn extract(api: &Description, headers: &Headers, found: &[Found]) -> Result<
     let libclang = clang::load()?;
     let mut versions = Vec::new();
     let mut sum = Sha256::new();
-    for Found { version, place } in found {
+    for Found { version, place, with } in found {
         let mut read = || -> Result<_> {
             let root = sources::include_folder(place, &headers.files[0])?.canonicalize()?;
-            let snapshot = clang::read(&libclang, headers, version, &root, &stand_ins)?;
+            // Behind the stand-ins.
+            let mut others = stand_ins.clone();
+            others.extend(with.as_deref().map(sources::any_include_folder).transpose()?);
+            let snapshot = clang::read(&libclang, headers, version, &root, &others)?;
             for file in &snapshot.inputs {
                 sum.update(std::fs::read(file).with_context(|| format!("reading {}", file.display()))?);
             }

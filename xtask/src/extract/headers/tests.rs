@@ -1,12 +1,14 @@
 //! Merging of versions: from types as they would be read, and from headers.
 
+use std::path::{Path, PathBuf};
+
 use hetrace_model::{EnumGroup, ExtractedFunction, ExtractedParam, Kind, Member, Type};
 
 use super::clang;
 use super::merge::merge;
 use super::snapshot::{EntryPoint, Named, Snapshot};
 use crate::extract::Extraction;
-use crate::extract::description::{Constants, EntryPoints, Headers, Suffixes};
+use crate::extract::description::{Constants, EntryPoints, Headers, Language, Suffixes};
 use crate::repo;
 
 /// An API whose names have versions, variants and entry points.
@@ -248,6 +250,28 @@ const TOY: &str = "
     static inline int toyInside(void) { return 0; }
 ";
 
+/// Of one function there is more for C++ only, and another is for it alone.
+const TOY_CPP: &str = "
+    #include <stddef.h>
+    #ifdef __cplusplus
+    extern \"C\" {
+    #endif
+    int toyBoth(wchar_t *text);
+    #ifdef __cplusplus
+    int toyHalf(size_t n);
+    }
+    static inline int toyBoth(size_t n) { return toyHalf(n); }
+    #endif
+";
+
+fn read_as_cpp(libclang: &::clang::Clang, root: &Path, others: &[PathBuf]) {
+    std::fs::write(root.join("toy.h"), TOY_CPP).unwrap();
+    let cpp = Headers { language: Language::Cpp, modes: vec![vec![]], ..toy() };
+    let more = clang::read(libclang, &cpp, "1.0", root, others).unwrap();
+    let names: Vec<&str> = more.functions.iter().map(|f| f.name.as_str()).collect();
+    assert_eq!(names, ["toyBoth", "toyHalf"], "without what is not C's");
+}
+
 /// Clang can be loaded once at a time, so this is the only test that does.
 #[test]
 fn headers_are_read() {
@@ -271,7 +295,9 @@ fn headers_are_read() {
     std::fs::create_dir_all(&root).unwrap();
     std::fs::write(root.join("toy.h"), TOY).unwrap();
     let c = repo::root().join("xtask/src/extract/headers/c");
-    let snapshot = clang::read(&libclang, &api, "1.0", &root, &[c]).unwrap();
+    let others = std::slice::from_ref(&c);
+    let snapshot = clang::read(&libclang, &api, "1.0", &root, others).unwrap();
+    read_as_cpp(&libclang, &root, others);
     std::fs::remove_dir_all(&root).unwrap();
     let done = merge("toy", &api, vec![snapshot]);
     let functions: Vec<&str> = done.extracted.functions.iter().map(|f| f.name.as_str()).collect();

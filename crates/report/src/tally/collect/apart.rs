@@ -6,12 +6,40 @@ use hetrace_ctf::read::Event;
 
 use super::super::ways::Way;
 use super::{Choice, Collector};
-use hetrace_trace::spans::fast::{Border, CallSink, Ended, Leaf};
+use hetrace_trace::spans::fast::{Border, CallSink, Ended, Leaf, Leaves};
 use hetrace_trace::spans::{At, Call, Command, ErrorText, Fold, Open, Unfinished, Why};
 use hetrace_trace::trace::{FunctionId, Thread, ThreadId};
 use hetrace_trace::values::Values;
 
+/// Where the sums of commands that differ in nothing but their times are, once one was counted.
+#[derive(Debug, Default)]
+pub(super) struct Counted {
+    usage: Option<usize>,
+    sums: Option<usize>,
+}
+
+/// Passes on the calls of a thread that are wanted.
+struct Chosen<'c, L> {
+    /// Whether all are: asked once, as there are millions of them.
+    all: bool,
+    choice: &'c Choice,
+    /// Whether those of the thread are.
+    wanted: bool,
+    sums: L,
+}
+
+impl<L: Leaves> Leaves for Chosen<'_, L> {
+    #[inline(always)]
+    fn take(&mut self, leaf: Leaf) {
+        if self.all || is_chosen(self.choice, self.wanted, leaf.function, leaf.start) {
+            self.sums.take(leaf);
+        }
+    }
+}
+
 impl CallSink for Collector<'_> {
+    type Known = Counted;
+
     fn thread(&mut self, id: ThreadId, thread: &Thread) {
         let wanted = self.choice.has_thread(thread.pid, thread.tid);
         self.current = (Collector::slice(self, id), wanted);
@@ -19,16 +47,9 @@ impl CallSink for Collector<'_> {
     }
 
     #[inline(always)]
-    fn leaves(&mut self, thread: ThreadId) -> impl FnMut(Leaf) {
+    fn leaves(&mut self, thread: ThreadId) -> impl Leaves {
         let (choice, (slice, wanted)) = (self.choice, self.current);
-        // Asked once, as there are millions of them.
-        let all = !choice.any;
-        let mut take = self.host.leaves(slice, thread);
-        move |leaf| {
-            if all || is_chosen(choice, wanted, leaf.function, leaf.start) {
-                take(leaf);
-            }
-        }
+        Chosen { all: !choice.any, choice, wanted, sums: self.host.leaves(slice, thread) }
     }
 
     #[inline]
@@ -68,11 +89,13 @@ impl CallSink for Collector<'_> {
         self.memory.begin_later();
     }
 
-    fn command(&mut self, at: At<'_>, command: &Command<'_>) {
+    fn command(&mut self, at: At<'_>, command: &Command<'_>, known: &mut Counted) {
         self.energy.command(self.meters, command);
-        self.usage.command(command);
+        let usage = *known.usage.get_or_insert_with(|| self.usage.place(command));
+        self.usage.add(usage, command);
         if !self.choice.any || self.choice.has_command(command, at.time) {
-            self.devices.command(command, None, Way::default());
+            let sums = *known.sums.get_or_insert_with(|| self.devices.place(command, None, Way::default()));
+            self.devices.add(sums, command);
         }
     }
 

@@ -16,7 +16,7 @@ use std::ops::ControlFlow;
 
 use hetrace_ctf::read::Event;
 use hetrace_trace::follow::{Follower, Look};
-use hetrace_trace::spans::fast::{Border, CallSink, Ended, Leaf};
+use hetrace_trace::spans::fast::{Border, CallSink, Ended, Leaves};
 use hetrace_trace::spans::{At, Call, Command, ErrorText, Fold, Open, Unfinished};
 use hetrace_trace::trace::{OpenError, Thread, ThreadId, Trace};
 use hetrace_trace::values::Values;
@@ -109,6 +109,9 @@ impl Live {
 const ALL: Slice = Slice::of_all();
 
 impl CallSink for Live {
+    /// The place of its sums, once one was counted.
+    type Known = Option<usize>;
+
     fn thread(&mut self, id: ThreadId, _: &Thread) {
         if self.by_thread {
             self.current = self.host.slice(Slice { thread: id, ..Slice::of_all() });
@@ -116,7 +119,7 @@ impl CallSink for Live {
     }
 
     #[inline(always)]
-    fn leaves(&mut self, thread: ThreadId) -> impl FnMut(Leaf) {
+    fn leaves(&mut self, thread: ThreadId) -> impl Leaves {
         self.host.leaves(self.current, thread)
     }
 
@@ -140,8 +143,9 @@ impl CallSink for Live {
 
     fn begin_later(&mut self) {}
 
-    fn command(&mut self, _: At<'_>, command: &Command<'_>) {
-        self.devices.command(command, None, Way::default());
+    fn command(&mut self, _: At<'_>, command: &Command<'_>, known: &mut Option<usize>) {
+        let sums = *known.get_or_insert_with(|| self.devices.place(command, None, Way::default()));
+        self.devices.add(sums, command);
         if let (Some(device), Some(times)) = (command.on_device, command.times) {
             self.covered.add(device.id, times.start, times.end);
         }

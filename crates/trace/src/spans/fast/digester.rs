@@ -2,6 +2,7 @@
 
 use hetrace_ctf::read::{EventView, EventVisitor, Next};
 
+use super::super::alike::{Alike, Origin};
 use super::super::commands::Command;
 use super::super::summary::Summary;
 use super::super::walk::At;
@@ -14,7 +15,7 @@ use crate::values::{Plans, Values};
 pub(super) const NO_ENTRY: u32 = u32::MAX;
 
 /// Makes digests.
-pub(super) struct Digester<'d, 't, B> {
+pub(super) struct Digester<'d, 't, B: CallSink> {
     pub digests: &'d mut Vec<Digest>,
     /// How many there may be.
     pub room: usize,
@@ -48,7 +49,7 @@ impl<'e> Rare<'e> {
 }
 
 /// Where commands go.
-pub(super) struct Commands<'d, 't, B> {
+pub(super) struct Commands<'d, 't, B: CallSink> {
     pub trace: &'t Trace,
     pub threads: &'d Threads,
     /// Whose the events are.
@@ -57,6 +58,7 @@ pub(super) struct Commands<'d, 't, B> {
     pub stream: usize,
     pub summary: &'d mut Summary,
     pub sink: &'d mut B,
+    pub alike: &'d mut Alike<'t, B::Known>,
 }
 
 impl<B: CallSink> EventVisitor for Digester<'_, '_, B> {
@@ -91,6 +93,20 @@ impl<B: CallSink> EventVisitor for Digester<'_, '_, B> {
             self.digests.push(Digest::of(turned(what, Kind::Exit), time, 0));
         }
         self.entry.0 = NO_ENTRY;
+        if self.digests.len() >= self.room { Next::Enough } else { Next::Go }
+    }
+
+    /// The entry and the exit of one call, mostly.
+    #[inline(always)]
+    fn pair(&mut self, entry: EventView<'_>, exit: EventView<'_>) -> Next {
+        let failed = (exit.field != 0) != is(exit.mark, Kind::NonZero);
+        let Ok(took) = u32::try_from(exit.timestamp - entry.timestamp) else { return Next::Leave };
+        if failed {
+            return Next::Leave;
+        }
+        self.put_entry();
+        self.entry.0 = NO_ENTRY;
+        self.digests.push(Digest::of(turned(exit.mark, Kind::Leaf), entry.timestamp, took));
         if self.digests.len() >= self.room { Next::Enough } else { Next::Go }
     }
 
@@ -144,7 +160,7 @@ impl<'t, B: CallSink> Digester<'_, 't, B> {
     }
 }
 
-impl<B> Digester<'_, '_, B> {
+impl<B: CallSink> Digester<'_, '_, B> {
     /// Takes the last digest, if it is an entry and not before `start`.
     pub fn take_back(&mut self, start: usize) {
         if let Some(digest) = self.digests.get(start..).and_then(<[_]>::last)
@@ -171,10 +187,23 @@ impl<B: CallSink> Commands<'_, '_, B> {
         let class = self.trace.classes().of_stream(self.stream).get(number as usize);
         let Some(Class::Command(reader)) = class else { return None };
         let at = At { time, thread: self.thread, threads: self.threads };
+        let of = Origin { stream: self.stream, class: number, thread: self.thread };
+        let place = self.alike.place(of, reader, payload);
+        if let Some(place) = place
+            && let Some((seen, length)) = self.alike.find(place, of, reader, payload, time)
+        {
+            self.summary.command(&seen.command, time);
+            self.sink.command(at, &seen.command, &mut seen.known);
+            return Some(length);
+        }
         let (read, length) = reader.read_payload(payload, time)?;
         let command = Command::new(&read, self.trace.names(), at.who().pid);
         self.summary.command(&command, time);
-        self.sink.command(at, &command);
+        let mut known = B::Known::default();
+        self.sink.command(at, &command, &mut known);
+        if let Some(place) = place {
+            self.alike.keep(place, of, reader.pattern(payload), command, known);
+        }
         Some(length)
     }
 }

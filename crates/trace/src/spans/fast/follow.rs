@@ -13,6 +13,7 @@
 
 use hetrace_ctf::read::PacketInfo;
 
+use super::super::alike::Alike;
 use super::super::calls::Why;
 use super::super::summary::Summary;
 use super::digest::MOST_FUNCTIONS;
@@ -75,6 +76,7 @@ impl Steps {
             threads: std::mem::take(&mut self.threads),
             summary: std::mem::take(&mut self.summary),
             sink: sums,
+            alike: Alike::default(),
             until: slice.until,
         };
         let mut inputs = Vec::with_capacity(self.places.len());

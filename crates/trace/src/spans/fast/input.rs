@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use hetrace_ctf::read::{EventView, Losses, Next, PacketInfo, Pause, StreamError, StreamReader};
 
+use super::super::alike::Alike;
 use super::super::calls::Why;
 use super::super::commands::Command;
 use super::super::stack::First;
@@ -83,7 +84,7 @@ impl Default for Place {
 }
 
 /// What all inputs of a walk share.
-pub(super) struct Shared<'t, 'b, B> {
+pub(super) struct Shared<'t, 'b, B: CallSink> {
     pub trace: &'t Trace,
     pub tables: &'b [Table<'t>],
     /// The functions whose calls are shown with their values.
@@ -91,6 +92,7 @@ pub(super) struct Shared<'t, 'b, B> {
     pub threads: Threads,
     pub summary: Summary,
     pub sink: &'b mut B,
+    pub alike: Alike<'t, B::Known>,
     /// Events at this time or later are somebody else's.
     pub until: u64,
 }
@@ -271,6 +273,7 @@ impl<'t> Input<'t> {
             stream: source.position,
             summary: &mut to.summary,
             sink: &mut *to.sink,
+            alike: &mut to.alike,
         };
         let (specials, noted) = (&mut self.specials, to.noted);
         let digests = &mut self.digests;
@@ -461,7 +464,7 @@ impl<'t> Input<'t> {
                     let read = reader.read(&event, time);
                     let command = Command::new(&read, to.trace.names(), at.who().pid);
                     to.summary.command(&command, time);
-                    to.sink.command(at, &command);
+                    to.sink.command(at, &command, &mut B::Known::default());
                     return;
                 }
                 Class::Unknown(api, name) => {

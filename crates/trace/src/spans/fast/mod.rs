@@ -94,13 +94,23 @@ pub struct Leaf {
     pub cost: u32,
 }
 
+/// Takes calls without calls inside, one by one: nearly all calls. It is no closure, as the loop over millions of them has
+/// to have it inlined.
+pub trait Leaves {
+    /// A call of the thread.
+    fn take(&mut self, leaf: Leaf);
+}
+
 /// Receives calls in the order of each thread, and commands in the order of each stream.
 pub trait CallSink {
+    /// What is kept of a command for others that differ from it in nothing but their times.
+    type Known: Default;
+
     /// What follows is of this thread, until another is named.
     fn thread(&mut self, id: ThreadId, thread: &Thread);
 
-    /// Takes calls of the thread that ended well, without calls inside, one by one. They are nearly all calls.
-    fn leaves(&mut self, thread: ThreadId) -> impl FnMut(Leaf);
+    /// What takes calls of the thread that ended well, without calls inside.
+    fn leaves(&mut self, thread: ThreadId) -> impl Leaves;
 
     /// Any other call that ended.
     fn call(&mut self, call: &Call);
@@ -124,8 +134,9 @@ pub trait CallSink {
     /// What follows is a slice of time that is not the first.
     fn begin_later(&mut self);
 
-    /// A command, of whatever thread.
-    fn command(&mut self, at: At<'_>, command: &Command<'_>);
+    /// A command, of whatever thread. `known` is as it was left for the last one that this one differs from in nothing but
+    /// its times, or as by default.
+    fn command(&mut self, at: At<'_>, command: &Command<'_>, known: &mut Self::Known);
 
     /// A call of a function without a model.
     fn unknown(&mut self, api: &str, function: &str);

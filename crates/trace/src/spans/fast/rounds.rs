@@ -2,6 +2,7 @@
 
 use std::ops::ControlFlow;
 
+use super::super::alike::Alike;
 use super::super::summary::Summary;
 use super::ends::StreamEnd;
 use super::input::{Input, Shared, Unfit};
@@ -58,6 +59,7 @@ pub(super) fn slice<'t, B: CallSink>(
         threads: Threads::default(),
         summary: Summary::default(),
         sink: &mut sums,
+        alike: Alike::default(),
         until: slice.until,
     };
     let mut tracks = Vec::new();

@@ -12,7 +12,7 @@ use super::super::summary::Summary;
 use super::digest::{Digest, Kind, Special};
 use super::ends::{StreamEnd, When};
 use super::input::Input;
-use super::{CallSink, Leaf};
+use super::{CallSink, Leaf, Leaves};
 use crate::trace::{Costs, FunctionId, ThreadId};
 use crate::values::Values;
 
@@ -209,7 +209,7 @@ impl<'t, B: CallSink> ThreadWalk<'_, 't, B> {
             let (function, start, time) = (digest.function(), digest.time, digest.word);
             let each = costs.get(function.index()).copied().unwrap_or_default();
             let cost = each.in_time(time);
-            take(Leaf { function, start, time, cost });
+            take.take(Leaf { function, start, time, cost });
             sum += u64::from(time);
             taken += u64::from(cost);
             around += u64::from(each.around);

@@ -1,0 +1,472 @@
+//! How commands on devices are timed: by an event before and one after, in their own stream.
+//!
+//! [`hetrace_interpose::commands`] keeps them and says when to ask. A stream in capture is left alone: what is put
+//! there becomes part of the program's graph, and a graph is timed as a whole. HIP keeps the last error of each thread
+//! for the program: what our own calls leave there is taken away again ([`Quiet`]).
+
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use hetrace_interpose::commands::named::{self, Function};
+use hetrace_interpose::commands::sample::{self, Choice, Counted};
+use hetrace_interpose::commands::{self, Backend, Depth, Enqueued, Note, Progress, Put, Store, Times};
+use hetrace_interpose::ring::abi::option;
+use hetrace_interpose::window::session_number;
+use hetrace_interpose::{ErrnoGuard, OwnWork, early, pid, session};
+
+use crate::generated::prelude::{P, null_mut};
+use crate::generated::real;
+
+pub mod devices;
+pub mod kernels;
+pub mod streams;
+
+use streams::{State, Stream};
+
+/// Index of "kernel" in `COMMAND_KINDS`.
+const KERNEL: u8 = 1;
+const SUCCESS: u32 = 0;
+const NOT_READY: i32 = 600;
+/// `hipStreamCaptureModeRelaxed`.
+const RELAXED: u32 = 2;
+/// First and last of the errors that streams in capture give.
+const CAPTURE_ERRORS: std::ops::RangeInclusive<i32> = 900..=910;
+
+/// Commands in flight.
+static STORE: Store<Pair> = Store::new();
+type Thread = commands::Thread<Pair>;
+
+/// The events around a command, and where they are at home.
+#[derive(Debug, Clone, Copy)]
+pub struct Pair {
+    before: P,
+    after: P,
+    device: u32,
+    generation: u32,
+}
+
+// SAFETY: HIP's functions may be called with an event from any thread.
+unsafe impl Send for Pair {}
+// SAFETY: a shared reference gives handles only, which HIP takes from several threads at once.
+unsafe impl Sync for Pair {}
+
+/// Why a command has no times.
+#[derive(Debug, Clone, Copy)]
+#[repr(u32)]
+enum Why {
+    Captured,
+    Copies,
+    Refused,
+}
+
+const REASONS: [(Why, &[u8]); 3] = [
+    (Why::Captured, b"captured commands are timed as part of their graph, not individually"),
+    (Why::Copies, b"several copies of HIP's library are in use, and their commands have none"),
+    (Why::Refused, b"commands around which HIP takes no events have none"),
+];
+
+/// A reason is said once.
+#[cold]
+fn say(why: Why) {
+    static SAID: AtomicU32 = AtomicU32::new(0);
+    let bit = 1 << why as u32;
+    if SAID.fetch_or(bit, Ordering::Relaxed) & bit == 0
+        && let Some((_, text)) = REASONS.get(why as usize)
+    {
+        Note::new().text(b"device times: ").text(text).leave();
+    }
+}
+
+/// The process whose devices these are; 0 if it has none yet. To a forked child the driver is dead.
+static OWNER: AtomicU32 = AtomicU32::new(0);
+
+/// Whether commands of this process are timed.
+pub fn timing() -> bool {
+    session().is_some_and(|s| s.option(option::DEVICE)) && is_owner()
+}
+
+fn is_owner() -> bool {
+    let (owner, pid) = (OWNER.load(Ordering::Relaxed), pid());
+    owner == pid
+        || (owner == 0 && OWNER.compare_exchange(0, pid, Ordering::Relaxed, Ordering::Relaxed).is_ok())
+}
+
+/// Distinguishes the sessions in which devices and queues have to be described; never 0.
+fn session_key() -> u64 {
+    u64::from(session_number()) + 1
+}
+
+/// As long as this lives, calls of ours are nobody else's business: `errno` and the thread's last error stay, and a
+/// capture somewhere in the process does not forbid them.
+struct Quiet {
+    error: u32,
+    mode: Option<u32>,
+    _errno: ErrnoGuard,
+}
+
+impl Quiet {
+    fn new() -> Quiet {
+        let _errno = ErrnoGuard::new();
+        // SAFETY: no preconditions.
+        let error = unsafe { real::hipPeekAtLastError() };
+        let mut mode = RELAXED;
+        // SAFETY: a place that is read and written.
+        let relaxed = unsafe { real::hipThreadExchangeStreamCaptureMode(&raw mut mode) } == SUCCESS;
+        Quiet { error, mode: relaxed.then_some(mode), _errno }
+    }
+}
+
+impl Drop for Quiet {
+    fn drop(&mut self) {
+        // SAFETY: a local that is read and written: what `new` got in exchange. The others have no preconditions.
+        unsafe {
+            if let Some(mut mode) = self.mode {
+                real::hipThreadExchangeStreamCaptureMode(&raw mut mode);
+            }
+            if real::hipPeekAtLastError() != self.error {
+                real::hipGetLastError();
+            }
+        }
+    }
+}
+
+/// What is known of a command before it is enqueued.
+struct Wanted {
+    time: u64,
+    queue: P,
+    kind: u8,
+    kernel: *const c_void,
+    memory: [u8; 2],
+    per_thread: bool,
+}
+
+/// Runs a call that enqueues a command, and sees to it that its times become known. The arguments are in the order of
+/// the generated calls.
+///
+/// # Safety
+/// `queue` and `kernel` are what `call` passes to the API, or NULL.
+#[inline(always)]
+#[allow(clippy::too_many_arguments)]
+pub unsafe fn command<R: Copy>(
+    time: u64,
+    queue: P,
+    kind: u8,
+    kernel: *const c_void,
+    memory: [u8; 2],
+    sizes: impl FnOnce() -> (usize, usize),
+    geometry: impl FnOnce() -> [usize; 6],
+    call: impl FnOnce() -> R,
+    ok: impl FnOnce(R) -> bool,
+    per_thread: bool,
+) -> R {
+    if time == 0 || !timing() {
+        return call();
+    }
+    around(&Wanted { time, queue, kind, kernel, memory, per_thread }, sizes, geometry, call, ok)
+}
+
+fn around<R: Copy>(
+    wanted: &Wanted,
+    sizes: impl FnOnce() -> (usize, usize),
+    geometry: impl FnOnce() -> [usize; 6],
+    call: impl FnOnce() -> R,
+    ok: impl FnOnce(R) -> bool,
+) -> R {
+    if early::unusual() {
+        return untimed(Why::Copies, call, ok);
+    }
+    let work = OwnWork::since(wanted.time);
+    let Some(thread) = STORE.thread() else { return call() };
+    let quiet = Quiet::new();
+    STORE.at_exit(at_exit);
+    let handle = streams::meant(wanted.queue, wanted.per_thread);
+    match streams::state(handle) {
+        State::Free => {}
+        State::Captured => {
+            say(Why::Captured);
+            drop(quiet);
+            return call();
+        }
+        State::Unknown => {
+            drop(quiet);
+            return untimed(Why::Refused, call, ok);
+        }
+    }
+    between(wanted, &thread, quiet, handle, work, (sizes, geometry), call, ok)
+}
+
+/// What counts a command where not all are timed, and whether this one is.
+#[derive(Clone, Copy)]
+struct Chosen {
+    function: Option<&'static Function>,
+    counted: Option<(u64, &'static Counted)>,
+    choice: Choice,
+}
+
+impl Chosen {
+    fn new(wanted: &Wanted, bytes: u64) -> Chosen {
+        let function = kernels::of(wanted.kernel);
+        let counted = if sample::is_on() { counted(wanted, function) } else { None };
+        let choice =
+            counted.map_or(Choice::All, |(id, counted)| counted.choose(id, wanted.kind == KERNEL, bytes));
+        Chosen { function, counted, choice }
+    }
+
+    /// The command that was enqueued.
+    fn command(&self, described: Enqueued, stream: &Stream, thread: &Thread, returned: u64) -> Enqueued {
+        Enqueued {
+            cause_tid: thread.tid(),
+            returned,
+            queue: stream.key,
+            device: devices::key(stream.device),
+            function: self.counted.map_or(0, |(id, _)| id),
+            name: match (self.function, self.counted) {
+                (Some(function), None) => function.name(),
+                _ => std::ptr::null(),
+            },
+            weight: self.choice.weight(),
+            flags: self.choice.flags(),
+            ..described
+        }
+    }
+}
+
+/// The stream runs what it is given.
+#[allow(clippy::too_many_arguments)]
+fn between<R: Copy>(
+    wanted: &Wanted,
+    thread: &Thread,
+    quiet: Quiet,
+    handle: P,
+    mut work: OwnWork,
+    (sizes, geometry): (impl FnOnce() -> (usize, usize), impl FnOnce() -> [usize; 6]),
+    call: impl FnOnce() -> R,
+    ok: impl FnOnce(R) -> bool,
+) -> R {
+    let sizes = sizes();
+    let bytes = if wanted.kind == KERNEL { 0 } else { sizes.0 as u64 };
+    let chosen = Chosen::new(wanted, bytes);
+    if let Some((_, counted)) = chosen.counted
+        && chosen.choice == Choice::Counted
+    {
+        drop(quiet);
+        return counted.only_count(bytes, call, ok, || 0);
+    }
+    let begun = begin(thread, handle, &mut work);
+    drop(quiet);
+    let (result, returned) = work.real(call);
+    if !ok(result) {
+        // The error is the program's: nothing of HIP's is called here.
+        if let Some((_, counted)) = chosen.counted {
+            counted.failed(chosen.choice, bytes);
+        }
+        if let Ok((_, pair)) = begun {
+            give_back(pair);
+        }
+        work.failed();
+        return result;
+    }
+    let _quiet = Quiet::new();
+    match begun.and_then(|(stream, pair)| end(stream, pair)) {
+        Ok((stream, pair)) => {
+            let described = described(wanted, sizes, geometry());
+            keep(thread, pair, chosen.command(described, &stream, thread, returned), &mut work);
+        }
+        Err(why) => {
+            if let Some((_, counted)) = chosen.counted {
+                counted.untimed(chosen.choice);
+            }
+            lose(why);
+        }
+    }
+    result
+}
+
+/// Runs a call whose command will have no times.
+#[cold]
+fn untimed<R: Copy>(why: Why, call: impl FnOnce() -> R, ok: impl FnOnce(R) -> bool) -> R {
+    let result = call();
+    if ok(result) {
+        lose(Some(why));
+    }
+    result
+}
+
+/// A command that was enqueued has no times.
+#[cold]
+fn lose(why: Option<Why>) {
+    match why {
+        Some(why) => {
+            STORE.lose(1);
+            say(why);
+        }
+        None => STORE.lose_for_room(),
+    }
+}
+
+/// Puts the first event into the stream. No reason: there is no room for another command.
+fn begin(thread: &Thread, handle: P, work: &mut OwnWork) -> Result<(Stream, Pair), Option<Why>> {
+    if !thread.has_room() {
+        work.collecting(|| STORE.harvest(thread, &mut Asking));
+    }
+    if !thread.has_room() {
+        return Err(None);
+    }
+    let stream = streams::find(handle).ok_or(Some(Why::Refused))?;
+    let device = devices::enter(stream.device, None).ok_or(Some(Why::Refused))?;
+    device.see();
+    stream.see();
+    let (before, after) = (device.event(), device.event());
+    let pair = Pair { before, after, device: stream.device, generation: device.generation() };
+    if before.is_null() || after.is_null() || !device.mark(before, handle) {
+        device.give([before, after]);
+        return Err(Some(Why::Refused));
+    }
+    Ok((stream, pair))
+}
+
+/// Puts the second event behind the command.
+fn end(stream: Stream, pair: Pair) -> Result<(Stream, Pair), Option<Why>> {
+    let device = devices::enter(pair.device, Some(pair.generation)).ok_or(Some(Why::Refused))?;
+    if device.mark(pair.after, stream.handle) {
+        return Ok((stream, pair));
+    }
+    device.give([pair.before, pair.after]);
+    Err(Some(Why::Refused))
+}
+
+fn give_back(pair: Pair) {
+    // Of a device that was reset, the events are gone.
+    if let Some(device) = devices::enter(pair.device, Some(pair.generation)) {
+        device.give([pair.before, pair.after]);
+    }
+}
+
+/// A command is in flight.
+fn keep(thread: &Thread, pair: Pair, command: Enqueued, work: &mut OwnWork) {
+    match thread.put(pair, command) {
+        Put::Kept => {}
+        Put::Due => work.collecting(|| {
+            STORE.harvest(thread, &mut Asking);
+            sample::report_counts(false, named::all());
+        }),
+        Put::Full => {
+            give_back(pair);
+            STORE.lose_for_room();
+        }
+    }
+}
+
+/// What counts a command where not all are timed: the id of its function, or of its kind.
+fn counted(wanted: &Wanted, function: Option<&'static Function>) -> Option<(u64, &'static Counted)> {
+    function.map_or_else(|| sample::of_kind(wanted.kind, wanted.memory), |function| Some(function.counted()))
+}
+
+/// A command as its call's parameters describe it; the rest of it is empty.
+fn described(wanted: &Wanted, (bytes, shared): (usize, usize), geometry: [usize; 6]) -> Enqueued {
+    let [x, y, z, a, b, c] = geometry.map(|n| n as u32).map(u64::from);
+    let has_geometry = x | y | z | a | b | c != 0;
+    Enqueued {
+        cause_tid: 0,
+        kind: wanted.kind,
+        dimensions: if has_geometry { 3 } else { 0 },
+        memory: wanted.memory,
+        cause: wanted.time,
+        returned: 0,
+        queue: 0,
+        device: 0,
+        function: 0,
+        name: std::ptr::null(),
+        bytes: bytes as u64,
+        geometry: [[0; 3], [x * a, y * b, z * c], [a, b, c]],
+        shared: shared as u32,
+        weight: 0,
+        flags: 0,
+        in_order: true,
+    }
+}
+
+struct Asking;
+
+impl Backend for Asking {
+    type Token = Pair;
+
+    fn poll(&mut self, pair: Pair, _: &Enqueued) -> Progress {
+        let Some(device) = devices::enter(pair.device, Some(pair.generation)) else { return Progress::Gone };
+        if early::unusual() {
+            // Whose event it is can't be said any more.
+            return Progress::Gone;
+        }
+        match device.query(pair.after) {
+            0 => {}
+            NOT_READY => return Progress::Waits,
+            error if CAPTURE_ERRORS.contains(&error) => return Progress::Waits,
+            _ => return Progress::Gone,
+        }
+        let Some(times) = device.times([pair.before, pair.after]) else {
+            device.see();
+            return Progress::Waits;
+        };
+        let (start, end) = times.unwrap_or((0, 0));
+        Progress::Ended(Times { start, end, error: times.err().unwrap_or(0), ..Times::default() })
+    }
+
+    fn release(&mut self, pair: Pair) {
+        give_back(pair);
+    }
+}
+
+/// The program has waited for a device: what has ended is recorded.
+pub fn synchronized() {
+    if !timing() || !STORE.any() {
+        return;
+    }
+    // SAFETY: no preconditions.
+    if unsafe { real::hipPeekAtLastError() } != SUCCESS {
+        // The error is the program's, which has not asked for it yet.
+        return;
+    }
+    let _quiet = Quiet::new();
+    if let Some(device) = devices::current().and_then(|ordinal| devices::enter(ordinal, None)) {
+        device.see();
+    }
+    STORE.collect(Depth::All, &mut Asking);
+    sample::report_counts(false, named::all());
+}
+
+/// A device is about to be reset: what has ended there is recorded before.
+pub fn resets() {
+    if timing() {
+        let _quiet = Quiet::new();
+        STORE.collect(Depth::All, &mut Asking);
+        if let Some(ordinal) = devices::current() {
+            devices::reset(ordinal);
+        }
+    }
+}
+
+/// What is complete when the program ends is recorded; nothing is waited for.
+extern "C" fn at_exit() {
+    if timing() {
+        let _quiet = Quiet::new();
+        STORE.collect(Depth::Last, &mut Asking);
+        sample::report_counts(true, named::all());
+    }
+}
+
+/// The program was given a stream.
+pub fn stream_made(stream: P) {
+    if timing() {
+        let _quiet = Quiet::new();
+        streams::made(stream);
+    }
+}
+
+/// A place for a handle that a call has filled in.
+///
+/// # Safety
+/// NULL, or filled in if the call succeeded.
+pub unsafe fn filled(error: u32, place: *const P) -> P {
+    // SAFETY: by the contract.
+    if error != SUCCESS || place.is_null() { null_mut() } else { unsafe { *place } }
+}

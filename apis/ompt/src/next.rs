@@ -1,0 +1,186 @@
+//! A tool that the user has named behind us. A runtime has one tool, so we do for the next one what the runtime does
+//! for us: we start it, and pass on every event that it wants, with the same arguments. The words that a runtime keeps
+//! for its tool (`ompt_data_t`) are all the next one's; we use none of them.
+
+use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
+use std::mem::transmute;
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+use crate::generated::prelude::P;
+use crate::tool::{Lookup, StartTool, Started};
+use crate::{events, tool};
+
+/// By this our library is known, whatever its path: one that a launcher around this one has named, too.
+#[unsafe(no_mangle)]
+static hetrace_is_tool: u8 = 1;
+
+/// More than there are events.
+pub const EVENTS: usize = 64;
+
+/// What the next tool has returned to us as we did to the runtime; NULL if there is none.
+static NEXT: AtomicPtr<Started> = AtomicPtr::new(null_mut());
+/// Its callbacks, by the event's number.
+static CALLBACKS: [AtomicPtr<c_void>; EVENTS] = [const { AtomicPtr::new(null_mut()) }; EVENTS];
+
+/// Returns the next tool's callback of an event.
+///
+/// # Safety
+/// `F` is that event's type.
+#[inline(always)]
+pub unsafe fn callback<F: Copy>(event: c_uint) -> Option<F> {
+    const { assert!(size_of::<F>() == size_of::<P>()) };
+    let there = CALLBACKS.get(event as usize)?.load(Ordering::Acquire);
+    // SAFETY: contract of this function: not NULL, so the tool's own function of this type.
+    (!there.is_null()).then(|| unsafe { std::mem::transmute_copy::<P, F>(&there) })
+}
+
+/// Returns the address of the next tool's callback of an event; NULL if it has none.
+pub fn raw(event: c_uint) -> *const c_void {
+    CALLBACKS.get(event as usize).map_or(null_mut(), |callback| callback.load(Ordering::Acquire))
+}
+
+/// Starts the next tool, as the runtime would if we were not there: the first library of the list behind ours that
+/// wants to be one. Returns its path.
+///
+/// # Safety
+/// `runtime_version` is NULL or a text.
+pub unsafe fn start(omp_version: c_uint, runtime_version: *const c_char) -> Option<CString> {
+    if !NEXT.load(Ordering::Acquire).is_null() {
+        return None; // A second runtime of the process: it has been started.
+    }
+    // SAFETY: a text; runtimes read their variables the same way at this time.
+    let list = unsafe { libc::getenv(c"OMP_TOOL_LIBRARIES".as_ptr()) };
+    if !list.is_null() {
+        // SAFETY: not NULL, so a text.
+        for path in unsafe { CStr::from_ptr(list) }.to_bytes().split(|b| *b == b':') {
+            let Some(path) = CString::new(path).ok().filter(|path| !path.is_empty()) else { continue };
+            // SAFETY: contract of this function.
+            if unsafe { take(&path, omp_version, runtime_version) } {
+                return Some(path);
+            }
+        }
+    }
+    // What LLVM's runtime starts where nobody else is a tool: without it ThreadSanitizer sees races in OpenMP.
+    let archer = archer(runtime_version)?;
+    // SAFETY: contract of this function.
+    unsafe { take(&archer, omp_version, runtime_version) }.then_some(archer)
+}
+
+/// Starts a library as the next tool. Returns whether it is one.
+///
+/// # Safety
+/// As [`start`].
+unsafe fn take(path: &CStr, omp_version: c_uint, runtime_version: *const c_char) -> bool {
+    // SAFETY: a text. What a library does when it is opened is what it would do for the runtime.
+    let library = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_LAZY) };
+    if library.is_null() {
+        return false;
+    }
+    // SAFETY: an open library and a text.
+    let start = unsafe { libc::dlsym(library, c"ompt_start_tool".as_ptr()) };
+    // Not by the address of our function: the name is bound to whichever library of the process has it first.
+    // SAFETY: as above.
+    let is_ours = !unsafe { libc::dlsym(library, c"hetrace_is_tool".as_ptr()) }.is_null();
+    // SAFETY: NULL, or a function that has this type by the specification.
+    let start = unsafe { transmute::<P, Option<StartTool>>(start) }.filter(|_| !is_ours);
+    // SAFETY: contract of this function.
+    let started = start.map_or(null_mut(), |start| unsafe { start(omp_version, runtime_version) });
+    if started.is_null() {
+        // SAFETY: opened above.
+        unsafe { libc::dlclose(library) };
+        return false;
+    }
+    NEXT.store(started, Ordering::Release);
+    true
+}
+
+/// Returns where Archer is, in a process with ThreadSanitizer: in the runtime's own folder.
+fn archer(runtime_version: *const c_char) -> Option<CString> {
+    // SAFETY: a text.
+    let sanitizer = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"__tsan_func_entry".as_ptr()) };
+    if sanitizer.is_null() || runtime_version.is_null() {
+        return None;
+    }
+    // SAFETY: plain data.
+    let mut info: libc::Dl_info = unsafe { std::mem::zeroed() };
+    // SAFETY: the text lies in the runtime's own file; room for what is returned.
+    if unsafe { libc::dladdr(runtime_version.cast(), &raw mut info) } == 0 || info.dli_fname.is_null() {
+        return None;
+    }
+    // SAFETY: not NULL, so a text.
+    let runtime = unsafe { CStr::from_ptr(info.dli_fname) }.to_bytes();
+    let folder = runtime.iter().rposition(|b| *b == b'/').and_then(|slash| runtime.get(..=slash))?;
+    CString::new([folder, b"libarcher.so"].concat()).ok()
+}
+
+/// The runtime initializes its tool, and so do we the next one.
+///
+/// # Safety
+/// The runtime is just initializing us.
+pub unsafe fn initialize(initial_device: c_int) {
+    // SAFETY: NULL, or what the tool has returned, which lives as long as it is one.
+    let Some(next) = (unsafe { NEXT.load(Ordering::Acquire).as_ref() }) else { return };
+    // SAFETY: its own function and its own word.
+    if unsafe { (next.initialize)(look_up, initial_device, next.data.as_ptr()) } == 0 {
+        leave();
+    }
+}
+
+/// The next tool's work ends.
+pub fn finalize() {
+    let next = NEXT.swap(null_mut(), Ordering::AcqRel);
+    // SAFETY: as above.
+    if let Some(next) = unsafe { next.as_ref() } {
+        // SAFETY: its own function and its own word.
+        unsafe { (next.finalize)(next.data.as_ptr()) };
+    }
+}
+
+/// The next tool is none any more.
+fn leave() {
+    for (event, callback) in CALLBACKS.iter().enumerate() {
+        if !callback.swap(null_mut(), Ordering::AcqRel).is_null() {
+            events::wanted(event as c_uint);
+        }
+    }
+    NEXT.store(null_mut(), Ordering::Release);
+}
+
+/// The runtime's functions, as the next tool finds them. Those that are about the tool itself are ours.
+unsafe extern "C" fn look_up(name: *const c_char) -> *mut c_void {
+    if name.is_null() {
+        return null_mut();
+    }
+    // SAFETY: not NULL, so a text.
+    let name = unsafe { CStr::from_ptr(name) };
+    match name.to_bytes() {
+        b"ompt_set_callback" => set_callback as *mut c_void,
+        b"ompt_get_callback" => get_callback as *mut c_void,
+        b"ompt_finalize_tool" => finalize_tool as *mut c_void,
+        _ => tool::look_up(name),
+    }
+}
+const _: Lookup = look_up;
+
+unsafe extern "C" fn set_callback(event: c_uint, callback: *mut c_void) -> c_uint {
+    let Some(place) = CALLBACKS.get(event as usize) else { return 0 };
+    place.store(callback, Ordering::Release);
+    events::wanted(event)
+}
+
+unsafe extern "C" fn get_callback(event: c_uint, callback: *mut *mut c_void) -> c_int {
+    let there = CALLBACKS.get(event as usize).map_or(null_mut(), |place| place.load(Ordering::Acquire));
+    if there.is_null() || callback.is_null() {
+        return 0;
+    }
+    // SAFETY: the tool's own place for it.
+    unsafe { callback.write(there) };
+    1
+}
+
+/// The next tool has seen enough; we have not.
+unsafe extern "C" fn finalize_tool() {
+    finalize();
+    leave();
+}

@@ -1,0 +1,433 @@
+//! OpenMP by OMPT: what LLVM's runtime reports of programs that count themselves what they use, compiled by GCC and, with
+//! code for the device that is the host, by Clang; beside other tools; and by a fake runtime, what no runtime here reports.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::Command;
+
+use hetrace_tests::bed::run;
+use hetrace_tests::openmp::{has_devices, has_runtime, programs};
+use hetrace_tests::{Done, hetrace};
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// A run under trace.
+struct Ran {
+    done: Done,
+    folder: PathBuf,
+    scratch: TempDir,
+}
+
+impl Ran {
+    /// One of the programs and what it is to do, with options of `run` and variables. It must end with this status.
+    fn ending(status: i32, line: &[&str], options: &[&str], variables: &[(&str, String)]) -> Ran {
+        let scratch = tempfile::tempdir().expect("scratch");
+        let folder = scratch.path().join("trace");
+        let mut command = Command::new(hetrace());
+        // The runtime marks its work by ITT, too.
+        command.args(["run", "-q", "--exclude", "__itt_*"]).args(options).arg("-o").arg(&folder).arg("--");
+        command.arg(programs().join(line[0])).args(&line[1..]);
+        let done = run(command.envs(variables.iter().map(|(name, value)| (name, value))));
+        assert_eq!(done.status, status, "{line:?}: {}", done.err);
+        Ran { done, folder, scratch }
+    }
+
+    fn new(line: &[&str], options: &[&str]) -> Ran {
+        Ran::ending(0, line, options, &[])
+    }
+
+    fn report(&self, arguments: &[&str]) -> String {
+        let (command, options) = arguments.split_first().expect("a command");
+        let done = run(Command::new(hetrace()).arg(command).arg(&self.folder).args(options));
+        assert_eq!(done.status, 0, "{}", done.err);
+        done.out
+    }
+
+    fn tally(&self) -> Value {
+        serde_json::from_str(&self.report(&["tally", "--json"])).expect("JSON")
+    }
+
+    /// How often each function was called.
+    fn calls(&self) -> Counts {
+        counts(&self.tally()["host"])
+    }
+
+    /// How many ranges there are of each name.
+    fn ranges(&self) -> Counts {
+        counts(&self.tally()["ranges"])
+    }
+
+    /// The calls as `print` shows them, without their times, threads and addresses of code.
+    fn lines(&self) -> Vec<String> {
+        let text = self.report(&["print", "-c"]);
+        let call = |line: &str| {
+            let line = line.get(line.find("ompt_")?..)?;
+            Some(line.split("  (").next()?.split(", codeptr_ra").next()?.to_owned())
+        };
+        text.lines().filter_map(call).collect()
+    }
+
+    /// What the program itself counted.
+    fn own(&self) -> Counts {
+        own(&self.done.out)
+    }
+}
+
+type Counts = BTreeMap<String, i64>;
+
+fn counts(rows: &Value) -> Counts {
+    let row = |row: &Value| Some((row["name"].as_str()?.to_owned(), row["calls"].as_i64()?));
+    rows.as_array().expect("rows").iter().filter_map(row).collect()
+}
+
+/// Lines of a name and a number.
+fn own(text: &str) -> Counts {
+    let line = |line: &str| {
+        let (name, number) = line.rsplit_once(' ')?;
+        Some((name.to_owned(), number.parse().ok()?))
+    };
+    text.lines().filter_map(line).collect()
+}
+
+fn of(counts: &Counts, name: &str) -> i64 {
+    counts.get(name).copied().unwrap_or(0)
+}
+
+#[test]
+fn constructs_are_counted_as_the_program_counts_them() {
+    if !has_runtime() {
+        return;
+    }
+    let ran = Ran::new(&["constructs", "regions"], &[]);
+    assert!(!ran.done.out.contains("errno"), "{}", ran.done.out);
+    let (own, calls, ranges) = (ran.own(), ran.calls(), ran.ranges());
+    assert_eq!(of(&ranges, "ompt_parallel"), of(&own, "parallel"));
+    // GCC's code for sections is that of a loop, which each of two threads comes to.
+    assert_eq!(of(&ranges, "ompt_loop_dynamic"), of(&own, "loop") + 2);
+    assert_eq!(of(&calls, "ompt_acquire_critical"), of(&own, "critical"));
+    assert_eq!(of(&calls, "ompt_acquire_lock"), of(&own, "lock"));
+    assert_eq!(of(&calls, "ompt_wait_barrier_implementation"), of(&own, "barrier"));
+    assert_eq!(of(&calls, "ompt_wait_barrier_implicit_parallel"), of(&own, "member"));
+    // The runtime does not report where GCC's `single` ends: it is no range, and shifts no other one.
+    assert_eq!(of(&calls, "ompt_single_executor_begin"), of(&own, "single"));
+    let tally = ran.tally();
+    let open = tally["open_ranges"].as_array().expect("ranges");
+    assert!(open.iter().all(|range| range["name"] == "ompt_single_executor"), "{open:?}");
+    assert_eq!((&tally["lost_calls"], &tally["unfinished_calls"]), (&Value::from(0), &Value::from(0)));
+}
+
+/// A number of a line of `print`.
+fn number(line: &str, name: &str) -> u64 {
+    let text = line.split(&format!("{name}=0x")).nth(1).expect(name);
+    let digits = text.split(|c: char| !c.is_ascii_hexdigit()).next().expect(name);
+    u64::from_str_radix(digits, 16).expect(name)
+}
+
+#[test]
+fn addresses_of_code_lead_to_lines_of_the_source() {
+    if !has_runtime() {
+        return;
+    }
+    let ran = Ran::new(&["constructs", "loop", "1"], &[]);
+    let text = ran.report(&["print", "-c"]);
+    let find = |name: &str| text.lines().find(|line| line.contains(name)).expect(name);
+    let (code, region) = (find("ompt_code("), find("ompt_parallel_begin("));
+    let path = code.split("path=\"").nth(1).and_then(|rest| rest.split('"').next()).expect("a path");
+    let at = number(region, "codeptr_ra");
+    assert!((number(code, "start")..number(code, "end")).contains(&at), "{code}, {region}");
+    // Where the call returns to is behind it.
+    let offset = format!("{:#x}", at - number(code, "base") - 1);
+    let found = run(Command::new("addr2line").args(["-f", "-e", path, &offset])).out;
+    assert!(found.starts_with("region\n") && found.contains("/constructs.c:"), "{offset}: {found}");
+}
+
+#[test]
+fn tasks_are_ranges_on_the_threads_that_execute_them() {
+    if !has_runtime() {
+        return;
+    }
+    let ran = Ran::new(&["constructs", "tasks"], &[]);
+    let (own, calls, ranges) = (ran.own(), ran.calls(), ran.ranges());
+    assert_eq!(of(&calls, "ompt_task_create"), of(&own, "task"));
+    assert_eq!(of(&ranges, "ompt_task"), of(&own, "task"));
+    assert_eq!(of(&calls, "ompt_wait_taskwait"), of(&own, "taskwait"));
+    assert_eq!(of(&calls, "ompt_wait_taskgroup"), 1);
+    assert_eq!(of(&calls, "ompt_dependences"), of(&own, "chained"));
+    let lines = ran.lines();
+    let depends = |line: &&String| line.contains("dependence_type=ompt_dependence_type_inout");
+    assert_eq!(lines.iter().filter(depends).count() as i64, of(&own, "chained"), "{lines:?}");
+}
+
+#[test]
+fn a_forked_child_has_regions_of_its_own() {
+    if !has_runtime() {
+        return;
+    }
+    let ran = Ran::new(&["constructs", "fork"], &[]);
+    let own = ran.own();
+    assert_eq!((of(&own, "status"), of(&own, "child"), of(&own, "parent")), (0, 5, 2));
+    assert_eq!(of(&ran.ranges(), "ompt_parallel"), 7);
+    let codes = ran.lines().iter().filter(|line| line.starts_with("ompt_code(")).count();
+    assert_eq!(codes, 2, "each process says where its code is");
+}
+
+#[test]
+fn what_a_killed_program_was_in_is_shown_as_unfinished() {
+    if !has_runtime() {
+        return;
+    }
+    let ran = Ran::ending(128 + 9, &["constructs", "killed"], &[], &[]);
+    let tally = ran.tally();
+    let open: Vec<&str> =
+        tally["open_ranges"].as_array().expect("ranges").iter().filter_map(|r| r["name"].as_str()).collect();
+    assert!(open.contains(&"ompt_parallel") && open.contains(&"ompt_loop_dynamic"), "{open:?}");
+    assert_eq!(run(Command::new(hetrace()).arg("check").arg(&ran.folder)).status, 0);
+}
+
+#[test]
+fn options_choose_what_the_runtime_reports() {
+    if !has_runtime() {
+        return;
+    }
+    let without =
+        Ran::new(&["constructs", "regions"], &["--exclude", "ompt_wait*", "--exclude", "ompt_loop*"]);
+    let calls = without.calls();
+    assert!(
+        !calls.keys().any(|name| name.starts_with("ompt_wait") || name.starts_with("ompt_loop")),
+        "{calls:?}"
+    );
+    assert_eq!(of(&calls, "ompt_acquire_critical"), of(&without.own(), "critical"));
+
+    let few = Ran::new(&["constructs", "regions"], &["--mode", "minimal"]);
+    assert!(few.calls().keys().all(|name| name.starts_with("ompt_target")), "{:?}", few.calls());
+
+    let all = Ran::new(&["constructs", "regions"], &["--mode", "full"]);
+    let (own, calls, ranges) = (all.own(), all.calls(), all.ranges());
+    assert_eq!(of(&ranges, "ompt_implicit_task"), of(&own, "member"));
+    assert_eq!(of(&ranges, "ompt_sync_region"), of(&own, "member") + of(&own, "barrier"));
+    assert_eq!(of(&calls, "ompt_mutex_released"), of(&own, "critical") + of(&own, "lock"));
+    let lines = all.lines();
+    let answer = "ompt_tool_callback(event=ompt_callback_parallel_begin, answer=ompt_set_always)";
+    assert!(lines.iter().any(|line| line == answer), "{lines:?}");
+}
+
+#[test]
+fn capture_windows_begin_and_end_at_constructs_and_when_the_program_says_so() {
+    if !has_runtime() {
+        return;
+    }
+    let ran = Ran::new(&["constructs", "control"], &["--range", "ompt_parallel@1..3"]);
+    // The call that begins the window's first range comes before the window.
+    let calls = ran.calls();
+    assert_eq!(of(&calls, "ompt_wait_barrier_implementation"), 2 * 2, "{calls:?}");
+    let ran = Ran::new(&["constructs", "control"], &["--on-calls"]);
+    assert_eq!(of(&ran.ranges(), "ompt_parallel"), 2);
+    assert_eq!(of(&ran.own(), "start"), 0);
+}
+
+/// The other tool's library, behind one that is not there.
+fn other_tool() -> String {
+    format!("/nowhere/libtool.so:{}", programs().join("libother_tool.so").display())
+}
+
+/// What the other tool counts without us.
+fn counted_alone(line: &[&str], mode: &str) -> Counts {
+    let mut command = Command::new(programs().join(line[0]));
+    command.args(&line[1..]).env("OMP_TOOL_LIBRARIES", other_tool()).env("OTHER_TOOL", mode);
+    let done = run(&mut command);
+    assert_eq!(done.status, 0, "{}", done.err);
+    own(&done.out)
+}
+
+#[test]
+fn another_tool_of_the_list_gets_all_that_it_would_get_without_us() {
+    if !has_runtime() {
+        return;
+    }
+    let list = ("OMP_TOOL_LIBRARIES", other_tool());
+    for what in ["tasks", "regions"] {
+        let alone = counted_alone(&["constructs", what], "");
+        let ran = Ran::ending(0, &["constructs", what], &[], std::slice::from_ref(&list));
+        assert_eq!(ran.own(), alone, "{what}: and its words are its own");
+        assert_eq!(of(&alone, "tool wrong"), 0);
+        assert_eq!(of(&ran.ranges(), "ompt_parallel"), of(&alone, "tool parallel"));
+        let start =
+            ran.lines().into_iter().find(|line| line.starts_with("ompt_tool_start")).expect("a start");
+        assert!(start.contains("libother_tool.so"), "{start}");
+    }
+    // It gets what we do not record, too, and one that does not want to be a tool is none.
+    let ran =
+        Ran::ending(0, &["constructs", "tasks"], &["--exclude", "ompt_task*"], std::slice::from_ref(&list));
+    assert_eq!(of(&ran.own(), "tool create"), of(&ran.own(), "task"));
+    assert_eq!(of(&ran.calls(), "ompt_task_create"), 0);
+    let none = [list, ("OTHER_TOOL", "none".to_owned())];
+    let ran = Ran::ending(0, &["constructs", "tasks"], &[], &none);
+    assert_eq!(of(&ran.own(), "tool create"), 0);
+    assert_eq!(of(&ran.calls(), "ompt_task_create"), of(&ran.own(), "task"));
+}
+
+#[test]
+fn a_program_with_a_tool_of_its_own_keeps_it_and_the_report_says_so() {
+    if !has_runtime() {
+        return;
+    }
+    let ran = Ran::new(&["own_tool", "tasks"], &[]);
+    assert_eq!((of(&ran.own(), "tool create"), of(&ran.own(), "tool wrong")), (of(&ran.own(), "task"), 0));
+    assert!(ran.calls().is_empty(), "{:?}", ran.calls());
+    let notes = ran.tally()["notes"].to_string();
+    assert!(notes.contains("OpenMP is not traced where") && notes.contains("own_tool"), "{notes}");
+}
+
+#[test]
+fn who_wants_no_tool_is_not_traced_and_told() {
+    if !has_runtime() {
+        return;
+    }
+    let ran = Ran::ending(0, &["constructs", "regions"], &[], &[("OMP_TOOL", "disabled".to_owned())]);
+    assert!(ran.calls().is_empty());
+    assert!(ran.tally()["notes"].to_string().contains("OMP_TOOL is disabled"));
+    let mut doctor = Command::new(hetrace());
+    let doctor = run(doctor.args(["doctor", "--json"]).env("OMP_TOOL", "disabled"));
+    assert!(doctor.out.contains("OMP_TOOL is disabled"), "{}", doctor.out);
+}
+
+#[test]
+fn a_runtime_without_tools_is_named() {
+    let ran = Ran::new(&["of_gcc"], &[]);
+    assert_eq!(of(&ran.own(), "member"), 3);
+    let notes = ran.tally()["notes"].to_string();
+    assert!(notes.contains("OpenMP is not traced in what libgomp.so.1 executes"), "{notes}");
+}
+
+#[test]
+fn constructs_for_devices_are_calls_with_what_they_move() {
+    if !has_runtime() || !has_devices() {
+        return;
+    }
+    let ran = Ran::new(&["target"], &[]);
+    let (own, calls) = (ran.own(), ran.calls());
+    assert_eq!(of(&own, "value"), 8);
+    let named = [
+        ("target", "ompt_target_region"),
+        ("target", "ompt_target_submit"),
+        ("update", "ompt_target_update_region"),
+    ];
+    let named = named.into_iter().chain([
+        ("enter", "ompt_target_enter_data_region"),
+        ("exit", "ompt_target_exit_data_region"),
+        ("enter", "ompt_target_data_op_alloc"),
+        ("enter", "ompt_target_data_op_transfer_to_device"),
+        ("exit", "ompt_target_data_op_delete"),
+    ]);
+    for (construct, function) in named {
+        assert_eq!(of(&calls, function), of(&own, construct), "{function}");
+    }
+    assert_eq!(of(&calls, "ompt_target_data_op_transfer_from_device"), of(&own, "update") + of(&own, "exit"));
+    let memory = &ran.tally()["memory"][0];
+    assert_eq!(memory["device"], "device 0", "{memory}");
+    assert_eq!(memory["allocated_bytes"].as_i64(), Some(of(&own, "bytes")), "{memory}");
+    // An operation is inside the construct that needs it.
+    let text = ran.report(&["print", "-c"]);
+    let inside =
+        |line: &&str| line.contains("  ompt_target_data_op_") || line.contains("  ompt_target_submit");
+    assert_eq!(text.lines().filter(inside).count(), 8, "{text}");
+}
+
+#[test]
+fn another_tool_gets_the_events_of_devices_that_it_knows() {
+    if !has_runtime() || !has_devices() {
+        return;
+    }
+    let expected = Ran::new(&["target"], &[]).calls();
+    for mode in ["older", ""] {
+        let alone = counted_alone(&["target"], mode);
+        let variables = [("OMP_TOOL_LIBRARIES", other_tool()), ("OTHER_TOOL", mode.to_owned())];
+        let ran = Ran::ending(0, &["target"], &[], &variables);
+        assert_eq!(ran.own(), alone, "{mode}");
+        assert!(of(&alone, "tool operation") > 0 && of(&alone, "tool wrong") == 0, "{alone:?}");
+        assert_eq!(ran.calls(), expected, "{mode}: and so do we");
+    }
+}
+
+#[test]
+fn a_fake_runtime_reports_devices_by_two_endpoints_or_one() {
+    let ran = Ran::new(&["fake_runtime", "devices"], &[]);
+    assert_eq!(ran.done.out, "errno 77\n");
+    let text = ran.lines().join("\n");
+    for part in [
+        "ompt_device_initialize(device_num=3, type=\"fake\", documentation=\"none\", has_tracing=1)",
+        "ompt_device_load(device_num=3, filename=\"file.so\", offset_in_file=16,",
+        "ompt_target_data_op_alloc(",
+        "ompt_target_submit(requested_num_teams=12)",
+        "bytes=[8, 16], mapping_flags=[ompt_target_map_flag_to, ompt_target_map_flag_from|ompt_target_map_flag_implicit]",
+        "ompt_target_update_nowait_region(device_num=3,",
+        "ompt_device_unload(device_num=3, module_id=9)",
+        "ompt_error(severity=ompt_fatal, message=\"out of luck\", length=11",
+        "flags=ompt_cancel_loop|ompt_cancel_activated",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let memory = &ran.tally()["memory"][0];
+    assert_eq!((&memory["device"], &memory["allocated_bytes"]), (&"device 3".into(), &64.into()), "{memory}");
+
+    let ran = Ran::new(&["fake_runtime", "older"], &[]);
+    assert_eq!(ran.done.out, "errno 77\n");
+    let calls = ran.calls();
+    for function in ["enter_data_region", "data_op_alloc", "data_op_transfer_to_device", "submit"] {
+        assert_eq!(of(&calls, &format!("ompt_target_{function}")), 1, "{calls:?}");
+    }
+}
+
+#[test]
+fn kinds_that_nobody_knows_are_named_by_their_numbers() {
+    let ran = Ran::new(&["fake_runtime", "unheard"], &[]);
+    let text = ran.lines().join("\n");
+    for part in ["ompt_wait(kind=77,", "ompt_work_begin(work_type=78,", "ompt_acquire(kind=79,"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    for part in ["ompt_target_other_region(kind=80,", "ompt_target_data_op(optype=81,"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert_eq!(of(&ran.ranges(), "ompt_work"), 1);
+}
+
+#[test]
+fn what_a_runtime_does_not_pair_mixes_nothing_up() {
+    let ran = Ran::new(&["fake_runtime", "unpaired"], &[]);
+    let tally = ran.tally();
+    assert_eq!((&tally["orphaned_exits"], &tally["unfinished_calls"]), (&0.into(), &1.into()));
+    let calls = ran.calls();
+    assert_eq!([of(&calls, "ompt_wait_barrier_explicit"), of(&calls, "ompt_wait_taskgroup")], [1, 1]);
+    let ranges = ran.ranges();
+    assert_eq!((ranges.len(), of(&ranges, "ompt_loop_static")), (1, 1), "{ranges:?}");
+    assert_eq!(tally["open_ranges"][0]["name"], "ompt_single_executor");
+    assert_eq!(tally["unmatched_range_ends"], 1);
+
+    // Deeper than is kept: counted as lost, and those that are kept have their own ends.
+    let ran = Ran::new(&["fake_runtime", "deep"], &[]);
+    let tally = ran.tally();
+    let recorded: i64 = ran.calls().iter().filter(|c| c.0.starts_with("ompt_wait")).map(|c| c.1).sum();
+    assert_eq!((recorded, &tally["lost_calls"]), (1023 + 1, &(1500 - 1023).into()));
+    assert_eq!((&tally["orphaned_exits"], &tally["unfinished_calls"]), (&0.into(), &0.into()));
+
+    let ran = Ran::new(&["fake_runtime", "tasks"], &[]);
+    assert_eq!(of(&ran.ranges(), "ompt_task"), 3);
+    let changes =
+        ran.lines().into_iter().filter(|line| line.starts_with("ompt_task_schedule")).collect::<Vec<_>>();
+    assert!(changes[0].contains("prior_status=ompt_task_late_fulfill"), "{changes:?}");
+    assert!(changes[1].contains("prior_status=ompt_taskwait_complete"), "{changes:?}");
+    assert_eq!(changes.len(), 2);
+}
+
+#[test]
+fn a_runtime_that_lets_no_tool_set_callbacks_is_named() {
+    let ran = Ran::new(&["fake_runtime", "dumb"], &[]);
+    assert_eq!(ran.done.out, "not begun\n");
+    assert!(ran.tally()["notes"].to_string().contains("lets no tool set callbacks"));
+    // And without a session our library is no tool.
+    let mut command = Command::new(programs().join("fake_runtime"));
+    let library = hetrace().with_file_name("libhetrace_ompt.so");
+    let done = run(command.arg("devices").env("OMP_TOOL_LIBRARIES", library));
+    assert_eq!((done.status, &*done.out), (0, "no tool\n"));
+    assert!(ran.scratch.path().exists());
+}

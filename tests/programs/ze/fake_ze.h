@@ -1,0 +1,51 @@
+/* What the two files of the fake driver share. */
+#pragma once
+#include <level_zero/ze_api.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fake_ze_names.h"
+
+extern unsigned long fake_counts[FUNCTIONS];
+#define COUNT(name) __atomic_fetch_add(&fake_counts[ID_##name], 1, __ATOMIC_RELAXED)
+#define EXPORT __attribute__((visibility("default")))
+
+struct object;
+
+/* What a command does when it runs. */
+struct job {
+    const char *kind;
+    char name[64];
+    uint64_t duration; /* in ticks */
+    int across;        /* it ends when the counter has begun anew */
+    struct object *signals, *resets, *fence;
+    unsigned long number;
+};
+
+/* An object of any kind. */
+struct object {
+    /* Events and fences. */
+    int is_set, polls, has_times, flags;
+    /* One that needs no reset, and the number of the command that it means. */
+    int counts;
+    unsigned long means;
+    uint64_t times[2];
+    /* Lists: what was recorded. */
+    int immediate, recorded;
+    struct job *jobs;
+    char text[64];
+};
+
+static inline struct object *of(void *handle) {
+    return handle;
+}
+
+ze_result_t make(void *place, const char *text);
+ze_result_t end(void *handle);
+
+/* Says how the device's counter goes. */
+void fake_timer(ze_device_properties_t *properties);
+/* Functions that came after the loader's version. */
+void *fake_newer(const char *name);
