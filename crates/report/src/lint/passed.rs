@@ -6,6 +6,7 @@ use super::kinds::KindId;
 use super::objects::Memory;
 use super::order::Id;
 use super::span::Span;
+use super::states::facts::MadeNow;
 use hetrace_trace::values::{Place, Values};
 
 /// What an open call was passed. It is filled anew for each call, as it is large and calls are many.
@@ -63,6 +64,9 @@ pub(super) struct Passed {
     pub ended: Vec<(Option<KindId>, u64)>,
     /// Whether it took a reference.
     pub retained: bool,
+    /// What it says of what it makes, and for which device; only of functions with duties.
+    pub made: MadeNow,
+    pub device: Option<u64>,
 }
 
 /// What a call sends, by its hash.
