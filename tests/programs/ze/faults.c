@@ -187,7 +187,7 @@ static void copies(void) {
                                      NULL, 0, NULL));
     if (!is("released-in-use"))
         OK(zeCommandListHostSynchronize(list, UINT64_MAX));
-    OK(zeMemFree(context, on_device));
+    OK(zeMemFree(is("wrong-context memory") ? other : context, on_device));
     OK(zeCommandListHostSynchronize(list, UINT64_MAX));
     if (is("use-after-release"))
         OK(zeCommandListAppendMemoryCopy(list, on_device, host, 64, NULL, 0, NULL));
@@ -225,13 +225,13 @@ static void refused(void) {
     ze_kernel_handle_t made = NULL;
     if (is("null-argument"))
         printf("refused: %#x\n", zeKernelDestroy(NULL));
-    ze_device_properties_t properties;
-    /* What was on the stack before. */
+    /* What was on the stack before; this driver does not look there. */
+    ze_device_compute_properties_t properties;
     memset(&properties, 0xa5, sizeof properties);
-    properties.stype = ZE_STRUCTURE_TYPE_DEVICE_PROPERTIES;
+    properties.stype = ZE_STRUCTURE_TYPE_DEVICE_COMPUTE_PROPERTIES;
     if (!is("uninitialized-next"))
         properties.pNext = NULL;
-    OK(zeDeviceGetProperties(device, &properties));
+    OK(zeDeviceGetComputeProperties(device, &properties));
     OK(zeKernelCreate(module, &named, &made));
     OK(zeKernelDestroy(made));
 }
