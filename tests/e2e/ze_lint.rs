@@ -66,7 +66,12 @@ fn each_fault_is_found_and_nothing_else() {
 fn what_follows_a_struct_is_shown_as_it_was_passed() {
     let Some(found) = findings("uninitialized-next") else { return };
     let what = &found.first().expect("a finding").1;
-    for part in ["zeDeviceGetComputeProperties", "ze_device_compute_properties_t", "0xa5a5a5a5a5a5a5a5", "a5 a5 a5 a5"] {
+    for part in [
+        "zeDeviceGetComputeProperties",
+        "ze_device_compute_properties_t",
+        "0xa5a5a5a5a5a5a5a5",
+        "a5 a5 a5 a5",
+    ] {
         assert!(what.contains(part), "{part}: {what}");
     }
 }

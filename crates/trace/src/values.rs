@@ -329,7 +329,8 @@ impl<'f> Values<'f> {
     /// All members of this name of the structs of a place.
     pub fn members(&self, place: Place, name: &str) -> impl Iterator<Item = u64> {
         let of = Code::of(Some(place)).param();
-        let named = self.members.iter().filter(move |(param, member, _)| Some(*param) == of && member == name);
+        let named =
+            self.members.iter().filter(move |(param, member, _)| Some(*param) == of && member == name);
         named.map(|(_, _, value)| *value)
     }
 

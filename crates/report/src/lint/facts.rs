@@ -153,8 +153,10 @@ impl<'t> Knowledge<'t> {
             let kind = |name: &str| by_name.get(&(model.api.as_str(), name.to_owned())).copied();
             let mut facts = facts_of(model, function, &kind, &kinds);
             facts.has_arguments = setting.iter().any(|other| std::ptr::eq(*other, model));
-            facts.duties = courses.get(model.api.as_str()).and_then(|course| course.of(function, &facts, &kinds));
-            facts.returns |= facts.duties.as_ref().is_some_and(|duties| duties.waits || duties.engines.is_some());
+            facts.duties =
+                courses.get(model.api.as_str()).and_then(|course| course.of(function, &facts, &kinds));
+            facts.returns |=
+                facts.duties.as_ref().is_some_and(|duties| duties.waits || duties.engines.is_some());
             Some(facts)
         });
         let mut facts: Vec<Option<Facts<'t>>> = facts.collect();

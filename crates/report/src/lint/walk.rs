@@ -328,7 +328,8 @@ impl Visitor for Linter<'_> {
                 && let Some(facts) = self.knowledge.of(call.function)
             {
                 let known = self.calls.ended_in(passed, facts, &self.knowledge);
-                let null = known.is_none().then(|| States::ended_in(passed, facts, &self.knowledge)).flatten();
+                let null =
+                    known.is_none().then(|| States::ended_in(passed, facts, &self.knowledge)).flatten();
                 passed.faults.extend(known.or(null));
             }
             for mut hit in passed.faults.drain(..).filter(|_| call.why != Why::ExitLost) {

@@ -37,7 +37,12 @@ pub(super) fn finish(flights: &Flights, knowledge: &Knowledge<'_>, findings: &mu
                     let name = knowledge.of(flying.op.call.function).map_or("a call", |f| &f.function.name);
                     let kind = knowledge.kind(about.kind).map_or("event", |kind| &kind.name);
                     let what = format!("{name} waits for a {kind} that nothing signals");
-                    let hit = Hit::new("event-never-set", format!("{name} nothing"), what, ("waits", flying.op.call));
+                    let hit = Hit::new(
+                        "event-never-set",
+                        format!("{name} nothing"),
+                        what,
+                        ("waits", flying.op.call),
+                    );
                     findings.add(hit.with(Some(("made", about.made))));
                 }
             }

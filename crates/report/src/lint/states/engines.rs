@@ -56,7 +56,9 @@ impl EngineGroups {
     ) -> Option<Hit> {
         let (pid, name) = (passed.call.pid, &facts.function.name);
         if !self.asked.contains(&pid) {
-            let what = format!("{name} is passed group {engine} of a device's engines, and no call has asked which there are");
+            let what = format!(
+                "{name} is passed group {engine} of a device's engines, and no call has asked which there are"
+            );
             return Some(Hit::new("engines-not-asked", name, what, ("call", passed.call)));
         }
         let groups = self.by_device.get(&(pid, device))?;

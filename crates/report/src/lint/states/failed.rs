@@ -36,9 +36,10 @@ fn optional(facts: &Facts<'_>, at: u16, kind: KindId, knowledge: &Knowledge<'_>)
 
 /// A call that fails, or never returns, was passed NULL.
 pub(super) fn null(passed: &Passed, facts: &Facts<'_>, knowledge: &Knowledge<'_>) -> Option<Hit> {
-    let null = passed.handles.iter().find(|(at, kind, handle)| {
-        *handle == 0 && !optional(facts, *at, *kind, knowledge)
-    });
+    let null = passed
+        .handles
+        .iter()
+        .find(|(at, kind, handle)| *handle == 0 && !optional(facts, *at, *kind, knowledge));
     let name = &facts.function.name;
     let which = match null {
         Some((at, ..)) => facts.function.params.get(usize::from(*at))?.name.clone(),
@@ -89,7 +90,12 @@ impl Failed {
         if knowledge.has_init(api) && !inits && !self.usable.contains(&(pid, api)) {
             if self.said.insert((pid, api)) {
                 let what = format!("{name} fails, and nothing has made its API usable before");
-                findings.add(Hit::new("not-initialized", format!("{pid} {api}"), what, ("call", passed.call)));
+                findings.add(Hit::new(
+                    "not-initialized",
+                    format!("{pid} {api}"),
+                    what,
+                    ("call", passed.call),
+                ));
             }
             return;
         }
@@ -98,7 +104,9 @@ impl Failed {
             return;
         }
         self.unknown(passed, facts, lifetimes, knowledge, findings);
-        if let Some(address) = passed.freed.iter().find(|address| **address != 0 && !homes.knows(pid, **address)) {
+        if let Some(address) =
+            passed.freed.iter().find(|address| **address != 0 && !homes.knows(pid, **address))
+        {
             let fault = homes.is_complete(pid) && facts.duties.is_some();
             let what = format!("{name} fails to free {address:#x}, which no call has allocated");
             let hit = Hit::new("unknown-object", format!("{name} address"), what, ("call", passed.call));

@@ -52,14 +52,22 @@ impl Flights {
     }
 
     /// Puts a command in flight.
-    pub fn fly(&mut self, op: Op, to: Launch, unit: u64, (knowledge, findings): (&Knowledge<'_>, &mut Findings)) {
+    pub fn fly(
+        &mut self,
+        op: Op,
+        to: Launch,
+        unit: u64,
+        (knowledge, findings): (&Knowledge<'_>, &mut Findings),
+    ) {
         if self.flying >= KEPT {
             self.forget();
         }
         self.flying += 1;
         let lane = self.lanes.entry(to.lane).or_default();
         let number = lane.end();
-        if !op.resets && let Some(event) = self.events.get_mut(&op.event) {
+        if !op.resets
+            && let Some(event) = self.events.get_mut(&op.event)
+        {
             event.last = Some((to.lane, number));
         }
         let Launch { list, by, in_order, .. } = to;
@@ -168,7 +176,9 @@ impl Flights {
         let mut stack = vec![(lane, before)];
         let mut ran = false;
         while let Some((at, before)) = stack.pop() {
-            while let Some(lane) = self.lanes.get(&at).filter(|lane| lane.first < before && !lane.flying.is_empty()) {
+            while let Some(lane) =
+                self.lanes.get(&at).filter(|lane| lane.first < before && !lane.flying.is_empty())
+            {
                 let number = lane.first;
                 ran |= self.run(at, number, true, (knowledge, findings));
                 let Some(lane) = self.lanes.get_mut(&at) else { break };
@@ -203,7 +213,8 @@ impl Flights {
         if self.flying == 0 {
             return None;
         }
-        let all = self.lanes.iter().flat_map(|(at, lane)| lane.flying.iter().map(move |flying| (*at, flying)));
+        let all =
+            self.lanes.iter().flat_map(|(at, lane)| lane.flying.iter().map(move |flying| (*at, flying)));
         all.filter(|(at, flying)| is(*at, flying)).map(|(_, flying)| flying).next()
     }
 
@@ -219,10 +230,11 @@ fn signal(event: &mut Event, call: Ref, by: Ref, (knowledge, findings): (&Knowle
         let kind = knowledge.kind(event.kind).map_or("event", |kind| &kind.name);
         let name = |call: Ref| knowledge.of(call.function).map_or("a call", |facts| &facts.function.name);
         let seen = match event.seen {
-            true => "was waited for or looked at and not reset",
-            false => "neither waited for nor reset",
+            true => "and that was waited for and not reset",
+            false => "and that was neither waited for nor reset",
         };
-        let what = format!("{} signals a {kind} that {} has signalled before, {seen}", name(call), name(before));
+        let what =
+            format!("{} signals a {kind} that {} has signalled before {seen}", name(call), name(before));
         let about = format!("{} {}", name(call), name(before));
         let hit = Hit::new("event-not-reset", about, what, ("signals", call));
         let hit = hit.with((by != call).then_some(("in", by)));

@@ -123,7 +123,12 @@ pub(super) fn faults(passed: &mut Passed, facts: &Facts<'_>, headers: &[Header<'
     }
 }
 
-fn wrong_tag(passed: &Passed, facts: &Facts<'_>, header: &Header<'_>, (tag, seen): (u64, &Seen)) -> Option<Hit> {
+fn wrong_tag(
+    passed: &Passed,
+    facts: &Facts<'_>,
+    header: &Header<'_>,
+    (tag, seen): (u64, &Seen),
+) -> Option<Hit> {
     let means = header.tags.iter().find(|(known, _)| u64::from(*known) == tag).map(|(_, ty)| ty.as_str());
     if means == Some(header.base) {
         return None;
@@ -148,12 +153,16 @@ fn strange_next(
     if next == 0 {
         return None;
     }
-    let first = seen.chain.get(..TAG).map(|tag| tag.iter().rev().fold(0u32, |all, byte| (all << 8) | u32::from(*byte)));
+    let first = seen
+        .chain
+        .get(..TAG)
+        .map(|tag| tag.iter().rev().fold(0u32, |all, byte| (all << 8) | u32::from(*byte)));
     let is_known = |tag: u32| header.tags.iter().any(|(known, _)| *known == tag);
     let (severity, doubt, there) = match first {
         Some(tag) if is_known(tag) => return None,
         Some(tag) => {
-            let there = format!("there is no struct with the tag {tag:#x} (bytes {})", hex(head(&seen.chain)));
+            let there =
+                format!("there is no struct with the tag {tag:#x} (bytes {})", hex(head(&seen.chain)));
             (Severity::Warning, Some("a struct may be newer than the model"), there)
         }
         None if next < CANONICAL && next % 8 == 0 => {

@@ -74,7 +74,8 @@ impl Lane {
         }
         let before = usize::try_from(number - self.first).ok()?;
         let holds = |other: &Flying| {
-            let orders = other.unit != flying.unit || flying.in_order || flying.op.barrier || other.op.barrier;
+            let orders =
+                other.unit != flying.unit || flying.in_order || flying.op.barrier || other.op.barrier;
             orders && !other.ran
         };
         let at = self.flying.iter().take(before).rposition(holds)?;

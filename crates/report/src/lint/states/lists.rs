@@ -71,7 +71,9 @@ pub(super) fn faults(
             _ if duties.submit && list.immediate => {
                 fault("immediate", format!("{name} is passed a {kind} that runs its commands at once"), made);
             }
-            None if duties.submit => fault("open", format!("{name} submits a {kind} that was not closed"), made),
+            None if duties.submit => {
+                fault("open", format!("{name} submits a {kind} that was not closed"), made)
+            }
             Some(closed) if duties.appends => {
                 let what = format!("{name} appends to a {kind} that was closed and not emptied");
                 fault("closed", what, Some(("closed", closed)));
@@ -81,7 +83,8 @@ pub(super) fn faults(
             }
             _ => {}
         }
-        let flying = flights.filter(|_| duties.reopen).and_then(|f| f.find(|_, flying| flying.list == handle));
+        let flying =
+            flights.filter(|_| duties.reopen).and_then(|f| f.find(|_, flying| flying.list == handle));
         if let Some(flying) = flying.filter(|_| !list.immediate) {
             let what = format!("{name} empties a {kind} whose commands may not be over");
             fault("in flight", what, Some(("submitted", flying.by)));

@@ -92,7 +92,8 @@ impl States {
         passed.device = duties.engines.and_then(|(of, ..)| facts::number(values, of));
         if duties.made.is_some() {
             // Devices are made by nobody: they are no kind of object.
-            let device = |p: &hetrace_model::Param| Some(&p.base) == knowledge.device_of(passed.call.function);
+            let device =
+                |p: &hetrace_model::Param| Some(&p.base) == knowledge.device_of(passed.call.function);
             let at = facts.function.params.iter().position(device).and_then(|at| u16::try_from(at).ok());
             passed.device = at.and_then(|at| facts::number(values, at));
         }
@@ -154,13 +155,24 @@ impl States {
     }
 
     /// Command buffers are submitted: to the right queue, by the right fence, on the right engines.
-    fn submits(&mut self, passed: &mut Passed, facts: &Facts<'_>, duties: &Duties<'_>, knowledge: &Knowledge<'_>) {
+    fn submits(
+        &mut self,
+        passed: &mut Passed,
+        facts: &Facts<'_>,
+        duties: &Duties<'_>,
+        knowledge: &Knowledge<'_>,
+    ) {
         let (pid, name) = (passed.call.pid, &facts.function.name);
         let lists: Vec<(KindId, u64)> =
             duties.list.into_iter().flat_map(|at| handles_of(&passed.handles, at)).collect();
         if lists.is_empty() {
             let what = format!("{name} is passed nothing to submit");
-            passed.faults.push(Hit::new("null-argument", format!("{name} nothing"), what, ("call", passed.call)));
+            passed.faults.push(Hit::new(
+                "null-argument",
+                format!("{name} nothing"),
+                what,
+                ("call", passed.call),
+            ));
         }
         let queue = passed.queue.unwrap_or(0);
         let queues = passed.handles.iter().find(|(_, _, handle)| *handle == queue).map(|(_, kind, _)| *kind);
@@ -195,7 +207,9 @@ impl States {
         let pid = passed.call.pid;
         let lists = duties.list.into_iter().flat_map(|at| handles_of(&passed.handles, at));
         let on = lists.filter_map(|(_, handle)| self.lists.get(&(pid, handle))?.on).next();
-        let Some((on, asked)) = on.and_then(|on| Some((on, self.engines.only_copies(pid, &on)?))) else { return };
+        let Some((on, asked)) = on.and_then(|on| Some((on, self.engines.only_copies(pid, &on)?))) else {
+            return;
+        };
         let name = &facts.function.name;
         let what = format!("{name} launches a kernel on engines that only copy");
         let hit = Hit::new("wrong-engine", format!("{name} launch"), what, ("call", passed.call));
@@ -273,7 +287,9 @@ impl States {
                 self.made(passed, facts, duties, (*kind, *handle), (knowledge, findings));
             }
         }
-        if duties.sets && let Some(setting) = passed.argument {
+        if duties.sets
+            && let Some(setting) = passed.argument
+        {
             let set = self.arguments.entry((pid, setting.of)).or_default();
             set.retain(|(index, _)| *index != setting.index);
             set.extend(setting.value.map(|value| (setting.index, value)));
@@ -353,7 +369,11 @@ impl States {
             let hit = self.homes.strange(passed, facts, context, failed);
             hit.into_iter().for_each(|hit| findings.add(hit));
         }
-        if !failed && [passed.source, passed.target].into_iter().flatten().any(|s| s.object.is_none() && s.start == 0)
+        if !failed
+            && [passed.source, passed.target]
+                .into_iter()
+                .flatten()
+                .any(|s| s.object.is_none() && s.start == 0)
         {
             failed::null(passed, facts, knowledge).into_iter().for_each(|hit| findings.add(hit));
         }
@@ -368,7 +388,8 @@ impl States {
         (knowledge, findings): (&Knowledge<'_>, &mut Findings),
     ) {
         let pid = passed.call.pid;
-        let event = duties.event.and_then(|at| handles_of(&passed.handles, at).next()).map(|(_, event)| event);
+        let event =
+            duties.event.and_then(|at| handles_of(&passed.handles, at).next()).map(|(_, event)| event);
         if duties.list.is_none() {
             let flights = self.flights.entry(pid).or_default();
             if let Some(event) = event.filter(|_| duties.reset) {
@@ -406,7 +427,9 @@ impl States {
                 }
                 None => {}
             }
-            if duties.reopen && let Some(list) = self.lists.get_mut(&(pid, handle)) {
+            if duties.reopen
+                && let Some(list) = self.lists.get_mut(&(pid, handle))
+            {
                 list.ops.clear();
             }
         }
@@ -416,12 +439,16 @@ impl States {
     fn op(&self, passed: &Passed, facts: &Facts<'_>, duties: &Duties<'_>, event: Option<u64>) -> Op {
         let pid = passed.call.pid;
         let mut spans: Vec<Span> = Vec::new();
-        spans.extend([passed.source, passed.target].into_iter().flatten().filter(|span| span.object.is_none()));
+        spans.extend(
+            [passed.source, passed.target].into_iter().flatten().filter(|span| span.object.is_none()),
+        );
         let set = passed.kernel.and_then(|kernel| self.arguments.get(&(pid, kernel)));
         let values = set.into_iter().flatten().filter_map(|(_, value)| self.homes.around(pid, *value));
         spans.extend(values.map(|home| Span { object: None, start: home.start, bytes: home.bytes }));
-        let awaits = duties.awaits.iter().flat_map(|at| handles_of(&passed.handles, *at)).map(|(_, event)| event);
-        let objects = passed.handles.iter().filter(|(at, _, handle)| *handle != 0 && Some(*at) != duties.list);
+        let awaits =
+            duties.awaits.iter().flat_map(|at| handles_of(&passed.handles, *at)).map(|(_, event)| event);
+        let objects =
+            passed.handles.iter().filter(|(at, _, handle)| *handle != 0 && Some(*at) != duties.list);
         Op {
             call: passed.call,
             waits: awaits.collect(),
@@ -463,7 +490,12 @@ impl States {
                 barrier: true,
                 launch: false,
                 spans: Vec::new(),
-                objects: passed.handles.iter().filter(|(.., h)| *h == event).map(|(_, k, h)| (*k, *h)).collect(),
+                objects: passed
+                    .handles
+                    .iter()
+                    .filter(|(.., h)| *h == event)
+                    .map(|(_, k, h)| (*k, *h))
+                    .collect(),
             };
             flights.fly(op, Launch { lane, list: 0, by, in_order: true }, unit, (knowledge, findings));
         }
@@ -474,7 +506,12 @@ impl States {
     }
 
     /// The program has waited, or seen that something is over.
-    fn waited(&mut self, passed: &Passed, facts: &Facts<'_>, (knowledge, findings): (&Knowledge<'_>, &mut Findings)) {
+    fn waited(
+        &mut self,
+        passed: &Passed,
+        facts: &Facts<'_>,
+        (knowledge, findings): (&Knowledge<'_>, &mut Findings),
+    ) {
         let Some(flights) = self.flights.get_mut(&passed.call.pid) else { return };
         let Some((_, kind, handle)) = passed.handles.first().copied() else {
             if facts.syncs {

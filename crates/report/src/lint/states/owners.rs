@@ -45,11 +45,11 @@ impl Owners {
         let (_, child) = owned.first().and_then(|key| Some((key, self.children.get(key)?)))?;
         let name = |kind: KindId| knowledge.kind(kind).map_or("object", |kind| &kind.name);
         let what = format!(
-            "{} ends a {} before {} of {}",
+            "{} ends a {} before the {} that was made of it ({} still there)",
             facts.function.name,
             name(kind),
-            hetrace_trace::text::plural(owned.len() as u64, name(owned.first()?.1)),
-            if owned.len() == 1 { "it, which is still there" } else { "it, which are still there" },
+            name(owned.first()?.1),
+            owned.len(),
         );
         let about = format!("{} {}", facts.function.name, name(owned.first()?.1));
         let hit = Hit::new("outlives-owner", about, what, ("ends", passed.call));
