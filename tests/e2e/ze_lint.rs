@@ -33,7 +33,8 @@ const FAULTS: &[(&str, &[&str])] = &[
     ("concurrent-use", &["concurrent-use"]),
     ("wrong-tag", &["wrong-tag"]),
     ("uninitialized-next", &["uninitialized-next"]),
-    ("leak", &["leak"]),
+    // Fences are leaked, and their queue ends.
+    ("leak", &["leak", "outlives-owner"]),
     ("nothing", &[]),
 ];
 
@@ -55,11 +56,15 @@ fn findings(fault: &str) -> Option<Vec<(String, String)>> {
 
 #[test]
 fn each_fault_is_found_and_nothing_else() {
+    let mut wrong = Vec::new();
     for (fault, rules) in FAULTS {
         let Some(found) = findings(fault) else { return };
         let names: BTreeSet<&str> = found.iter().map(|(rule, _)| rule.as_str()).collect();
-        assert_eq!(names, rules.iter().copied().collect(), "{fault}: {found:#?}");
+        if names != rules.iter().copied().collect() {
+            wrong.push(format!("{fault}: {found:#?}"));
+        }
     }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]

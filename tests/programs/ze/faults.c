@@ -71,6 +71,13 @@ static void wait_for_queue(void) {
     OK(zeCommandQueueSynchronize(queue, UINT64_MAX));
 }
 
+/* Newer than the headers. */
+static void wait_for_list(ze_command_list_handle_t list) {
+    void *function = NULL;
+    OK(zeDriverGetExtensionFunctionAddress(driver, "zeCommandListHostSynchronize", &function));
+    OK(((ze_result_t(*)(ze_command_list_handle_t, uint64_t))function)(list, UINT64_MAX));
+}
+
 static void *memory(ze_context_handle_t of) {
     ze_device_mem_alloc_desc_t desc = {.stype = ZE_STRUCTURE_TYPE_DEVICE_MEM_ALLOC_DESC};
     void *made;
@@ -152,7 +159,7 @@ static void events(void) {
         launch(list, event, 0, NULL);
     launch(list, NULL, 1, &event);
     if (!is("deadlock") && !is("event-never-set"))
-        OK(zeCommandListHostSynchronize(list, UINT64_MAX));
+        wait_for_list(list);
     OK(zeCommandListDestroy(list));
     OK(zeEventDestroy(last));
     OK(zeEventDestroy(event));
@@ -186,12 +193,12 @@ static void copies(void) {
     OK(zeCommandListAppendMemoryCopy(list, on_device, is("null-argument copy") ? NULL : host, is("out-of-bounds") ? 5000 : 4096,
                                      NULL, 0, NULL));
     if (!is("released-in-use"))
-        OK(zeCommandListHostSynchronize(list, UINT64_MAX));
+        wait_for_list(list);
     OK(zeMemFree(is("wrong-context memory") ? other : context, on_device));
-    OK(zeCommandListHostSynchronize(list, UINT64_MAX));
+    wait_for_list(list);
     if (is("use-after-release"))
         OK(zeCommandListAppendMemoryCopy(list, on_device, host, 64, NULL, 0, NULL));
-    OK(zeCommandListHostSynchronize(list, UINT64_MAX));
+    wait_for_list(list);
     OK(zeCommandListDestroy(list));
 }
 
@@ -216,7 +223,7 @@ static void threads(void) {
     pthread_create(&thread, NULL, appends, NULL);
     appends(NULL);
     pthread_join(thread, NULL);
-    OK(zeCommandListHostSynchronize(common, UINT64_MAX));
+    wait_for_list(common);
     OK(zeCommandListDestroy(common));
 }
 

@@ -208,6 +208,13 @@ impl Flights {
         }
     }
 
+    /// An event has ended. That something waits for it is still of interest.
+    pub fn gone(&mut self, event: u64) {
+        if self.find(|_, flying| !flying.ran && flying.op.waits.contains(&event)).is_none() {
+            self.events.remove(&event);
+        }
+    }
+
     /// A command that may not be over, of those that `is` is true of.
     pub fn find(&self, is: impl Fn(u64, &Flying) -> bool) -> Option<&Flying> {
         if self.flying == 0 {

@@ -314,7 +314,7 @@ impl States {
             self.queues.remove(&(pid, *handle));
             self.arguments.remove(&(pid, *handle));
             if let Some(flights) = self.flights.get_mut(&pid) {
-                flights.events.remove(handle);
+                flights.gone(*handle);
             }
         }
     }
