@@ -4,9 +4,10 @@ use std::collections::HashMap;
 
 use hetrace_model::{Direction, Follow, Function, Kind as TypeKind, Model, Param, Success};
 
+use super::duties::{Course, Duties, Known};
 use super::kinds::{Handed, Kind, KindId};
 use super::reads::{Reads, position};
-use super::states::facts::{Course, Duties};
+
 use hetrace_trace::trace::{FunctionId, Trace};
 use hetrace_trace::values::Place;
 
@@ -153,8 +154,11 @@ impl<'t> Knowledge<'t> {
             let kind = |name: &str| by_name.get(&(model.api.as_str(), name.to_owned())).copied();
             let mut facts = facts_of(model, function, &kind, &kinds);
             facts.has_arguments = setting.iter().any(|other| std::ptr::eq(*other, model));
-            facts.duties =
-                courses.get(model.api.as_str()).and_then(|course| course.of(function, &facts, &kinds));
+            let course = courses.get(model.api.as_str());
+            facts.duties = course.and_then(|course| {
+                let (handles, queue) = (facts.handles.as_slice(), facts.queue);
+                course.of(function, &Known { handles, queue, allocates: facts.allocation.is_some() }, &kinds)
+            });
             facts.returns |=
                 facts.duties.as_ref().is_some_and(|duties| duties.waits || duties.engines.is_some());
             Some(facts)

@@ -31,6 +31,7 @@ mod arguments;
 mod calls;
 mod contents;
 mod copies;
+mod duties;
 mod facts;
 mod findings;
 mod flow;

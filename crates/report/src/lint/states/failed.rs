@@ -2,13 +2,13 @@
 
 use std::collections::HashSet;
 
+use super::homes::Homes;
 use crate::lint::facts::{Facts, Knowledge};
 use crate::lint::findings::{Findings, Hit};
 use crate::lint::kinds::KindId;
 use crate::lint::lifetimes::Lifetimes;
 use crate::lint::passed::Passed;
 use crate::lint::rules::Severity;
-use crate::lint::states::homes::Homes;
 use hetrace_trace::values::Values;
 
 /// Handles that are remembered.

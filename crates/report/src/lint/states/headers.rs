@@ -6,7 +6,7 @@ use hetrace_ctf::Scalar;
 use hetrace_ctf::class::{FieldClass, Scope};
 use hetrace_ctf::read::{Event, FieldRef, FieldVisitor};
 
-use super::facts::Header;
+use crate::lint::duties::Header;
 use crate::lint::facts::Facts;
 use crate::lint::findings::Hit;
 use crate::lint::passed::Passed;

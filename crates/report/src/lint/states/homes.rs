@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use crate::lint::duties::handles_of;
 use crate::lint::facts::Facts;
 use crate::lint::findings::{Hit, Ref};
 use crate::lint::passed::Passed;
 use crate::lint::rules::Severity;
 use crate::lint::span::Span;
-use crate::lint::states::facts::handles_of;
 use hetrace_trace::values::Values;
 
 /// Allocations that are followed at a time.

@@ -1,9 +1,9 @@
 //! Command buffers: open, closed, submitted, emptied; and what they are made for.
 
 use super::engines::On;
-use super::facts::{Duties, MadeNow, handles_of};
 use super::flights::{Flights, Launch};
 use super::lanes::Op;
+use crate::lint::duties::{Duties, MadeNow, handles_of};
 use crate::lint::facts::{Facts, Knowledge};
 use crate::lint::findings::{Hit, Ref};
 use crate::lint::passed::Passed;

@@ -2,7 +2,7 @@
 //! tables (`made`, `engines`).
 //!
 //! ```text
-//!  facts      what each function does to states, once per trace
+//!  duties     what each function does to states, once per trace
 //!    ├── headers     wrong-tag, uninitialized-next
 //!    ├── exclusive   concurrent-use
 //!    ├── owners      outlives-owner, slot-in-use, wrong-queue
@@ -25,15 +25,12 @@ mod lanes;
 mod lists;
 mod owners;
 
-pub(super) mod facts;
-
 use hetrace_ctf::read::Event;
 use hetrace_trace::hash::QuickMap;
 use hetrace_trace::values::Values;
 
 use self::engines::{EngineGroups, On};
 use self::exclusive::Exclusive;
-use self::facts::{Duties, MadeNow, handles_of};
 use self::failed::Failed;
 use self::flights::{Flights, Launch};
 use self::homes::Homes;
@@ -46,6 +43,7 @@ use super::kinds::KindId;
 use super::lifetimes::Lifetimes;
 use super::passed::Passed;
 use super::span::Span;
+use crate::lint::duties::{Duties, MadeNow, handles_of, number};
 
 /// What is followed of states.
 #[derive(Debug, Default)]
@@ -89,13 +87,13 @@ impl States {
         knowledge: &Knowledge<'_>,
     ) {
         passed.made = duties.made.as_ref().map(|made| made.of(values)).unwrap_or_default();
-        passed.device = duties.engines.and_then(|(of, ..)| facts::number(values, of));
+        passed.device = duties.engines.and_then(|(of, ..)| number(values, of));
         if duties.made.is_some() {
             // Devices are made by nobody: they are no kind of object.
             let device =
                 |p: &hetrace_model::Param| Some(&p.base) == knowledge.device_of(passed.call.function);
             let at = facts.function.params.iter().position(device).and_then(|at| u16::try_from(at).ok());
-            passed.device = at.and_then(|at| facts::number(values, at));
+            passed.device = at.and_then(|at| number(values, at));
         }
         if !passed.root {
             return;

@@ -1,11 +1,11 @@
 //! Objects that were made of others, and the places in these that they take.
 
+use crate::lint::duties::{Duties, MadeNow, handles_of};
 use crate::lint::facts::{Facts, Knowledge};
 use crate::lint::findings::{Hit, Ref};
 use crate::lint::kinds::KindId;
 use crate::lint::objects::Key;
 use crate::lint::passed::Passed;
-use crate::lint::states::facts::{Duties, MadeNow, handles_of};
 use hetrace_trace::hash::QuickMap;
 
 /// Objects that are followed at a time.

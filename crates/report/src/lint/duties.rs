@@ -2,15 +2,14 @@
 
 use hetrace_model::{Engines, Follow, Function, Kind as TypeKind, Made, Model, Param};
 
-use crate::lint::facts::Facts;
-use crate::lint::kinds::{Kind, KindId};
-use crate::lint::reads::{Number, position};
+use super::kinds::{Kind, KindId};
+use super::reads::{Number, position};
 use hetrace_trace::values::{Place, Values};
 
 /// What a function does to states, as far as rules care.
 #[derive(Clone, Debug, Default)]
 #[allow(clippy::struct_excessive_bools)] // one for each role
-pub(in crate::lint) struct Duties<'t> {
+pub(super) struct Duties<'t> {
     pub made: Option<MadeBy<'t>>,
     pub engines: Option<(u16, u16, &'t Engines)>,
     pub close: bool,
@@ -46,7 +45,7 @@ pub(in crate::lint) struct Duties<'t> {
 
 /// A struct behind a parameter that begins with a tag and an address.
 #[derive(Clone, Debug)]
-pub(in crate::lint) struct Header<'t> {
+pub(super) struct Header<'t> {
     pub param: &'t str,
     pub base: &'t str,
     pub tag: &'t str,
@@ -57,7 +56,7 @@ pub(in crate::lint) struct Header<'t> {
 
 /// Values that say what is made.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::lint) struct MadeBy<'t> {
+pub(super) struct MadeBy<'t> {
     pub means: &'t Made,
     bits: Option<Number<'t>>,
     more: Option<Number<'t>>,
@@ -71,7 +70,7 @@ pub(in crate::lint) struct MadeBy<'t> {
 /// The same of a call.
 #[derive(Clone, Copy, Debug, Default)]
 #[allow(clippy::struct_excessive_bools)] // facts of their own
-pub(in crate::lint) struct MadeNow {
+pub(super) struct MadeNow {
     pub in_order: bool,
     pub shared: bool,
     pub more: bool,
@@ -115,9 +114,19 @@ impl<'t> MadeBy<'t> {
     }
 }
 
+/// What is known of a function already.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Known<'a> {
+    /// Objects that are passed.
+    pub handles: &'a [(u16, KindId)],
+    /// The parameter with a queue.
+    pub queue: Option<&'a str>,
+    pub allocates: bool,
+}
+
 /// What rules about states ask of a whole model.
 #[derive(Debug)]
-pub(in crate::lint) struct Course<'t> {
+pub(super) struct Course<'t> {
     model: &'t Model,
     /// Types of command buffers.
     lists: Vec<&'t str>,
@@ -143,19 +152,19 @@ impl<'t> Course<'t> {
     }
 
     /// What a function does; none if that is nothing.
-    pub fn of(&self, f: &'t Function, facts: &Facts<'t>, kinds: &[Kind]) -> Option<Box<Duties<'t>>> {
+    pub fn of(&self, f: &'t Function, known: &Known<'_>, kinds: &[Kind]) -> Option<Box<Duties<'t>>> {
         let has = |role: &str| f.has_role(role);
         let is = |kind: KindId, types: &[&str]| {
             kinds.get(kind as usize).is_some_and(|kind| types.contains(&kind.name.as_str()))
         };
         let param = |at: u16| f.params.get(usize::from(at));
         let by_value = |at: u16| param(at).is_some_and(|p| p.pointers == 0);
-        let handles = || facts.handles.iter().copied();
+        let handles = || known.handles.iter().copied();
         let lists = !self.lists.is_empty();
         let mut list = handles().filter(|(_, kind)| is(*kind, &self.lists));
         let list = if has("submit") {
             // What it submits, and not where to.
-            list.filter(|(at, _)| !by_value(*at) || facts.queue != param(*at).map(|p| p.name.as_str())).last()
+            list.rfind(|(at, _)| !by_value(*at) || known.queue != param(*at).map(|p| p.name.as_str()))
         } else {
             list.next()
         };
@@ -188,11 +197,11 @@ impl<'t> Course<'t> {
             duties.parents = owned.map(|(at, _)| at).collect();
         }
         let contexts = || handles().filter(|(_, kind)| kinds.get(*kind as usize).is_some_and(|k| k.context));
-        if facts.allocation.is_some() || duties.appends {
+        if known.allocates || duties.appends {
             duties.context = contexts().next().map(|(at, _)| at);
             duties.has_two_contexts = duties.appends && duties.context.is_some();
         }
-        duties.is_some(facts).then(|| Box::new(duties))
+        duties.is_some(known).then(|| Box::new(duties))
     }
 
     fn headers(&self, f: &'t Function) -> Vec<Header<'t>> {
@@ -211,7 +220,7 @@ impl<'t> Course<'t> {
 }
 
 impl Duties<'_> {
-    fn is_some(&self, facts: &Facts<'_>) -> bool {
+    fn is_some(&self, known: &Known<'_>) -> bool {
         let roles = [self.close, self.reopen, self.submit, self.idle, self.owner, self.exclusive, self.reset];
         roles.contains(&true)
             || self.signal
@@ -224,7 +233,7 @@ impl Duties<'_> {
             || self.engines.is_some()
             || !self.parents.is_empty()
             || !self.headers.is_empty()
-            || (self.context.is_some() && facts.allocation.is_some())
+            || (self.context.is_some() && known.allocates)
     }
 }
 
