@@ -23,6 +23,7 @@ mod extracted;
 mod glob;
 pub mod index;
 pub mod layout;
+mod made;
 mod members;
 mod memory;
 mod one_or_more;
@@ -39,6 +40,7 @@ pub use extracted::{
     Type,
 };
 pub use glob::glob_matches;
+pub use made::{Engines, Made};
 pub use memory::{Current, Flags, HASHED, Holders, Memory, Place, Transfer};
 pub use resolve::{Problem, resolve};
 pub use resolved::{

@@ -100,6 +100,7 @@ fn names(extracted: &Extracted, semantics: &Semantics, report: &mut impl FnMut(&
     let tables = semantics.memory.keys().chain(semantics.transfer.keys()).chain(&semantics.resets);
     let tables = tables.chain(semantics.current.keys()).chain(semantics.flags.keys());
     let tables = tables.chain(semantics.replaced.keys());
+    let tables = tables.chain(semantics.made.keys()).chain(semantics.engines.keys());
     let in_tables = tables.filter(|n| !all.contains(n.as_str()));
     let hooked = semantics.hook.keys().filter(|n| !names.contains(n.as_str()));
     for name in unknown.chain(hooked).chain(in_tables) {
@@ -247,6 +248,8 @@ fn function(
             .map(|memory| with_numbers(extracted, semantics, memory)),
         transfer: semantics.in_table(&semantics.transfer, &f.name).cloned(),
         flags: semantics.in_table(&semantics.flags, &f.name).cloned(),
+        made: semantics.in_table(&semantics.made, &f.name).cloned(),
+        engines: semantics.in_table(&semantics.engines, &f.name).cloned(),
         replaced: semantics.in_table(&semantics.replaced, &f.name).cloned(),
         resets: semantics.names(&f.name).any(|n| semantics.resets.iter().any(|r| r == n)),
         current: semantics.in_table(&semantics.current, &f.name).cloned(),
@@ -283,6 +286,11 @@ fn memory_params(semantics: &Semantics, f: &extracted::Function, report: &mut im
     let moved = transfer.iter().flat_map(|t| t.names());
     let made = current.iter().filter_map(|c| c.is.as_deref());
     let made = made.chain(flags.iter().map(|flags| flags.param.as_str()));
+    let objects = semantics.in_table(&semantics.made, &f.name);
+    let objects = objects.iter().flat_map(|made| made.names());
+    let engines = semantics.in_table(&semantics.engines, &f.name);
+    let engines = engines.iter().flat_map(|engines| [engines.of.as_str(), engines.list.as_str()]);
+    let made = made.chain(objects).chain(engines);
     for name in memory.iter().flat_map(|m| m.names()).chain(moved).chain(made) {
         // Of a struct behind a parameter, a member.
         let param = name.split_once('.').map_or(name, |(param, _)| param);

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::expr::Expr;
 use crate::extracted::{EnumGroup, Kind, Registry, Type};
+use crate::made::{Engines, Made};
 use crate::memory::{Current, Flags, Holders, Memory, Transfer};
 use crate::one_or_more;
 
@@ -237,6 +238,12 @@ pub struct Function {
     /// What bits of a parameter say of what it makes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flags: Option<Flags>,
+    /// What is known of the object that it makes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub made: Option<Made>,
+    /// Which engines a device has, of a query that says it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub engines: Option<Engines>,
     /// What takes its place, of a deprecated one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replaced: Option<String>,

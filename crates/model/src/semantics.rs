@@ -97,6 +97,12 @@ pub struct Semantics {
     /// What bits of a parameter say of what a function makes, by the function's name.
     #[serde(default)]
     pub flags: BTreeMap<String, crate::Flags>,
+    /// What is known of the objects that functions make, by the function's name.
+    #[serde(default)]
+    pub made: BTreeMap<String, crate::Made>,
+    /// Queries that say which engines a device has, by the function's name.
+    #[serde(default)]
+    pub engines: BTreeMap<String, crate::Engines>,
     /// What takes the place of a deprecated function, by the function's name.
     #[serde(default)]
     pub replaced: BTreeMap<String, String>,

@@ -361,6 +361,14 @@ impl<'f> Values<'f> {
         self.all(place).first().copied()
     }
 
+    /// All members of this name of the structs of a place.
+    pub fn members(&self, place: Place, name: &str) -> impl Iterator<Item = u64> {
+        let of = Code::of(Some(place)).param();
+        let named =
+            self.members.iter().filter(move |(param, member, _)| Some(*param) == of && member == name);
+        named.map(|(_, _, value)| *value)
+    }
+
     fn param(&self, name: &str) -> Option<u16> {
         u16::try_from(self.function?.params.iter().position(|p| p.name == name)?).ok()
     }

@@ -244,7 +244,7 @@ static void shared(void) {
 
 /* Events that need no reset: they mean the last command that they were given to. */
 static void counters(void) {
-    struct { int stype; const void *next; uint32_t flags, signal, wait; } desc = {0x20037, NULL, 1 | 4, 0, 0};
+    struct { int stype; const void *next; uint32_t flags, signal, wait; } desc = {0x2003a, NULL, 1 | 4, 0, 0};
     ze_result_t (*create)(ze_context_handle_t, ze_device_handle_t, const void *, ze_event_handle_t *) =
         newer("zeEventCounterBasedCreate");
     ze_event_handle_t plain, timed;

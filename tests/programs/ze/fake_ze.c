@@ -94,6 +94,19 @@ EXPORT ze_result_t zeDeviceGetProperties(ze_device_handle_t d, ze_device_propert
     }
     return ZE_RESULT_SUCCESS;
 }
+/* The first group runs everything, the second only copies. */
+EXPORT ze_result_t zeDeviceGetCommandQueueGroupProperties(ze_device_handle_t d, uint32_t *count,
+                                                          ze_command_queue_group_properties_t *groups) {
+    COUNT(zeDeviceGetCommandQueueGroupProperties);
+    (void)d;
+    if (*count == 0 || *count > 2)
+        *count = 2;
+    for (uint32_t i = 0; groups && i < *count; i++) {
+        groups[i].flags = ZE_COMMAND_QUEUE_GROUP_PROPERTY_FLAG_COPY | (i ? 0 : ZE_COMMAND_QUEUE_GROUP_PROPERTY_FLAG_COMPUTE);
+        groups[i].numQueues = 1;
+    }
+    return ZE_RESULT_SUCCESS;
+}
 EXPORT ze_result_t zeContextCreate(ze_driver_handle_t d, const ze_context_desc_t *desc, ze_context_handle_t *context) {
     COUNT(zeContextCreate);
     (void)d;

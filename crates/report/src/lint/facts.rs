@@ -4,8 +4,10 @@ use std::collections::HashMap;
 
 use hetrace_model::{Direction, Follow, Function, Kind as TypeKind, Model, Param, Success};
 
+use super::duties::{Course, Duties, Known};
 use super::kinds::{Handed, Kind, KindId};
 use super::reads::{Reads, position};
+
 use hetrace_trace::trace::{FunctionId, Trace};
 use hetrace_trace::values::Place;
 
@@ -104,6 +106,8 @@ pub(super) struct Facts<'t> {
     pub returns: bool,
     /// What is read of each call.
     pub numbers: Reads<'t>,
+    /// What it does to states, if its API says so.
+    pub duties: Option<Box<Duties<'t>>>,
 }
 
 /// All functions and types.
@@ -113,6 +117,19 @@ pub(super) struct Knowledge<'t> {
     /// By function.
     apis: Vec<u16>,
     pub kinds: Vec<Kind>,
+    /// By the position of an API.
+    whole: Vec<Whole<'t>>,
+}
+
+/// What is asked of a whole API.
+#[derive(Debug, Default)]
+struct Whole<'t> {
+    /// A call makes it usable.
+    init: bool,
+    /// Queries answer with handles among other values.
+    answers: bool,
+    /// The type of devices.
+    device: Option<&'t String>,
 }
 
 impl<'t> Knowledge<'t> {
@@ -129,11 +146,21 @@ impl<'t> Knowledge<'t> {
         let ids = (0..u32::try_from(all).unwrap_or(0)).map(FunctionId);
         let sets = |model: &Model| model.functions.iter().any(|f| f.has_role("set-arg"));
         let setting: Vec<&Model> = trace.models().iter().filter(|model| sets(model)).collect();
+        let courses: HashMap<&str, Course<'t>> =
+            trace.models().iter().map(|model| (model.api.as_str(), Course::new(model))).collect();
+        let mut whole: Vec<Whole<'t>> = Vec::new();
         let facts = ids.map(|id| {
             let (model, function) = (trace.model_of(id)?, trace.described(id)?);
             let kind = |name: &str| by_name.get(&(model.api.as_str(), name.to_owned())).copied();
             let mut facts = facts_of(model, function, &kind, &kinds);
             facts.has_arguments = setting.iter().any(|other| std::ptr::eq(*other, model));
+            let course = courses.get(model.api.as_str());
+            facts.duties = course.and_then(|course| {
+                let (handles, queue) = (facts.handles.as_slice(), facts.queue);
+                course.of(function, &Known { handles, queue, allocates: facts.allocation.is_some() }, &kinds)
+            });
+            facts.returns |=
+                facts.duties.as_ref().is_some_and(|duties| duties.waits || duties.engines.is_some());
             Some(facts)
         });
         let mut facts: Vec<Option<Facts<'t>>> = facts.collect();
@@ -146,7 +173,19 @@ impl<'t> Knowledge<'t> {
             facts.names_events = facts.handles.iter().any(is_event);
         }
         let apis = trace.functions().all().iter().map(|f| u16::try_from(f.api).unwrap_or(u16::MAX));
-        Self { facts, apis: apis.collect(), kinds }
+        let apis: Vec<u16> = apis.collect();
+        for ((api, facts), id) in apis.iter().zip(&facts).zip(0u32..) {
+            let Some((facts, model)) = facts.as_ref().zip(trace.model_of(FunctionId(id))) else { continue };
+            let api = usize::from(*api);
+            if whole.len() <= api {
+                whole.resize_with(api + 1, Whole::default);
+            }
+            let Some(whole) = whole.get_mut(api) else { continue };
+            whole.init |= facts.duties.as_ref().is_some_and(|duties| duties.init);
+            whole.answers |= !facts.answers.is_empty();
+            whole.device = model.holders.as_ref().map(|holders| &holders.device);
+        }
+        Self { facts, apis, kinds, whole }
     }
 
     #[inline]
@@ -157,6 +196,25 @@ impl<'t> Knowledge<'t> {
     /// The position of a function's API.
     pub fn api_of(&self, id: FunctionId) -> u16 {
         self.apis.get(id.index()).copied().unwrap_or(u16::MAX)
+    }
+
+    fn whole(&self, api: u16) -> Option<&Whole<'t>> {
+        self.whole.get(usize::from(api))
+    }
+
+    /// Whether an API must be made usable by a call.
+    pub fn has_init(&self, api: u16) -> bool {
+        self.whole(api).is_some_and(|whole| whole.init)
+    }
+
+    /// Whether an API has queries that answer with handles among other values.
+    pub fn answers(&self, api: u16) -> bool {
+        self.whole(api).is_some_and(|whole| whole.answers)
+    }
+
+    /// The type of devices in a function's API.
+    pub fn device_of(&self, id: FunctionId) -> Option<&'t String> {
+        self.whole(self.api_of(id)).and_then(|whole| whole.device)
     }
 
     pub fn kind(&self, id: KindId) -> Option<&Kind> {
@@ -312,6 +370,7 @@ fn facts_of<'t>(
         asks_error: f.success == Success::Always && result_is_error && f.params.is_empty(),
         returns: false,
         numbers: Reads::default(),
+        duties: None,
     };
     facts.numbers = Reads::new(f, &facts.handles, facts.queue);
     facts.orders = facts.enqueues || facts.syncs || facts.asks || facts.may_wait || facts.callback;

@@ -357,6 +357,11 @@ impl Lifetimes {
         self.objects.get_mut(&(pid, object.0, object.1)).filter(|object| object.dead.is_none())
     }
 
+    /// Whether something of this handle is there, or was, of whatever kind.
+    pub fn knows(&self, pid: i64, handle: u64) -> bool {
+        self.objects.of_handle(pid, handle).next().is_some()
+    }
+
     /// Whether an object is known to be there.
     pub fn is_alive(&self, pid: i64, object: (KindId, u64)) -> bool {
         self.objects.get(&(pid, object.0, object.1)).is_some_and(|o| o.dead.is_none())

@@ -11,6 +11,7 @@
 //!    ├── copies      overlapping-copies, pageable-async, small-copies, same-bytes: with `moves` for commands
 //!    ├── sent        same-bytes, where the trace has hashes
 //!    ├── flow        sync-after-launch, busy-poll, default-stream, small-launch, build-in-loop, …
+//!    ├── states      what objects go through: list-state, event-not-reset, deadlock, outlives-owner, …
 //!    └── hazards     what commands do to memory, and in which order:
 //!          ├── arguments   redundant-set-arg, argument-size, launches with released arguments
 //!          ├── waits       unwaited-read, redundant-sync, double-wait: by `order`
@@ -30,6 +31,7 @@ mod arguments;
 mod calls;
 mod contents;
 mod copies;
+mod duties;
 mod facts;
 mod findings;
 mod flow;
@@ -52,6 +54,7 @@ mod sarif;
 mod sent;
 mod show;
 mod span;
+mod states;
 mod sum;
 mod text;
 mod waits;

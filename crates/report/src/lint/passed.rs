@@ -1,5 +1,6 @@
 //! What an open call was passed, as far as rules ask for it when it ends.
 
+use super::duties::MadeNow;
 use super::facts::{Facts, Waits};
 use super::findings::{Hit, Ref};
 use super::kinds::KindId;
@@ -63,6 +64,9 @@ pub(super) struct Passed {
     pub ended: Vec<(Option<KindId>, u64)>,
     /// Whether it took a reference.
     pub retained: bool,
+    /// What it says of what it makes, and for which device; only of functions with duties.
+    pub made: MadeNow,
+    pub device: Option<u64>,
 }
 
 /// What a call sends, by its hash.

@@ -15,6 +15,7 @@ use super::memory::Memory;
 use super::passed::{By, Hashed, Passed};
 use super::rules::Severity;
 use super::sent::Sent;
+use super::states::States;
 use hetrace_trace::budget::step_of;
 use hetrace_trace::demangle;
 use hetrace_trace::sent::{SentBytes, sent_of};
@@ -80,6 +81,7 @@ pub(super) struct Linter<'t> {
     calls: Calls,
     flow: Flow,
     hazards: Hazards,
+    states: States,
     /// The signal that ended the program.
     killed: Option<i32>,
     /// Calls of functions that no model has.
@@ -114,6 +116,7 @@ impl<'t> Linter<'t> {
             calls: Calls::default(),
             flow: Flow::default(),
             hazards: Hazards::default(),
+            states: States::default(),
             killed: match trace.manifest().exit {
                 Some(Exit::Signal(signal)) => Some(signal),
                 _ => None,
@@ -154,6 +157,7 @@ impl<'t> Linter<'t> {
         self.flow.finish(kernel, knowledge, findings);
         let ended = matches!(self.trace.manifest().exit, Some(Exit::Code(_)));
         self.hazards.finish(ended, knowledge, findings);
+        self.states.finish(knowledge, findings);
         self.leaks(leaks);
         if let Some(signal) = self.killed.filter(|signal| FAULTS.contains(signal)) {
             self.findings.convict(&signal_name(signal));
@@ -263,6 +267,7 @@ impl Visitor for Linter<'_> {
         self.memory.entry(passed, facts, &self.lifetimes);
         self.copies.entry(passed, facts, &self.memory);
         self.hazards.entry(passed, facts, &self.lifetimes, &self.knowledge);
+        self.states.entry(passed, facts, (&self.values, event), &self.knowledge);
         ControlFlow::Continue(())
     }
 
@@ -306,6 +311,7 @@ impl Visitor for Linter<'_> {
         if !failed && (!passed.ended.is_empty() || !facts.makes.is_empty()) && !facts.enqueues {
             self.copies.forget(passed.by.process);
         }
+        self.states.exit(passed, facts, (failed, out), &self.lifetimes, knowledge, findings);
         self.lifetimes.exit(passed, facts, failed, out, knowledge, findings);
         ControlFlow::Continue(())
     }
@@ -321,7 +327,10 @@ impl Visitor for Linter<'_> {
                 && passed.root
                 && let Some(facts) = self.knowledge.of(call.function)
             {
-                passed.faults.extend(self.calls.ended_in(passed, facts, &self.knowledge));
+                let known = self.calls.ended_in(passed, facts, &self.knowledge);
+                let null =
+                    known.is_none().then(|| States::ended_in(passed, facts, &self.knowledge)).flatten();
+                passed.faults.extend(known.or(null));
             }
             for mut hit in passed.faults.drain(..).filter(|_| call.why != Why::ExitLost) {
                 if let Some(signal) = killed {
