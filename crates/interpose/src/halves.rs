@@ -15,6 +15,7 @@ use hetrace_ring::clock;
 use hetrace_ring::writer::Writer;
 
 use crate::attach::lose_call;
+use crate::budget::{self, Way};
 use crate::call::{call, existing, put, put_exit, writer};
 use crate::cancel::NoCancel;
 use crate::contexts::{Contexts, Switched};
@@ -22,7 +23,7 @@ use crate::errno::ErrnoGuard;
 use crate::extra::Extra;
 use crate::flags::mask;
 use crate::put::Put;
-use crate::{budget, tls};
+use crate::tls;
 
 /// Calls that one thread may have open. What is deeper is counted as lost.
 const LEVELS: usize = 1023;
@@ -186,8 +187,12 @@ pub unsafe fn begin<E: Put + Copy>(flags: u8, id: u16, entry: impl FnOnce() -> E
     let Some(writer) = writer() else { return lose_call() };
     let Some(stack) = stack(writer).or_else(|| make(writer)) else { return writer.lose_call() };
     let Some(level) = stack.push(id) else { return writer.lose_call() };
-    if flags & flag::METERED != 0 && budget::adds_up(writer, flags) {
-        level.how.store(clock::ticks(), Ordering::Relaxed);
+    if flags & flag::METERED != 0
+        && let Some(way) = budget::way(writer, flags, id)
+    {
+        if matches!(way, Way::Summed) {
+            level.how.store(clock::ticks(), Ordering::Relaxed);
+        }
         return;
     }
     // SAFETY: contract: what `entry` returns may be read as `Put::put` says.
