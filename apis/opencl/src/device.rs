@@ -7,6 +7,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use hetrace_interpose::commands::named::{self, Function};
 use hetrace_interpose::commands::sample::{self, Choice, Counted};
 use hetrace_interpose::commands::{
     Backend, Depth, Enqueued, Place, Progress, Put, Store, Thread, Times, text,
@@ -170,7 +171,7 @@ pub unsafe fn enqueue<R: Copy>(
         Put::Kept => {}
         Put::Due => work.collecting(|| {
             COMMANDS.harvest(thread, &mut Asking::default());
-            sample::report_counts(false, kernels::all());
+            sample::report_counts(false, named::all());
         }),
         Put::Full => give_up(event),
     }
@@ -216,7 +217,7 @@ fn counted(kind: u8, kernel: P) -> Option<(u64, &'static Counted)> {
     if kernel.is_null() {
         return sample::of_kind(kind, memory(kind));
     }
-    kernels::counted(kernel)
+    kernels::get(kernel).map(Function::counted)
 }
 
 /// What is known of a command by itself; the rest of it is empty.
@@ -263,7 +264,7 @@ pub fn synchronized() {
     crate::capture::harvest();
     if timing() {
         COMMANDS.collect(Depth::All, &mut Asking::default());
-        sample::report_counts(false, kernels::all());
+        sample::report_counts(false, named::all());
     }
 }
 
@@ -412,7 +413,7 @@ fn device_seen(device: P, name: &[u8; 256]) {
 extern "C" fn at_exit() {
     if timing() {
         COMMANDS.collect(Depth::Last, &mut Asking::default());
-        sample::report_counts(true, kernels::all());
+        sample::report_counts(true, named::all());
     }
 }
 
