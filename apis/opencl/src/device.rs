@@ -15,7 +15,7 @@ use hetrace_interpose::commands::{
 use hetrace_interpose::ring::abi::{ClockRecord, DeviceRecord, QueueRecord, option, special};
 use hetrace_interpose::ring::clock::ticks;
 use hetrace_interpose::table::Table;
-use hetrace_interpose::window::session_number;
+use hetrace_interpose::window::{session_key, session_number};
 use hetrace_interpose::{OwnWork, note, record_with_text, session};
 
 use crate::generated::prelude::{P, element, null_mut};
@@ -379,7 +379,7 @@ static DESCRIBED: Table<256> = Table::new();
 
 /// Says what a device is like, once in each session.
 fn device_seen(device: P, name: &[u8; 256]) {
-    let number = u64::from(session_number()) + 1;
+    let number = session_key();
     if DESCRIBED.get(device as u64) == Some(number) {
         return;
     }

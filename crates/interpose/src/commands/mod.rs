@@ -42,12 +42,14 @@ pub mod sample;
 mod store;
 #[cfg(test)]
 mod tests;
+mod timing;
 
 pub use memory::{arena, pages};
-pub use note::Note;
+pub use note::{Note, Once};
 pub use recording::{Execution, Recording};
 pub use report::text;
 pub use store::{Place, Put, Store, Thread};
+pub use timing::Timing;
 
 /// Commands in flight in a process and API if the session does not say: the driver itself needs
 /// more memory for so many than we do (200 MiB), and a program enqueues them in about a second.
