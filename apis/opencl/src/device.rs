@@ -224,22 +224,14 @@ fn counted(kind: u8, kernel: P) -> Option<(u64, &'static Counted)> {
 #[inline]
 fn described(kind: u8, kernel: P, counted: Option<u64>, choice: Choice, geometry: Geometry) -> Enqueued {
     Enqueued {
-        cause_tid: 0,
-        kind,
         dimensions: geometry.0,
         memory: memory(kind),
-        cause: 0,
-        returned: 0,
-        queue: 0,
-        device: 0,
         function: counted.unwrap_or(0),
         name: if counted.is_none() { kernels::name(kernel) } else { std::ptr::null() },
-        bytes: 0,
         geometry: geometry.1,
-        shared: 0,
         weight: choice.weight(),
         flags: choice.flags(),
-        in_order: false,
+        ..Enqueued::of(kind)
     }
 }
 

@@ -350,25 +350,13 @@ fn counted(wanted: &Wanted, function: Option<&'static Function>) -> Option<(u64,
 
 /// A command as its call's parameters describe it; the rest of it is empty.
 fn described(wanted: &Wanted, (bytes, shared): (usize, usize), geometry: [usize; 6]) -> Enqueued {
-    let [x, y, z, a, b, c] = geometry.map(|n| n as u32).map(u64::from);
-    let has_geometry = x | y | z | a | b | c != 0;
     Enqueued {
-        cause_tid: 0,
-        kind: wanted.kind,
-        dimensions: if has_geometry { 3 } else { 0 },
         memory: wanted.memory,
         cause: wanted.time,
-        returned: 0,
-        queue: 0,
-        device: 0,
-        function: 0,
-        name: std::ptr::null(),
         bytes: bytes as u64,
-        geometry: [[0; 3], [x * a, y * b, z * c], [a, b, c]],
         shared: shared as u32,
-        weight: 0,
-        flags: 0,
         in_order: true,
+        ..Enqueued::of(wanted.kind).launched(geometry)
     }
 }
 

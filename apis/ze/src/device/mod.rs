@@ -413,13 +413,7 @@ fn described(
 ) -> Enqueued {
     let (dimensions, geometry) = sizes(wanted.groups, kernels::group(wanted.kernel));
     Enqueued {
-        cause_tid: 0,
-        kind: wanted.kind,
         dimensions,
-        memory: [0; 2],
-        cause: 0,
-        returned: 0,
-        queue: 0,
         device: wanted.list.device().map_or(0, clock::Device::key),
         function: counted.unwrap_or(0),
         name: match (function, counted) {
@@ -428,10 +422,7 @@ fn described(
         },
         bytes,
         geometry,
-        shared: 0,
-        weight: 0,
-        flags: 0,
-        in_order: false,
+        ..Enqueued::of(wanted.kind)
     }
 }
 

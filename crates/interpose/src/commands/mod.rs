@@ -96,6 +96,39 @@ pub struct Enqueued {
     pub in_order: bool,
 }
 
+impl Enqueued {
+    /// A command of a kind, of which nothing else is known.
+    #[inline(always)]
+    pub const fn of(kind: u8) -> Self {
+        Self {
+            cause_tid: 0,
+            kind,
+            dimensions: 0,
+            memory: [0; 2],
+            cause: 0,
+            returned: 0,
+            queue: 0,
+            device: 0,
+            function: 0,
+            name: std::ptr::null(),
+            bytes: 0,
+            geometry: [[0; 3]; 3],
+            shared: 0,
+            weight: 0,
+            flags: 0,
+            in_order: false,
+        }
+    }
+
+    /// The same of a launch: of blocks in three dimensions, and threads of a block. Zeros are none.
+    #[inline(always)]
+    pub fn launched(self, sizes: [usize; 6]) -> Self {
+        let [x, y, z, a, b, c] = sizes.map(|n| n as u32).map(u64::from);
+        let dimensions = if x | y | z | a | b | c != 0 { 3 } else { 0 };
+        Self { dimensions, geometry: [[0; 3], [x * a, y * b, z * c], [a, b, c]], ..self }
+    }
+}
+
 // SAFETY: the name is only read, and stays as it is.
 unsafe impl Send for Enqueued {}
 // SAFETY: nothing in it can be changed through a shared reference.
