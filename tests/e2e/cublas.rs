@@ -8,7 +8,7 @@ use std::process::Command;
 
 use hetrace_tests::bed::run;
 use hetrace_tests::fake_cublas::{folders, library, programs};
-use hetrace_tests::{Done, hetrace};
+use hetrace_tests::{Done, hetrace, reports};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -58,36 +58,19 @@ impl Ran {
     /// Calls of cuBLAS by function, as they are in the trace; failed ones, too.
     fn recorded(&self) -> BTreeMap<String, u64> {
         let tally = self.json(&["tally", "--json"]);
-        let rows = tally["host"].as_array().expect("rows");
-        let count = |row: &Value| {
-            let calls = row["calls"].as_u64().expect("a number");
-            (row["name"].as_str().expect("a name").to_owned(), calls)
-        };
         let of_lt = |name: &str| name.starts_with("cublasLt");
         let is_it = |name: &str| name.starts_with("cublas") && of_lt(name) == self.counts_lt;
-        rows.iter().map(count).filter(|(name, _)| is_it(name)).collect()
+        reports::recorded(&tally).into_iter().filter(|(name, _)| is_it(name)).collect()
     }
 
     /// Calls by function, as the program has counted them.
     fn counted(&self) -> BTreeMap<String, u64> {
-        let count = |line: &str| {
-            let (name, calls) = line.strip_prefix("calls ")?.split_once(' ')?;
-            Some((name.to_owned(), calls.parse().ok()?))
-        };
-        self.bare.out.lines().filter_map(count).collect()
+        reports::counted(&self.bare.out)
     }
 
     /// Whether `print` shows calls with these texts, in this order; `…` stands for anything.
     fn expect_calls(&self, expected: &[&str]) {
-        let text = self.report(&["print", "-c"]);
-        let mut lines = text.lines();
-        for want in expected {
-            let is_it = |line: &str| {
-                let rest = want.split('…').try_fold(line, |rest, part| Some(rest.split_once(part)?.1));
-                rest.is_some()
-            };
-            assert!(lines.any(is_it), "{want}, in its place:\n{text}");
-        }
+        reports::expect_lines(&self.report(&["print", "-c"]), expected);
     }
 }
 

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use hetrace_tests::bed::run;
 use hetrace_tests::fake_hip::{REAL, compiler, programs, real};
-use hetrace_tests::{Done, hetrace};
+use hetrace_tests::{Done, hetrace, reports};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -45,47 +45,26 @@ impl Ran {
     }
 
     fn report(&self, arguments: &[&str]) -> String {
-        let (command, options) = arguments.split_first().expect("a command");
-        let done = run(Command::new(hetrace()).arg(command).arg(&self.folder).args(options));
-        assert_eq!(done.status, 0, "{arguments:?}: {}", done.err);
-        done.out
+        reports::report(&self.folder, arguments)
     }
 
     fn tally(&self) -> Value {
-        serde_json::from_str(&self.report(&["tally", "--json"])).expect("JSON")
+        reports::tally(&self.folder)
     }
 
     /// Calls by function, as they are in the trace; failed ones, too.
     fn recorded(&self) -> BTreeMap<String, u64> {
-        let tally = self.tally();
-        let rows = tally["host"].as_array().expect("rows");
-        let count = |row: &Value| {
-            let calls = row["calls"].as_u64().expect("a number");
-            (row["name"].as_str().expect("a name").to_owned(), calls)
-        };
-        rows.iter().map(count).collect()
+        reports::recorded(&self.tally())
     }
 
     /// Calls by function, as the program has counted them.
     fn counted(&self) -> BTreeMap<String, u64> {
-        let count = |line: &str| {
-            let (name, calls) = line.strip_prefix("calls ")?.split_once(' ')?;
-            Some((name.to_owned(), calls.parse().ok()?))
-        };
-        self.bare.out.lines().filter_map(count).collect()
+        reports::counted(&self.bare.out)
     }
 
     /// Whether `print` shows calls with these texts, in this order; `…` stands for anything.
     fn expect_calls(&self, expected: &[&str]) {
-        let text = self.report(&["print", "-c"]);
-        let mut lines = text.lines();
-        for want in expected {
-            let is_it = |line: &str| {
-                let rest = want.split('…').try_fold(line, |rest, part| Some(rest.split_once(part)?.1));
-                rest.is_some()
-            };
-            assert!(lines.any(is_it), "{want}, in its place:\n{text}");
-        }
+        reports::expect_lines(&self.report(&["print", "-c"]), expected);
     }
 }
 

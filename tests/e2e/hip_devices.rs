@@ -8,7 +8,7 @@ use std::process::Command;
 use hetrace_tests::bed::run;
 use hetrace_tests::fake_hip::programs;
 use hetrace_tests::seen::Command as OnDevice;
-use hetrace_tests::{Done, Seen, hetrace};
+use hetrace_tests::{Done, Seen, hetrace, reports};
 use tempfile::TempDir;
 
 struct Ran {
@@ -53,9 +53,7 @@ impl Ran {
     }
 
     fn tally(&self) -> serde_json::Value {
-        let done = run(Command::new(hetrace()).arg("tally").arg(&self.folder).arg("--json"));
-        assert_eq!(done.status, 0, "{}", done.err);
-        serde_json::from_str(&done.out).expect("JSON")
+        reports::tally(&self.folder)
     }
 }
 

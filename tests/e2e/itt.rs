@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use hetrace_tests::bed::{program, run};
-use hetrace_tests::{Done, hetrace};
+use hetrace_tests::counts::manifest;
+use hetrace_tests::{Done, hetrace, reports};
 use serde_json::Value;
 
 /// The Python that has the module. Without one the test ends there, and says so.
@@ -42,15 +43,11 @@ fn traced(options: &[&str], part: &[&str]) -> Option<Ran> {
 
 impl Ran {
     fn report(&self, arguments: &[&str]) -> String {
-        let (command, options) = arguments.split_first().expect("a command");
-        let done = run(Command::new(hetrace()).arg(command).arg(&self.folder).args(options));
-        assert_eq!(done.status, 0, "{}", done.err);
-        done.out
+        reports::report(&self.folder, arguments)
     }
 
     fn manifest(&self) -> Value {
-        let text = std::fs::read_to_string(self.folder.join("hetrace/manifest.json")).expect("a manifest");
-        serde_json::from_str(&text).expect("JSON")
+        manifest(&self.folder)
     }
 
     /// The calls as `print` shows them, without their times.

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use hetrace_tests::bed::run;
 use hetrace_tests::openmp::{has_devices, has_runtime, programs};
-use hetrace_tests::{Done, hetrace};
+use hetrace_tests::{Done, hetrace, reports};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -37,14 +37,11 @@ impl Ran {
     }
 
     fn report(&self, arguments: &[&str]) -> String {
-        let (command, options) = arguments.split_first().expect("a command");
-        let done = run(Command::new(hetrace()).arg(command).arg(&self.folder).args(options));
-        assert_eq!(done.status, 0, "{}", done.err);
-        done.out
+        reports::report(&self.folder, arguments)
     }
 
     fn tally(&self) -> Value {
-        serde_json::from_str(&self.report(&["tally", "--json"])).expect("JSON")
+        reports::tally(&self.folder)
     }
 
     /// How often each function was called.

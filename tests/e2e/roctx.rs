@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use hetrace_tests::bed::run;
+use hetrace_tests::counts::manifest;
 use hetrace_tests::fake_roctx::{programs, roctracer};
-use hetrace_tests::{Done, hetrace};
+use hetrace_tests::{Done, hetrace, reports};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -95,15 +96,11 @@ impl Ran {
     }
 
     fn report(&self, arguments: &[&str]) -> String {
-        let (command, options) = arguments.split_first().expect("a command");
-        let done = run(Command::new(hetrace()).arg(command).arg(&self.folder).args(options));
-        assert_eq!(done.status, 0, "{}", done.err);
-        done.out
+        reports::report(&self.folder, arguments)
     }
 
     fn manifest(&self) -> Value {
-        let text = std::fs::read_to_string(self.folder.join("hetrace/manifest.json")).expect("a manifest");
-        serde_json::from_str(&text).expect("JSON")
+        manifest(&self.folder)
     }
 
     fn windows(&self) -> usize {
@@ -126,7 +123,7 @@ impl Ran {
     }
 
     fn tally(&self) -> Value {
-        serde_json::from_str(&self.report(&["tally", "--json"])).expect("JSON")
+        reports::tally(&self.folder)
     }
 
     /// `STYLE NAME CALLS` of all ranges, sorted.

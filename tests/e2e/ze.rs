@@ -7,7 +7,7 @@ use std::process::Command;
 
 use hetrace_tests::bed::run;
 use hetrace_tests::fake_ze::programs;
-use hetrace_tests::{Done, counts, hetrace};
+use hetrace_tests::{Done, counts, hetrace, reports};
 use tempfile::TempDir;
 
 /// A line of environment and program.
@@ -53,10 +53,7 @@ struct Ran {
 
 impl Ran {
     fn report(&self, arguments: &[&str]) -> String {
-        let (command, options) = arguments.split_first().expect("a command");
-        let done = run(Command::new(hetrace()).arg(command).arg(&self.folder).args(options));
-        assert_eq!(done.status, 0, "{arguments:?}: {}", done.err);
-        done.out
+        reports::report(&self.folder, arguments)
     }
 
     /// The calls as `print` shows them, without their times.

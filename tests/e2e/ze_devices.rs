@@ -6,9 +6,10 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use hetrace_tests::bed::run;
+use hetrace_tests::counts::manifest;
 use hetrace_tests::fake_ze::programs;
 use hetrace_tests::seen::Command as OnDevice;
-use hetrace_tests::{Done, Seen, hetrace};
+use hetrace_tests::{Done, Seen, hetrace, reports};
 use tempfile::TempDir;
 
 /// Ticks a second, bits, milliseconds until the counter begins anew, and whether the driver is of before 1.2.
@@ -65,20 +66,16 @@ impl Ran {
     }
 
     fn report(&self, arguments: &[&str]) -> String {
-        let (command, options) = arguments.split_first().expect("a command");
-        let done = run(Command::new(hetrace()).arg(command).arg(&self.folder).args(options));
-        assert_eq!(done.status, 0, "{arguments:?}: {}", done.err);
-        done.out
+        reports::report(&self.folder, arguments)
     }
 
     fn tally(&self) -> serde_json::Value {
-        serde_json::from_str(&self.report(&["tally", "--json"])).expect("JSON")
+        reports::tally(&self.folder)
     }
 
     /// How far the device's times may be off on the host's line.
     fn error(&self) -> u64 {
-        let text = std::fs::read_to_string(self.folder.join("hetrace/manifest.json")).expect("a manifest");
-        let manifest: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        let manifest = manifest(&self.folder);
         // Nothing ran.
         manifest["device_clocks"].get(0).map_or(0, |c| c["error_ns"].as_u64().expect("a clock that is known"))
     }

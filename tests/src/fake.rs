@@ -104,7 +104,7 @@ fn build(out: &Path) {
     PROGRAMS.iter().for_each(|name| build(name, name, &[]));
     build("takes_cupti", "takes_cupti", &["-DLINKED", "-l:libcupti.so.13"]);
     build("asks_cupti", "takes_cupti", &["-ldl"]);
-    // In a folder of its own: only who is told so has a runtime.
+    // In a folder of its own: a runtime is there only for programs that look into it.
     let runtime = runtime(out);
     std::fs::create_dir_all(&runtime).expect("a folder");
     let library = text(runtime.join("libcudart.so.13"));

@@ -35,7 +35,7 @@ static SET_CALLBACK: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
 /// Its lookup function.
 static LOOKUP: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
 
-/// What a runtime calls that looks for a tool. Without a session it is told to look on.
+/// Called by a runtime that looks for a tool. Without a session the answer is that there is none here, and it goes on looking.
 ///
 /// # Safety
 /// `runtime_version` is NULL or a text.

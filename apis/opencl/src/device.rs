@@ -7,6 +7,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use hetrace_interpose::commands::named::{self, Function};
 use hetrace_interpose::commands::sample::{self, Choice, Counted};
 use hetrace_interpose::commands::{
     Backend, Depth, Enqueued, Place, Progress, Put, Store, Thread, Times, text,
@@ -14,7 +15,7 @@ use hetrace_interpose::commands::{
 use hetrace_interpose::ring::abi::{ClockRecord, DeviceRecord, QueueRecord, option, special};
 use hetrace_interpose::ring::clock::ticks;
 use hetrace_interpose::table::Table;
-use hetrace_interpose::window::session_number;
+use hetrace_interpose::window::{session_key, session_number};
 use hetrace_interpose::{OwnWork, note, record_with_text, session};
 
 use crate::generated::prelude::{P, element, null_mut};
@@ -170,7 +171,7 @@ pub unsafe fn enqueue<R: Copy>(
         Put::Kept => {}
         Put::Due => work.collecting(|| {
             COMMANDS.harvest(thread, &mut Asking::default());
-            sample::report_counts(false, kernels::all());
+            sample::report_counts(false, named::all());
         }),
         Put::Full => give_up(event),
     }
@@ -216,29 +217,21 @@ fn counted(kind: u8, kernel: P) -> Option<(u64, &'static Counted)> {
     if kernel.is_null() {
         return sample::of_kind(kind, memory(kind));
     }
-    kernels::counted(kernel)
+    kernels::get(kernel).map(Function::counted)
 }
 
 /// What is known of a command by itself; the rest of it is empty.
 #[inline]
 fn described(kind: u8, kernel: P, counted: Option<u64>, choice: Choice, geometry: Geometry) -> Enqueued {
     Enqueued {
-        cause_tid: 0,
-        kind,
         dimensions: geometry.0,
         memory: memory(kind),
-        cause: 0,
-        returned: 0,
-        queue: 0,
-        device: 0,
         function: counted.unwrap_or(0),
         name: if counted.is_none() { kernels::name(kernel) } else { std::ptr::null() },
-        bytes: 0,
         geometry: geometry.1,
-        shared: 0,
         weight: choice.weight(),
         flags: choice.flags(),
-        in_order: false,
+        ..Enqueued::of(kind)
     }
 }
 
@@ -263,7 +256,7 @@ pub fn synchronized() {
     crate::capture::harvest();
     if timing() {
         COMMANDS.collect(Depth::All, &mut Asking::default());
-        sample::report_counts(false, kernels::all());
+        sample::report_counts(false, named::all());
     }
 }
 
@@ -378,7 +371,7 @@ static DESCRIBED: Table<256> = Table::new();
 
 /// Says what a device is like, once in each session.
 fn device_seen(device: P, name: &[u8; 256]) {
-    let number = u64::from(session_number()) + 1;
+    let number = session_key();
     if DESCRIBED.get(device as u64) == Some(number) {
         return;
     }
@@ -412,7 +405,7 @@ fn device_seen(device: P, name: &[u8; 256]) {
 extern "C" fn at_exit() {
     if timing() {
         COMMANDS.collect(Depth::Last, &mut Asking::default());
-        sample::report_counts(true, kernels::all());
+        sample::report_counts(true, named::all());
     }
 }
 

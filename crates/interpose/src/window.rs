@@ -127,6 +127,12 @@ pub fn session_number() -> u32 {
     window().map_or(0, |window| window.generation.load(Ordering::Relaxed))
 }
 
+/// Distinguishes the sessions in which devices and queues have to be described; never 0.
+#[inline]
+pub fn session_key() -> u64 {
+    u64::from(session_number()) + 1
+}
+
 fn cause(reason: u32, number: u64) -> Cause {
     Cause { reason, number, pid: own::pid(), tid: own::tid() }
 }

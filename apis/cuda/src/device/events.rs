@@ -191,25 +191,15 @@ fn described(
     geometry: [usize; 6],
     addresses: [u64; 2],
 ) -> Enqueued {
-    let [x, y, z, a, b, c] = geometry.map(|n| n as u32).map(u64::from);
-    let has_geometry = x | y | z | a | b | c != 0;
     Enqueued {
-        cause_tid: 0,
-        kind: wanted.kind,
-        dimensions: if has_geometry { 3 } else { 0 },
         memory: memory::refine(wanted.memory, addresses),
         cause: wanted.time,
-        returned: 0,
         queue: begun.stream.key,
         device: device_key(begun.events.context.device()),
-        function: 0,
-        name: std::ptr::null(),
         bytes: bytes as u64,
-        geometry: [[0; 3], [x * a, y * b, z * c], [a, b, c]],
         shared: shared as u32,
-        weight: 0,
-        flags: 0,
         in_order: true,
+        ..Enqueued::of(wanted.kind).launched(geometry)
     }
 }
 

@@ -7,8 +7,8 @@ use hetrace_interpose::commands::pool::Pool;
 use hetrace_interpose::commands::reference::{Clock, Events};
 use hetrace_interpose::record_with_text;
 use hetrace_interpose::ring::abi::{ClockRecord, DeviceRecord, special};
+use hetrace_interpose::window::session_key;
 
-use super::session_key;
 use crate::generated::prelude::{P, null_mut};
 use crate::generated::real;
 
@@ -127,7 +127,9 @@ impl Use {
 
     /// Describes it in this session, and begins its clock or looks whether that is due.
     pub fn see(&self) {
-        if self.device.described.swap(session_key(), Ordering::Relaxed) != session_key() {
+        // Asked first: this comes with each command, and an instruction that locks takes longer.
+        let (described, here) = (&self.device.described, session_key());
+        if described.load(Ordering::Relaxed) != here && described.swap(here, Ordering::Relaxed) != here {
             self.describe();
         }
         if self.device.clock.is_due() {

@@ -5,14 +5,13 @@
 //! for the program: what our own calls leave there is taken away again ([`Quiet`]).
 
 use std::ffi::c_void;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use hetrace_interpose::commands::named::{self, Function};
 use hetrace_interpose::commands::sample::{self, Choice, Counted};
-use hetrace_interpose::commands::{self, Backend, Depth, Enqueued, Note, Progress, Put, Store, Times};
-use hetrace_interpose::ring::abi::option;
-use hetrace_interpose::window::session_number;
-use hetrace_interpose::{ErrnoGuard, OwnWork, early, pid, session};
+use hetrace_interpose::commands::{
+    self, Backend, Depth, Enqueued, Note, Once, Progress, Put, Store, Times, Timing,
+};
+use hetrace_interpose::{ErrnoGuard, OwnWork, early};
 
 use crate::generated::prelude::{P, null_mut};
 use crate::generated::real;
@@ -68,32 +67,19 @@ const REASONS: [(Why, &[u8]); 3] = [
 /// A reason is said once.
 #[cold]
 fn say(why: Why) {
-    static SAID: AtomicU32 = AtomicU32::new(0);
-    let bit = 1 << why as u32;
-    if SAID.fetch_or(bit, Ordering::Relaxed) & bit == 0
+    static SAID: Once = Once::new();
+    if SAID.is_first(why as u32)
         && let Some((_, text)) = REASONS.get(why as usize)
     {
         Note::new().text(b"device times: ").text(text).leave();
     }
 }
 
-/// The process whose devices these are; 0 if it has none yet. To a forked child the driver is dead.
-static OWNER: AtomicU32 = AtomicU32::new(0);
+static TIMING: Timing = Timing::new();
 
 /// Whether commands of this process are timed.
 pub fn timing() -> bool {
-    session().is_some_and(|s| s.option(option::DEVICE)) && is_owner()
-}
-
-fn is_owner() -> bool {
-    let (owner, pid) = (OWNER.load(Ordering::Relaxed), pid());
-    owner == pid
-        || (owner == 0 && OWNER.compare_exchange(0, pid, Ordering::Relaxed, Ordering::Relaxed).is_ok())
-}
-
-/// Distinguishes the sessions in which devices and queues have to be described; never 0.
-fn session_key() -> u64 {
-    u64::from(session_number()) + 1
+    TIMING.is_on()
 }
 
 /// As long as this lives, calls of ours are nobody else's business: `errno` and the thread's last error stay, and a
@@ -364,25 +350,13 @@ fn counted(wanted: &Wanted, function: Option<&'static Function>) -> Option<(u64,
 
 /// A command as its call's parameters describe it; the rest of it is empty.
 fn described(wanted: &Wanted, (bytes, shared): (usize, usize), geometry: [usize; 6]) -> Enqueued {
-    let [x, y, z, a, b, c] = geometry.map(|n| n as u32).map(u64::from);
-    let has_geometry = x | y | z | a | b | c != 0;
     Enqueued {
-        cause_tid: 0,
-        kind: wanted.kind,
-        dimensions: if has_geometry { 3 } else { 0 },
         memory: wanted.memory,
         cause: wanted.time,
-        returned: 0,
-        queue: 0,
-        device: 0,
-        function: 0,
-        name: std::ptr::null(),
         bytes: bytes as u64,
-        geometry: [[0; 3], [x * a, y * b, z * c], [a, b, c]],
         shared: shared as u32,
-        weight: 0,
-        flags: 0,
         in_order: true,
+        ..Enqueued::of(wanted.kind).launched(geometry)
     }
 }
 

@@ -4,8 +4,9 @@ use hetrace_interpose::record_with_text;
 use hetrace_interpose::ring::abi::{QueueRecord, special};
 use hetrace_interpose::table::Table;
 use hetrace_interpose::thread_id;
+use hetrace_interpose::window::session_key;
 
-use super::{devices, session_key};
+use super::devices;
 use crate::generated::prelude::{P, null_mut};
 use crate::generated::real;
 

@@ -17,8 +17,8 @@ use hetrace_interpose::record_with_text;
 use hetrace_interpose::ring::abi::{ClockRecord, DeviceRecord, special};
 use hetrace_interpose::ring::clock::ticks;
 use hetrace_interpose::table::Table;
+use hetrace_interpose::window::session_key;
 
-use super::session_key;
 use crate::generated::prelude::P;
 use crate::generated::real;
 

@@ -3,7 +3,7 @@
 //! An event keeps the times of the command that signalled it last. So each use has a number, and what was not read
 //! when the next use begins is read then ([`Slot::prepare`]). Where that can't be done, because the last use may not
 //! have ended, nobody can say whose the times will be: both are given up, and so are later ones until it is known that
-//! nothing is under way (`muddled`).
+//! nothing is in flight (`muddled`).
 //!
 //! ```text
 //!   free ──take──► in use: a command or a list has it ──ask: ended──► reset ──► free      ours
@@ -70,7 +70,7 @@ pub struct Slot {
     generation: AtomicU32,
     /// The use has begun, and its times were not read.
     in_flight: AtomicBool,
-    /// A use may be under way of which the times must not be taken for another's.
+    /// A use may be in flight of which the times must not be taken for another's.
     muddled: AtomicBool,
     /// Ticks that were read last: an event that still has them was not signalled anew.
     last: [AtomicU64; 2],
@@ -446,7 +446,7 @@ impl Slot {
         }
     }
 
-    /// Whether a use is under way whose times were not read yet.
+    /// Whether a use is in flight whose times were not read yet.
     pub fn is_in_flight(&self) -> bool {
         self.in_flight.load(Ordering::Relaxed)
     }

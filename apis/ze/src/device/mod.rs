@@ -13,12 +13,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use hetrace_interpose::commands::named::{self, Function};
 use hetrace_interpose::commands::sample::{self, Choice, Counted};
 use hetrace_interpose::commands::{
-    self, Backend, Depth, Enqueued, Execution, Note, Progress, Put, Store, Times,
+    self, Backend, Depth, Enqueued, Execution, Note, Once, Progress, Put, Store, Times, Timing,
 };
-use hetrace_interpose::ring::abi::option;
 use hetrace_interpose::ring::clock::ticks;
-use hetrace_interpose::window::session_number;
-use hetrace_interpose::{ErrnoGuard, OwnWork, in_window, pid, session};
+use hetrace_interpose::{ErrnoGuard, OwnWork, in_window};
 
 use crate::generated::prelude::P;
 use crate::generated::real;
@@ -98,33 +96,19 @@ fn lose(why: Why, commands: u64) {
 
 #[cold]
 fn say(why: Why) {
-    static SAID: AtomicU32 = AtomicU32::new(0);
-    let bit = 1 << why as u32;
-    if SAID.fetch_or(bit, Ordering::Relaxed) & bit != 0 {
-        return;
-    }
-    if let Some((_, reason)) = REASONS.get(why as usize) {
+    static SAID: Once = Once::new();
+    if SAID.is_first(why as u32)
+        && let Some((_, reason)) = REASONS.get(why as usize)
+    {
         Note::new().text(b"device times: ").text(reason).text(b" have none").leave();
     }
 }
 
-/// The process whose devices these are; 0 if it has none yet. To a forked child the driver is dead.
-static OWNER: AtomicU32 = AtomicU32::new(0);
+static TIMING: Timing = Timing::new();
 
 /// Whether commands of this process are timed.
 pub fn timing() -> bool {
-    session().is_some_and(|s| s.option(option::DEVICE)) && is_owner()
-}
-
-fn is_owner() -> bool {
-    let (owner, pid) = (OWNER.load(Ordering::Relaxed), pid());
-    owner == pid
-        || (owner == 0 && OWNER.compare_exchange(0, pid, Ordering::Relaxed, Ordering::Relaxed).is_ok())
-}
-
-/// Distinguishes the sessions in which devices and queues have to be described; never 0.
-fn session_key() -> u64 {
-    u64::from(session_number()) + 1
+    TIMING.is_on()
 }
 
 /// Lists that commands are captured from, in this process.
@@ -429,13 +413,7 @@ fn described(
 ) -> Enqueued {
     let (dimensions, geometry) = sizes(wanted.groups, kernels::group(wanted.kernel));
     Enqueued {
-        cause_tid: 0,
-        kind: wanted.kind,
         dimensions,
-        memory: [0; 2],
-        cause: 0,
-        returned: 0,
-        queue: 0,
         device: wanted.list.device().map_or(0, clock::Device::key),
         function: counted.unwrap_or(0),
         name: match (function, counted) {
@@ -444,10 +422,7 @@ fn described(
         },
         bytes,
         geometry,
-        shared: 0,
-        weight: 0,
-        flags: 0,
-        in_order: false,
+        ..Enqueued::of(wanted.kind)
     }
 }
 

@@ -3,9 +3,10 @@
 use hetrace_interpose::record_with_text;
 use hetrace_interpose::ring::abi::{QueueRecord, special};
 use hetrace_interpose::table::Table;
+use hetrace_interpose::window::session_key;
 
 use super::lists::List;
-use super::{clock, session_key, waits};
+use super::{clock, waits};
 use crate::generated::prelude::P;
 
 /// Handle → the session in which it was described.

@@ -20,6 +20,8 @@ const COUNTER_TIMESTAMPS: u32 = 1 << 4 | 1 << 5;
 const COUNTER_HOST_VISIBLE: u32 = 1 << 2;
 /// `ZE_STRUCTURE_TYPE_COUNTER_BASED_EVENT_POOL_EXP_DESC`.
 const STYPE_COUNTER_BASED_POOL: u32 = 0x0002_0014;
+/// Index of "kernel" in `COMMAND_KINDS`.
+const KERNEL: u8 = 1;
 /// Structures behind a description that are looked at.
 const LINKS: usize = 8;
 /// Where members of descriptions lie.
@@ -49,6 +51,22 @@ unsafe fn filled(place: *const P) -> Option<P> {
     (!place.is_null()).then(|| unsafe { *place })
 }
 
+/// A call that makes something was made: `then` gets its handle if it succeeded. Returns the call's result.
+///
+/// # Safety
+/// As [`filled`], if the call succeeded.
+unsafe fn made(result: u32, place: *const P, then: impl FnOnce(P)) -> u32 {
+    let _errno = ErrnoGuard::new();
+    if result == SUCCESS
+        && timing()
+        // SAFETY: contract: the call succeeded.
+        && let Some(handle) = unsafe { filled(place) }
+    {
+        then(handle);
+    }
+    result
+}
+
 pub unsafe fn zeDeviceGet(_: u64, driver: P, count: *mut u32, devices: *mut P) -> u32 {
     // SAFETY: the program's own arguments.
     unsafe {
@@ -74,15 +92,9 @@ pub unsafe fn zeCommandQueueCreate(
 ) -> u32 {
     // SAFETY: the program's own arguments.
     unsafe {
-        let result = real::zeCommandQueueCreate(context, device, desc, queue);
-        let _errno = ErrnoGuard::new();
-        if result == SUCCESS
-            && timing()
-            && let Some(queue) = filled(queue)
-        {
+        made(real::zeCommandQueueCreate(context, device, desc, queue), queue, |queue| {
             queues::made(queue, context, device, member(desc, QUEUE_PRIORITY));
-        }
-        result
+        })
     }
 }
 
@@ -97,16 +109,10 @@ pub unsafe fn zeCommandQueueDestroy(_: u64, queue: P) -> u32 {
 pub unsafe fn zeCommandListCreate(_: u64, context: P, device: P, desc: *const [u8; 24], list: *mut P) -> u32 {
     // SAFETY: the program's own arguments.
     unsafe {
-        let result = real::zeCommandListCreate(context, device, desc, list);
-        let _errno = ErrnoGuard::new();
-        if result == SUCCESS
-            && timing()
-            && let Some(list) = filled(list)
-        {
+        made(real::zeCommandListCreate(context, device, desc, list), list, |list| {
             device::ends_with_the_program();
             lists::regular_made(list, context, device, member(desc, LIST_FLAGS));
-        }
-        result
+        })
     }
 }
 
@@ -119,31 +125,19 @@ pub unsafe fn zeCommandListCreateImmediate(
 ) -> u32 {
     // SAFETY: the program's own arguments.
     unsafe {
-        let result = real::zeCommandListCreateImmediate(context, device, desc, list);
-        let _errno = ErrnoGuard::new();
-        if result == SUCCESS
-            && timing()
-            && let Some(list) = filled(list)
-        {
+        made(real::zeCommandListCreateImmediate(context, device, desc, list), list, |list| {
             device::ends_with_the_program();
             lists::immediate_made(list, context, device, member(desc, QUEUE_FLAGS));
-        }
-        result
+        })
     }
 }
 
 pub unsafe fn zeCommandListCreateCloneExp(_: u64, list: P, clone: *mut P) -> u32 {
     // SAFETY: the program's own arguments.
     unsafe {
-        let result = real::zeCommandListCreateCloneExp(list, clone);
-        let _errno = ErrnoGuard::new();
-        if result == SUCCESS
-            && timing()
-            && let Some(clone) = filled(clone)
-        {
+        made(real::zeCommandListCreateCloneExp(list, clone), clone, |clone| {
             lists::cloned(list, clone);
-        }
-        result
+        })
     }
 }
 
@@ -355,7 +349,6 @@ pub unsafe fn zeCommandListAppendLaunchKernelWithArguments(
     if timing() {
         kernels::grouped(kernel, sizes.0);
     }
-    const KERNEL: u8 = 1;
     // SAFETY: the program's own arguments.
     unsafe {
         device::enqueue(
@@ -388,7 +381,6 @@ pub unsafe fn zeCommandListAppendLaunchMultipleKernelsIndirect(
     waits: u32,
     events: *mut P,
 ) -> u32 {
-    const KERNEL: u8 = 1;
     // SAFETY: the program's own arguments.
     unsafe {
         // Several have no one name.
@@ -469,7 +461,11 @@ fn is_counter_based(next: usize) -> bool {
 
 /// What events of a pool with these flags are good for.
 fn known_by(flags: u32) -> u64 {
-    match (flags & (KERNEL_TIMESTAMP | MAPPED_TIMESTAMP) != 0, flags & HOST_VISIBLE != 0) {
+    good_for(flags & (KERNEL_TIMESTAMP | MAPPED_TIMESTAMP) != 0, flags & HOST_VISIBLE != 0)
+}
+
+fn good_for(has_times: bool, is_visible: bool) -> u64 {
+    match (has_times, is_visible) {
         (false, _) => known::PLAIN,
         (true, true) => known::TIMED,
         (true, false) => known::HIDDEN,
@@ -496,19 +492,13 @@ pub unsafe fn zeEventPoolGetFlags(_: u64, pool: P, flags: *mut u32) -> u32 {
 pub unsafe fn zeEventCreate(_: u64, pool: P, desc: *const [u8; 32], event: *mut P) -> u32 {
     // SAFETY: the program's own arguments.
     unsafe {
-        let result = real::zeEventCreate(pool, desc, event);
-        let _errno = ErrnoGuard::new();
-        if result == SUCCESS
-            && timing()
-            && let Some(event) = filled(event)
-        {
+        made(real::zeEventCreate(pool, desc, event), event, |event| {
             let what = match events::pool(pool) {
                 0 => ask_pool(pool),
                 what => what,
             };
             events::event_made(event, what);
-        }
-        result
+        })
     }
 }
 
@@ -532,20 +522,11 @@ pub unsafe fn zeEventCounterBasedCreate(
 ) -> u32 {
     // SAFETY: the program's own arguments.
     unsafe {
-        let result = real::zeEventCounterBasedCreate(context, device, desc, event);
-        if result == SUCCESS
-            && timing()
-            && let Some(event) = filled(event)
-        {
+        made(real::zeEventCounterBasedCreate(context, device, desc, event), event, |event| {
             let flags: u32 = member(desc, COUNTER_FLAGS);
-            let what = match (flags & COUNTER_TIMESTAMPS != 0, flags & COUNTER_HOST_VISIBLE != 0) {
-                (false, _) => known::PLAIN,
-                (true, true) => known::TIMED,
-                (true, false) => known::HIDDEN,
-            };
+            let what = good_for(flags & COUNTER_TIMESTAMPS != 0, flags & COUNTER_HOST_VISIBLE != 0);
             events::event_made(event, what | known::COUNTS);
-        }
-        result
+        })
     }
 }
 
@@ -557,15 +538,10 @@ pub unsafe fn zeEventCounterBasedOpenIpcHandle(
 ) -> u32 {
     // SAFETY: the program's own arguments.
     unsafe {
-        let result = real::zeEventCounterBasedOpenIpcHandle(context, handle, event);
-        if result == SUCCESS
-            && timing()
-            && let Some(event) = filled(event)
-        {
+        made(real::zeEventCounterBasedOpenIpcHandle(context, handle, event), event, |event| {
             // Only who made it knows whether it has times.
             events::event_made(event, 0);
-        }
-        result
+        })
     }
 }
 

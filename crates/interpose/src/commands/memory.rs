@@ -36,13 +36,22 @@ pub(super) fn own_pages(length: usize) -> *mut u8 {
     fresh
 }
 
-/// Unmaps pages that no other thread has seen.
-///
-/// # Safety
-/// `at` came from [`pages`] or [`own_pages`] with this length, and nobody else knows it.
-pub(super) unsafe fn unmap(at: *mut u8, length: usize) {
-    // SAFETY: a whole mapping that nobody uses.
-    unsafe { libc::munmap(at.cast(), length) };
+/// Maps memory for `length` bytes of values to where `place` leads, unless it leads somewhere; `map` is [`pages`] or
+/// [`own_pages`]. Returns whether it leads somewhere now.
+pub(super) fn map_once<T>(place: &AtomicPtr<T>, length: usize, map: fn(usize) -> *mut u8) -> bool {
+    if !place.load(Ordering::Acquire).is_null() {
+        return true;
+    }
+    let fresh = map(length);
+    if fresh.is_null() {
+        return false;
+    }
+    let (null, order) = (std::ptr::null_mut(), Ordering::AcqRel);
+    if place.compare_exchange(null, fresh.cast(), order, Ordering::Acquire).is_err() {
+        // SAFETY: the whole mapping, made above: another thread was quicker, and none has seen ours.
+        unsafe { libc::munmap(fresh.cast(), length) };
+    }
+    true
 }
 
 const ARENA_BYTES: usize = 4 << 20;
@@ -52,22 +61,8 @@ static USED: AtomicUsize = AtomicUsize::new(0);
 /// Returns zeroed bytes at a multiple of 8, which stay for ever: texts and what is known of
 /// objects. `None` when all are used: then something is merely not known.
 pub fn arena(bytes: usize) -> Option<*mut u8> {
-    let mut base = ARENA.load(Ordering::Acquire);
-    if base.is_null() {
-        let fresh = pages(ARENA_BYTES);
-        if fresh.is_null() {
-            return None;
-        }
-        base = match ARENA.compare_exchange(std::ptr::null_mut(), fresh, Ordering::AcqRel, Ordering::Acquire)
-        {
-            Ok(_) => fresh,
-            Err(there) => {
-                // SAFETY: another thread was quicker; none has seen ours.
-                unsafe { unmap(fresh, ARENA_BYTES) };
-                there
-            }
-        };
-    }
+    map_once(&ARENA, ARENA_BYTES, pages).then_some(())?;
+    let base = ARENA.load(Ordering::Acquire);
     let bytes = bytes.checked_next_multiple_of(8)?;
     let at = USED.fetch_add(bytes, Ordering::Relaxed);
     if at.checked_add(bytes)? > ARENA_BYTES {

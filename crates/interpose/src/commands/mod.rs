@@ -42,12 +42,14 @@ pub mod sample;
 mod store;
 #[cfg(test)]
 mod tests;
+mod timing;
 
 pub use memory::{arena, pages};
-pub use note::Note;
+pub use note::{Note, Once};
 pub use recording::{Execution, Recording};
 pub use report::text;
 pub use store::{Place, Put, Store, Thread};
+pub use timing::Timing;
 
 /// Commands in flight in a process and API if the session does not say: the driver itself needs
 /// more memory for so many than we do (200 MiB), and a program enqueues them in about a second.
@@ -92,6 +94,39 @@ pub struct Enqueued {
     pub flags: u16,
     /// Commands of the queue end in the order in which they were enqueued.
     pub in_order: bool,
+}
+
+impl Enqueued {
+    /// A command of a kind, of which nothing else is known.
+    #[inline(always)]
+    pub const fn of(kind: u8) -> Self {
+        Self {
+            cause_tid: 0,
+            kind,
+            dimensions: 0,
+            memory: [0; 2],
+            cause: 0,
+            returned: 0,
+            queue: 0,
+            device: 0,
+            function: 0,
+            name: std::ptr::null(),
+            bytes: 0,
+            geometry: [[0; 3]; 3],
+            shared: 0,
+            weight: 0,
+            flags: 0,
+            in_order: false,
+        }
+    }
+
+    /// The same of a launch: of blocks in three dimensions, and threads of a block. Zeros are none.
+    #[inline(always)]
+    pub fn launched(self, sizes: [usize; 6]) -> Self {
+        let [x, y, z, a, b, c] = sizes.map(|n| n as u32).map(u64::from);
+        let dimensions = if x | y | z | a | b | c != 0 { 3 } else { 0 };
+        Self { dimensions, geometry: [[0; 3], [x * a, y * b, z * c], [a, b, c]], ..self }
+    }
 }
 
 // SAFETY: the name is only read, and stays as it is.

@@ -12,7 +12,7 @@ use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 use super::links::{Link, Spares};
-use super::memory::{own_pages, unmap};
+use super::memory::{map_once, own_pages};
 use super::{Enqueued, MOST};
 
 /// Nodes that are mapped together.
@@ -126,21 +126,7 @@ impl<T: Copy> Nodes<T> {
 
     /// Maps a chunk unless it is mapped. Returns whether it is there.
     fn chunk(&self, number: usize) -> bool {
-        let Some(place) = self.chunks.get(number) else { return false };
-        if !place.load(Ordering::Acquire).is_null() {
-            return true;
-        }
-        let length = CHUNK * size_of::<Node<T>>();
-        let fresh = own_pages(length);
-        if fresh.is_null() {
-            return false;
-        }
-        let (null, order) = (std::ptr::null_mut(), Ordering::AcqRel);
-        if place.compare_exchange(null, fresh.cast(), order, Ordering::Acquire).is_err() {
-            // SAFETY: another thread was quicker; none has seen ours.
-            unsafe { unmap(fresh, length) };
-        }
-        true
+        self.chunks.get(number).is_some_and(|place| map_once(place, CHUNK * size_of::<Node<T>>(), own_pages))
     }
 
     /// Gives a chain of nodes to whoever needs some.

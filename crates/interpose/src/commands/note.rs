@@ -1,5 +1,7 @@
 //! Notes for the report, put together from parts without an allocation.
 
+use std::sync::atomic::{AtomicU32, Ordering};
+
 /// A note in the making.
 #[derive(Debug)]
 pub struct Note {
@@ -53,9 +55,33 @@ impl Note {
     }
 }
 
+/// Up to 32 things of which each is said once.
+#[derive(Debug)]
+pub struct Once(AtomicU32);
+
+impl Once {
+    /// None was said.
+    #[allow(clippy::new_without_default)]
+    pub const fn new() -> Once {
+        Once(AtomicU32::new(0))
+    }
+
+    /// Returns whether this one was not said before. Now it counts as said.
+    pub fn is_first(&self, what: u32) -> bool {
+        let bit = 1 << (what & 31);
+        self.0.fetch_or(bit, Ordering::Relaxed) & bit == 0
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_is_said_once() {
+        let said = Once::new();
+        assert_eq!([3, 5, 3, 5, 0].map(|what| said.is_first(what)), [true, true, false, false, true]);
+    }
 
     #[test]
     fn texts_and_numbers_stand_in_order_and_stop_at_the_end() {

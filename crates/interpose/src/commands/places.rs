@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 use super::links::{Link, Spares};
-use super::memory::{pages, unmap};
+use super::memory::{map_once, pages};
 
 /// Places that are mapped together.
 const CHUNK: usize = 1024;
@@ -79,21 +79,7 @@ impl<T: Placed, const CHUNKS: usize> Places<T, CHUNKS> {
 
     /// Maps a chunk unless it is mapped. Returns whether it is there.
     fn chunk(&self, number: usize) -> bool {
-        let Some(place) = self.chunks.get(number) else { return false };
-        if !place.load(Ordering::Acquire).is_null() {
-            return true;
-        }
-        let length = CHUNK * size_of::<T>();
-        let fresh = pages(length);
-        if fresh.is_null() {
-            return false;
-        }
-        let (null, order) = (std::ptr::null_mut(), Ordering::AcqRel);
-        if place.compare_exchange(null, fresh.cast(), order, Ordering::Acquire).is_err() {
-            // SAFETY: another thread was quicker; none has seen ours.
-            unsafe { unmap(fresh, length) };
-        }
-        true
+        self.chunks.get(number).is_some_and(|place| map_once(place, CHUNK * size_of::<T>(), pages))
     }
 }
 

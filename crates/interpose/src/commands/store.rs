@@ -23,7 +23,7 @@ use hetrace_ring::clock::ticks;
 use hetrace_ring::writer::Writer;
 
 use super::block::{Block, Outcome};
-use super::memory::{own_pages, unmap};
+use super::memory::{map_once, own_pages};
 use super::nodes::{Nodes, Pending};
 use super::note::Note;
 use super::report::{Report, Ring};
@@ -181,19 +181,7 @@ where
 
     #[cold]
     fn make_state(&self) -> Option<&'static State<T, X>> {
-        if let Some(state) = self.state() {
-            return Some(state);
-        }
-        let length = size_of::<State<T, X>>();
-        let fresh = own_pages(length);
-        if fresh.is_null() {
-            return None;
-        }
-        let (null, order) = (std::ptr::null_mut(), Ordering::AcqRel);
-        if self.state.compare_exchange(null, fresh.cast(), order, Ordering::Acquire).is_err() {
-            // SAFETY: another thread was quicker; none has seen ours.
-            unsafe { unmap(fresh, length) };
-        }
+        map_once(&self.state, size_of::<State<T, X>>(), own_pages).then_some(())?;
         self.state()
     }
 
@@ -458,21 +446,7 @@ impl<T: Copy, X: Local> State<T, X> {
     }
 
     fn make_slab(&self, number: usize) -> Option<()> {
-        let place = self.slabs.get(number)?;
-        if !place.load(Ordering::Acquire).is_null() {
-            return Some(());
-        }
-        let length = SLAB * size_of::<Block<X>>();
-        let fresh = own_pages(length);
-        if fresh.is_null() {
-            return None;
-        }
-        let (null, order) = (std::ptr::null_mut(), Ordering::AcqRel);
-        if place.compare_exchange(null, fresh.cast(), order, Ordering::Acquire).is_err() {
-            // SAFETY: another thread was quicker; none has seen ours.
-            unsafe { unmap(fresh, length) };
-        }
-        Some(())
+        map_once(self.slabs.get(number)?, SLAB * size_of::<Block<X>>(), own_pages).then_some(())
     }
 
     fn set(&self, number: usize) {

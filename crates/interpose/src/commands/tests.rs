@@ -18,21 +18,14 @@ const QUEUE: u64 = 0x1000;
 fn command(cause: u64) -> Enqueued {
     Enqueued {
         cause_tid: 7,
-        kind: 1,
         dimensions: 1,
-        memory: [0; 2],
         cause,
         returned: cause + 1,
         queue: QUEUE,
         device: 1,
-        function: 0,
-        name: std::ptr::null(),
-        bytes: 0,
         geometry: [[0; 3], [cause, 1, 1], [1; 3]],
-        shared: 0,
-        weight: 0,
-        flags: 0,
         in_order: true,
+        ..Enqueued::of(1)
     }
 }
 

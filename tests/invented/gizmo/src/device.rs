@@ -103,7 +103,6 @@ pub unsafe fn enqueue<R: Copy>(
     }
     let command = Enqueued {
         cause_tid: thread.tid(),
-        kind,
         dimensions: geometry.0,
         memory: memory(kind),
         cause: time,
@@ -111,13 +110,10 @@ pub unsafe fn enqueue<R: Copy>(
         queue: queue as u64,
         device,
         function: kernel as u64,
-        name: std::ptr::null(),
         bytes: bytes() as u64,
         geometry: geometry.1,
-        shared: 0,
-        weight: 0,
-        flags: 0,
         in_order: true,
+        ..Enqueued::of(kind)
     };
     match thread.put(Event(handle), command) {
         Put::Kept => {}
