@@ -38,6 +38,15 @@ pub struct Object {
     code: (usize, usize),
 }
 
+/// Tables of a library that a name is looked up in. Those that it lacks are NULL: versions, and one of the hashes.
+struct ByName {
+    symbols: *const Symbol,
+    texts: *const c_char,
+    versions: *const u16,
+    newer_hash: *const u32,
+    hash: *const u32,
+}
+
 /// A place in a library that holds the address of a function.
 #[derive(Debug)]
 pub struct Reference<'a> {
@@ -127,6 +136,25 @@ impl Object {
         (!object.dynamic.is_null() && object.start < object.end).then_some(object)
     }
 
+    /// How many words there are of it.
+    pub(crate) const WORDS: usize = 9;
+
+    /// All that is known of it, for places that other threads read.
+    pub(crate) fn words(&self) -> [usize; Self::WORDS] {
+        let Object { base, start, end, dynamic, name, relro, code } = *self;
+        [base, start, end, dynamic as usize, name as usize, relro.0, relro.1, code.0, code.1]
+    }
+
+    /// What [`Object::words`] were of.
+    ///
+    /// # Safety
+    /// They are the words of a library that is loaded.
+    pub(crate) unsafe fn from_words(words: [usize; Self::WORDS]) -> Object {
+        let [base, start, end, dynamic, name, relro, relro_end, code, code_end] = words;
+        let (dynamic, name) = (dynamic as *const Dynamic, name as *const c_char);
+        Object { base, start, end, dynamic, name, relro: (relro, relro_end), code: (code, code_end) }
+    }
+
     /// The library in which an address lies.
     pub fn holding(address: *const c_void) -> Option<Object> {
         let mut found = None;
@@ -207,9 +235,13 @@ impl Object {
 
     /// An entry that is an address: the dynamic loader has moved most of them.
     fn table<T>(&self, tag: i64) -> Option<*const T> {
-        let value = self.entry(tag).filter(|v| *v != 0)?;
+        Some(self.moved(self.entry(tag)?)? as *const T)
+    }
+
+    /// The address that an entry stands for; `None` for 0.
+    fn moved(&self, value: usize) -> Option<usize> {
         let moved = if value < self.base { self.base.wrapping_add(value) } else { value };
-        Some(moved as *const T)
+        (value != 0).then_some(moved)
     }
 
     fn text(&self, offset: usize) -> Option<&CStr> {
@@ -231,10 +263,33 @@ impl Object {
         path == needed.to_bytes() || path.rsplit(|b| *b == b'/').next() == Some(needed.to_bytes())
     }
 
+    /// Finds the tables that a name is looked up in, in one pass: this is done for each library and each function that is
+    /// asked for.
+    fn by_name(&self) -> Option<ByName> {
+        let (mut symbols, mut texts, mut versions, mut newer_hash, mut hash) = (0, 0, 0, 0, 0);
+        for (tag, value) in self.entries() {
+            match tag {
+                DT_SYMTAB => symbols = value,
+                DT_STRTAB => texts = value,
+                DT_VERSYM => versions = value,
+                DT_GNU_HASH => newer_hash = value,
+                DT_HASH => hash = value,
+                _ => {}
+            }
+        }
+        let at = |value: usize| self.moved(value).unwrap_or(0);
+        Some(ByName {
+            symbols: self.moved(symbols)? as *const Symbol,
+            texts: self.moved(texts)? as *const c_char,
+            versions: at(versions) as *const u16,
+            newer_hash: at(newer_hash) as *const u32,
+            hash: at(hash) as *const u32,
+        })
+    }
+
     /// The library's own definition of a function.
     pub fn definition(&self, name: &CStr) -> Option<*mut c_void> {
-        let symbols: *const Symbol = self.table(DT_SYMTAB)?;
-        let versions: Option<*const u16> = self.table(DT_VERSYM);
+        let ByName { symbols, texts, versions, newer_hash, hash } = self.by_name()?;
         let mut older = None;
         let mut found = None;
         let mut candidate = |index: usize| {
@@ -244,12 +299,13 @@ impl Object {
             if symbol.section == 0 || symbol.value == 0 || kind == STT_TLS || kind == STT_IFUNC {
                 return false;
             }
-            if self.text(symbol.name as usize) != Some(name) {
+            // SAFETY: the text at an offset that the library's own tables hold.
+            if unsafe { CStr::from_ptr(texts.add(symbol.name as usize)) } != name {
                 return false;
             }
             let address = self.base.wrapping_add(symbol.value) as *mut c_void;
-            // SAFETY: there is a version for every symbol.
-            let hidden = versions.is_some_and(|v| unsafe { *v.add(index) } & HIDDEN_VERSION != 0);
+            // SAFETY: if there are versions, there is one for every symbol.
+            let hidden = !versions.is_null() && unsafe { *versions.add(index) } & HIDDEN_VERSION != 0;
             if hidden {
                 older = Some(address);
             } else {
@@ -257,12 +313,12 @@ impl Object {
             }
             !hidden
         };
-        if let Some(table) = self.table::<u32>(DT_GNU_HASH) {
-            // SAFETY: the hash table of a loaded library.
-            unsafe { in_gnu_hash(table, name, &mut candidate) };
-        } else if let Some(table) = self.table::<u32>(DT_HASH) {
+        if !newer_hash.is_null() {
+            // SAFETY: DT_GNU_HASH is the address of the hash table of a loaded library.
+            unsafe { in_gnu_hash(newer_hash, name, &mut candidate) };
+        } else if !hash.is_null() {
             // SAFETY: DT_HASH is the address of the older hash table of a loaded library.
-            unsafe { in_hash(table, name, &mut candidate) };
+            unsafe { in_hash(hash, name, &mut candidate) };
         }
         found.or(older)
     }

@@ -5,7 +5,8 @@ use std::ffi::CStr;
 use std::ptr::null_mut;
 
 use super::started::{is_before_us, startup_definition};
-use super::{Library, P, unknown};
+use super::watch::moves;
+use super::{Library, P, givers, unknown};
 use crate::dlsym::{Asked, Lookup};
 use crate::early;
 use crate::elf::Object;
@@ -160,14 +161,21 @@ impl Library {
     /// What stands for an address of the API: the entry of the copy it lies in,
     /// or the jump of an unknown function.
     fn exchanged(&self, address: P, name: &CStr) -> Option<P> {
-        let object = Object::holding(address).filter(|o| self.is_copy(o) && !self.calls_below(o))?;
+        let age = moves();
+        let known = givers::known(address, age);
+        let object = known.map(|(_, object)| object);
+        let object = object.or_else(|| Object::holding(address).filter(|o| self.is_copy(o)));
+        let object = object.filter(|o| !self.calls_below(o))?;
         // Who asks for its functions is about to call them.
         used();
-        let copy = self.copy(&object)?;
+        let copy = match known {
+            Some((copy, _)) => copy,
+            None => self.copy(&object).inspect(|copy| givers::remember(&(*copy, object), age))?,
+        };
         if copy > 0 {
             self.ask_each_time();
         }
-        match self.by_address(copy, address, name) {
+        match self.by_address(copy, &object, address, name) {
             // Its older signature is not in the model.
             Some(number) if self.changed(copy, number).is_some_and(|(_, older)| older) => {
                 unknown::thunk(name, address)

@@ -156,6 +156,14 @@ impl Library {
         }
     }
 
+    /// As [`Library::defined`], where the copy's file is at hand.
+    pub(super) fn defined_in(&self, copy: usize, object: &Object, number: usize) -> Option<P> {
+        match self.defined.get(copy * self.names.len() + number)?.get() {
+            unknown if unknown.is_null() => self.look_into(copy, object, number),
+            address => there(address),
+        }
+    }
+
     fn look_into(&self, copy: usize, object: &Object, number: usize) -> Option<P> {
         let address = object.definition(self.names.get(number)?).filter(|a| !is_ours(*a));
         self.defined.get(copy * self.names.len() + number)?.replace(address.unwrap_or(NONE));
@@ -231,16 +239,17 @@ impl Library {
 
     /// The number of the function at an address of a copy; of several names
     /// the one asked for, or one that it begins.
-    pub(super) fn by_address(&self, copy: usize, address: P, asked: &CStr) -> Option<usize> {
+    pub(super) fn by_address(&self, copy: usize, object: &Object, address: P, asked: &CStr) -> Option<usize> {
         if let Some(number) = self.number(asked)
-            && self.defined(copy, number) == Some(address)
+            && self.defined_in(copy, object, number) == Some(address)
         {
             return Some(number);
         }
         self.look_all_up(copy);
         let mut found = None;
-        for (number, name) in self.names.iter().enumerate() {
-            if self.defined(copy, number) != Some(address) {
+        let defined = self.defined.get(copy * self.names.len()..)?;
+        for (number, (name, there)) in self.names.iter().zip(defined).enumerate() {
+            if there.get() != address {
                 continue;
             }
             if name.to_bytes().starts_with(asked.to_bytes()) {

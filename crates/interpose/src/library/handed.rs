@@ -8,7 +8,8 @@
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::{Library, P, Version, unknown};
+use super::watch::moves;
+use super::{Library, P, Version, givers, unknown};
 use crate::elf::Object;
 use crate::errno::ErrnoGuard;
 use crate::process::session;
@@ -83,10 +84,19 @@ impl Library {
         if address.is_null() || is_ours(address) {
             return None;
         }
-        // A member that the API has left as it was may be any number.
-        let object = Object::holding(address).filter(|o| o.executes(address))?;
-        let exported = Some(()).filter(|()| self.is_copy(&object)).and_then(|()| self.copy(&object));
-        if let Some(copy) = exported.filter(|copy| self.defined(*copy, number) == Some(address)) {
+        let age = moves();
+        let exported = match givers::known(address, age) {
+            Some(known) => Some(known),
+            None => {
+                // A member that the API has left as it was may be any number.
+                let object = Object::holding(address).filter(|o| o.executes(address))?;
+                let copy = Some(()).filter(|()| self.is_copy(&object)).and_then(|()| self.copy(&object));
+                let known = copy.map(|copy| (copy, object));
+                known.inspect(|known| givers::remember(known, age))
+            }
+        };
+        let defines = |known: &(usize, Object)| self.defined_in(known.0, &known.1, number) == Some(address);
+        if let Some((copy, _)) = exported.filter(defines) {
             return self.entry_of(copy, number);
         }
         let copy = self.behind(address, number)?;

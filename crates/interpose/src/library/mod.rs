@@ -44,6 +44,7 @@ pub mod asked;
 mod callers;
 mod choose;
 mod copies;
+mod givers;
 mod handed;
 pub mod hint;
 pub mod index;

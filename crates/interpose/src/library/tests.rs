@@ -119,12 +119,12 @@ fn calls_go_on_to_the_copy() {
     assert_eq!(LIBRARY.defined(0, GETPPID), Some(getppid));
     assert_eq!((LIBRARY.defined(0, ABSENT), LIBRARY.defined(0, ABSENT)), (None, None));
     assert_eq!(LIBRARY.defined(1, GETPPID), None, "there is no second copy");
-    assert_eq!(LIBRARY.by_address(0, getppid, c"getppid"), Some(GETPPID));
-    assert_eq!(LIBRARY.by_address(0, null_mut(), c"getppid"), None);
+    assert_eq!(LIBRARY.by_address(0, &libc, getppid, c"getppid"), Some(GETPPID));
+    assert_eq!(LIBRARY.by_address(0, &libc, null_mut(), c"getppid"), None);
     // Of several names for one address the one that was asked for.
     if let Some(same) = libc.definition(c"__getpid").filter(|a| libc.definition(c"getpid") == Some(*a)) {
-        assert_eq!(LIBRARY.by_address(0, same, c"__getpid"), Some(3));
-        assert_eq!(LIBRARY.by_address(0, same, c"getp"), Some(GETPID), "or one that it begins");
+        assert_eq!(LIBRARY.by_address(0, &libc, same, c"__getpid"), Some(3));
+        assert_eq!(LIBRARY.by_address(0, &libc, same, c"getp"), Some(GETPID), "or one that it begins");
     }
 
     // Without a version it counts as the newest.
