@@ -13,6 +13,8 @@ use hetrace_trace::trace::FunctionId;
 
 /// Commands that run at a time.
 const ACTIVE: usize = 256;
+/// Overlaps that are kept until it is known whether they are races.
+const OVERLAPS: usize = 1 << 12;
 /// A small copy has at most so many bytes.
 const SMALL: u64 = 16 * 1024;
 /// So many of them in a row are many.
@@ -30,6 +32,21 @@ struct Active {
     start: u64,
     end: u64,
     moves: Move,
+    cause: Cause,
+}
+
+/// The call that a command came from: its process and thread, and when it began.
+pub(super) type Cause = (i64, i64, u64);
+
+/// Two commands that moved the same bytes at the same time. A race if the program did not order them, and then found as
+/// one, perhaps later: a device may be done before the call returns.
+#[derive(Clone, Copy, Debug)]
+struct Overlap {
+    call: Ref,
+    other: Ref,
+    causes: [Cause; 2],
+    start: u64,
+    bytes: u64,
 }
 
 /// Small copies in a row.
@@ -62,6 +79,8 @@ struct Sent {
 pub(super) struct Copies {
     moves: Moves,
     active: QuickMap<i64, Vec<Active>>,
+    /// To be reported if they are no races.
+    overlaps: Vec<Overlap>,
     /// By the position of the thread.
     rows: Vec<Option<Row>>,
     /// By the position of the process: what nothing could have read yet.
@@ -97,9 +116,18 @@ impl Copies {
         self.moves.insert(key, moves);
     }
 
-    /// A command of a device.
+    /// A command of a device; `raced` says of which calls a race is known.
     #[inline]
-    pub fn command(&mut self, command: &Command<'_>, knowledge: &Knowledge<'_>, findings: &mut Findings) {
+    pub fn command(
+        &mut self,
+        command: &Command<'_>,
+        raced: impl Fn(Cause) -> bool,
+        knowledge: &Knowledge<'_>,
+        findings: &mut Findings,
+    ) {
+        if self.overlaps.len() >= OVERLAPS {
+            self.overlapped(&raced, knowledge, findings);
+        }
         let key = (command.pid, command.cause_tid, command.cause);
         let Some(moves) = self.moves.get(&key).copied() else { return };
         let Some(facts) = knowledge.of(moves.call.function) else { return };
@@ -121,20 +149,33 @@ impl Copies {
             active.iter().filter(|o| o.end.min(times.end) > times.start.max(o.start).saturating_add(margin))
         {
             if let Some((first, second)) = clash(&other.moves, &moves) {
-                let name = &facts.function.name;
-                let common = first.end().min(second.end()).saturating_sub(first.start.max(second.start));
-                let what = format!(
-                    "{name} moves {common} bytes at {:#x} while another command moves them, too",
-                    first.start.max(second.start)
-                );
-                let hit =
-                    Hit::new("overlapping-copies", format!("{name} in flight"), what, ("call", moves.call));
-                findings.add(hit.with(Some(("other", other.moves.call))));
+                let (start, end) = (first.start.max(second.start), first.end().min(second.end()));
+                let bytes = end.saturating_sub(start);
+                let (call, causes) = (moves.call, [other.cause, key]);
+                self.overlaps.push(Overlap { call, other: other.moves.call, causes, start, bytes });
                 break;
             }
         }
         if active.len() < ACTIVE {
-            active.push(Active { start: times.start, end: times.end, moves });
+            active.push(Active { start: times.start, end: times.end, moves, cause: key });
+        }
+    }
+
+    /// Reports what moved the same bytes and is no race.
+    fn overlapped(
+        &mut self,
+        raced: impl Fn(Cause) -> bool,
+        knowledge: &Knowledge<'_>,
+        findings: &mut Findings,
+    ) {
+        for overlap in self.overlaps.drain(..).filter(|overlap| !overlap.causes.into_iter().any(&raced)) {
+            let Overlap { call, other, start, bytes, .. } = overlap;
+            let Some(facts) = knowledge.of(call.function) else { continue };
+            let name = &facts.function.name;
+            let what =
+                format!("{name} moves {bytes} bytes at {start:#x} while another command moves them, too");
+            let hit = Hit::new("overlapping-copies", format!("{name} in flight"), what, ("call", call));
+            findings.add(hit.with(Some(("other", other))));
         }
     }
 
@@ -250,7 +291,13 @@ impl Copies {
     }
 
     /// The trace has ended.
-    pub fn finish(&mut self, knowledge: &Knowledge<'_>, findings: &mut Findings) {
+    pub fn finish(
+        &mut self,
+        raced: impl Fn(Cause) -> bool,
+        knowledge: &Knowledge<'_>,
+        findings: &mut Findings,
+    ) {
+        self.overlapped(raced, knowledge, findings);
         let mut rows: Vec<Row> = self.rows.drain(..).flatten().collect();
         rows.sort_by_key(|row| (row.first.pid, row.first.tid));
         rows.iter().for_each(|row| end_of_row(row, knowledge, findings));

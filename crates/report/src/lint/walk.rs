@@ -146,7 +146,7 @@ impl<'t> Linter<'t> {
         let (knowledge, findings) = (&self.knowledge, &mut self.findings);
         let mut leaks = self.lifetimes.finish(knowledge, findings);
         self.memory.finish(knowledge, findings, &mut leaks);
-        self.copies.finish(knowledge, findings);
+        self.copies.finish(|call| self.hazards.has_raced(call), knowledge, findings);
         self.sent.finish(knowledge, findings);
         self.calls.finish(knowledge, findings);
         let names = self.trace.names();
@@ -368,8 +368,9 @@ impl Visitor for Linter<'_> {
 
     fn command(&mut self, _: At<'_>, command: &Command<'_>, _: &Event<'_, '_>) -> Step {
         self.hazards.command(command);
-        if !self.hazards.has_raced((command.pid, command.cause_tid, command.cause)) {
-            self.copies.command(command, &self.knowledge, &mut self.findings);
+        let raced = |call| self.hazards.has_raced(call);
+        if !raced((command.pid, command.cause_tid, command.cause)) {
+            self.copies.command(command, raced, &self.knowledge, &mut self.findings);
         }
         self.flow.command(command);
         ControlFlow::Continue(())
