@@ -20,6 +20,10 @@ use ids::Ids;
 
 /// A packet is written when it has this many bytes.
 const PACKET: usize = 256 * 1024;
+/// A packet of a stream in pages.
+const PAGE: usize = 4096;
+/// The longest record of such a stream, in bytes, with its head.
+const PAGE_RECORD: usize = 512;
 /// Records of one packet lie less than this apart, so that their 32 bits of
 /// time are clear.
 const REACH: u64 = 1 << 31;
@@ -166,6 +170,8 @@ pub struct Stream {
     ids: Ids,
     /// What is kept of it, if it is not written.
     kept: Option<Kept>,
+    /// Packets are pages of the file.
+    pages: bool,
 }
 
 impl Stream {
@@ -190,7 +196,21 @@ impl Stream {
             counter: Counter::default(),
             ids: Ids::default(),
             kept: folder.sink.as_ref().map(|sink| Kept::new(sink, class)),
+            pages: false,
         }
+    }
+
+    /// Makes each packet a page of the file, filled up with zeros, if its records are at most 512 bytes long. The
+    /// system writes a page whole or not at all, also for a process that is killed while it writes; of a larger packet
+    /// it may write the beginning, which other readers refuse with the whole trace.
+    pub fn in_pages(mut self) -> Self {
+        self.pages = self.kept.is_none() && !self.folder.compress;
+        self
+    }
+
+    /// How large a packet may be before it is written.
+    fn limit(&self) -> usize {
+        if self.pages { PAGE - PAGE_RECORD } else { PACKET }
     }
 
     /// Who records from now on.
@@ -210,7 +230,7 @@ impl Stream {
     /// place to append its fields to.
     #[inline]
     pub fn record(&mut self, id: u16, time: u64) -> &mut Vec<u8> {
-        if self.packet.len() >= PACKET || self.is_far(time) {
+        if self.packet.len() >= self.limit() || self.is_far(time) {
             self.flush();
         }
         if self.packet.len() == PREAMBLE_LEN {
@@ -230,7 +250,7 @@ impl Stream {
 
     /// Whether so many bytes more may fill the packet: it would be written in between.
     pub fn fills_up(&self, bytes: usize) -> bool {
-        self.packet.len().saturating_add(bytes) >= PACKET
+        self.packet.len().saturating_add(bytes) >= self.limit()
     }
 
     /// Whether a record of this time can't be in the packet with those that are there: it would be written before.
@@ -274,15 +294,18 @@ impl Stream {
         if self.packet.len() == PREAMBLE_LEN {
             return;
         }
-        let bits = self.packet.len() as u64 * 8;
+        let content = self.packet.len();
+        if self.pages {
+            self.packet.resize(content.next_multiple_of(PAGE), 0);
+        }
         let preamble = PacketPreamble {
             uuid: self.folder.uuid,
             stream_id: self.class,
             stream_instance_id: self.instance,
             timestamp_begin: self.begin,
             timestamp_end: self.end,
-            content_bits: bits,
-            packet_bits: bits,
+            content_bits: content as u64 * 8,
+            packet_bits: self.packet.len() as u64 * 8,
             seq_num: self.packets,
             events_discarded: self.discarded,
             vpid: self.identity.pid as i32,

@@ -142,6 +142,14 @@ static ze_result_t wait_for(struct object *object, uint64_t timeout) {
     return is_set ? ZE_RESULT_SUCCESS : ZE_RESULT_NOT_READY;
 }
 
+/* Whoever appends waits while the driver is busy. */
+EXPORT void fake_busy(int busy) {
+    if (busy)
+        pthread_mutex_lock(&mutex);
+    else
+        pthread_mutex_unlock(&mutex);
+}
+
 /* Nothing begins while it is held. */
 EXPORT void fake_hold(int hold) {
     pthread_mutex_lock(&mutex);

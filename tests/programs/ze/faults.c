@@ -1,10 +1,12 @@
 /* Misuse of Level Zero on the fake driver: what `hetrace lint` is to find. faults WHICH does one thing wrong (its number in
  * `parts`), or all of it right; the driver lets most of it pass. */
+#include <dlfcn.h>
 #include <level_zero/ze_api.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define OK(call)                                     \
     do {                                             \
@@ -202,27 +204,33 @@ static void copies(void) {
     OK(zeCommandListDestroy(list));
 }
 
-static pthread_barrier_t together;
 static ze_command_list_handle_t common;
 
 static void *appends(void *nothing) {
-    for (int i = 0; i < 2000; i++) {
-        pthread_barrier_wait(&together);
-        zeCommandListAppendBarrier(common, NULL, 0, NULL);
-    }
+    OK(zeCommandListAppendBarrier(common, NULL, 0, NULL));
     return nothing;
 }
 
-/* Two threads append to a list. The driver has a lock of its own. */
+/* Two threads append to a list: both are in the driver, which is busy, before one of them comes back. */
 static void threads(void) {
     if (!is("concurrent-use"))
         return;
-    pthread_t thread;
+    void *fake = dlopen(getenv("FAKE_ZE"), RTLD_NOW);
+    void (*busy)(int) = fake ? (void (*)(int))dlsym(fake, "fake_busy") : NULL;
+    unsigned long (*count)(const char *) = fake ? (unsigned long (*)(const char *))dlsym(fake, "fake_count") : NULL;
+    if (!busy || !count)
+        exit(8);
+    pthread_t thread[2];
     common = new_immediate(2);
-    pthread_barrier_init(&together, NULL, 2);
-    pthread_create(&thread, NULL, appends, NULL);
-    appends(NULL);
-    pthread_join(thread, NULL);
+    unsigned long before = count("zeCommandListAppendBarrier");
+    busy(1);
+    for (int i = 0; i < 2; i++)
+        pthread_create(&thread[i], NULL, appends, NULL);
+    while (count("zeCommandListAppendBarrier") < before + 2)
+        nanosleep(&(struct timespec){0, 100000}, NULL);
+    busy(0);
+    for (int i = 0; i < 2; i++)
+        pthread_join(thread[i], NULL);
     wait_for_list(common);
     OK(zeCommandListDestroy(common));
 }

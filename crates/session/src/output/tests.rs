@@ -66,3 +66,32 @@ fn files_are_their_owners_alone_unless_shared() {
         assert_eq!((mode(path.clone()), mode(path.join("s-0.zst"))), (folder_mode, file_mode));
     }
 }
+
+#[test]
+fn a_stream_in_pages_is_whole_pages_each_a_packet_of_its_own() {
+    let scratch = tempfile::tempdir().unwrap();
+    let folder = TraceFolder::new(scratch.path().to_owned(), [1; 16], false);
+    let mut stream = stream(&folder, 0).in_pages();
+    // Written when they are full, and when somebody asks; the longest records that are promised to fit.
+    for time in 0..40 {
+        stream.record(1, time).extend_from_slice(&[7; PAGE_RECORD - 6]);
+        if time == 3 {
+            stream.flush();
+        }
+    }
+    stream.flush();
+    let bytes = fs::read(scratch.path().join("s-0")).unwrap();
+    assert_eq!((bytes.len() % PAGE, stream.counts()), (0, (bytes.len() as u64, 40, 0)));
+    let packets: Vec<&[u8]> = bytes.chunks(PAGE).collect();
+    assert!(packets.len() >= 6, "{}", packets.len());
+    let mut records = 0;
+    for (number, packet) in packets.iter().enumerate() {
+        // As form.rs has it: content_size and packet_size in bits, packet_seq_num.
+        let at = |place: usize| u64::from_le_bytes(packet[place..place + 8].try_into().unwrap());
+        let (content, size) = (at(48) / 8, at(56) / 8);
+        assert_eq!((size, at(64)), (PAGE as u64, number as u64), "each begins with its own head");
+        assert!(packet[content as usize..].iter().all(|byte| *byte == 0));
+        records += (content as usize - PREAMBLE_LEN) / PAGE_RECORD;
+    }
+    assert_eq!(records, 40);
+}

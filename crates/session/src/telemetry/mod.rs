@@ -338,7 +338,8 @@ fn reported(number: u32, source: &str, device: &Device) -> TelemetryDevice {
 /// Returns the stream of a lane. Its first packet is the main thread's.
 fn stream(folder: &TraceFolder, number: u64) -> Stream {
     let mut stream =
-        Stream::new(folder, format!("telemetry-{number}"), hetrace_format::telemetry::STREAM, number);
+        Stream::new(folder, format!("telemetry-{number}"), hetrace_format::telemetry::STREAM, number)
+            .in_pages();
     let pid = std::process::id();
     let mut name = [0; 16];
     name[..lane::NAME.len()].copy_from_slice(lane::NAME);
