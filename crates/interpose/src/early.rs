@@ -41,6 +41,21 @@ fn start_now(loaded: extern "C" fn()) {
     }
 }
 
+/// Whether the library was started.
+pub(crate) fn is_started() -> bool {
+    STATE.load(Ordering::Acquire) & EARLY == 0
+}
+
+/// Starts the library, unless it has been; if another thread is at it, waits until it has. Not for ever: a signal
+/// handler may have interrupted that thread, or it has no processor.
+pub(crate) fn start_and_wait(loaded: extern "C" fn()) {
+    start(loaded);
+    _ = (0..100_000).any(|_| {
+        std::hint::spin_loop();
+        is_started()
+    });
+}
+
 /// The library was started.
 pub(crate) fn over() {
     STATE.fetch_and(!EARLY, Ordering::AcqRel);
