@@ -40,7 +40,8 @@ const ALONE: &[Setting] = &[
 
 /// Counts and prints the table. `product` is the hetrace whose libraries lie beside it.
 pub fn run(product: &Path, report: &mut Report) {
-    report.title("Four layers on each other: instructions per stack (callgrind), on libraries that do nothing");
+    report
+        .title("Four layers on each other: instructions per stack (callgrind), on libraries that do nothing");
     if let Err(error) = count(product, report) {
         report.line(&format!("failed: {error:#}"));
     }
@@ -55,7 +56,10 @@ fn count(product: &Path, report: &mut Report) -> Result<()> {
         Ok(counts.first().copied().unwrap_or(f64::NAN))
     };
     let (bare, nothing, all) = (stack(Setting::Bare)?, stack(NOTHING)?, stack(ALL)?);
-    let mut rows = vec![row("bare", bare, f64::NAN), row("a session that records none of them", nothing, nothing - bare)];
+    let mut rows = vec![
+        row("bare", bare, f64::NAN),
+        row("a session that records none of them", nothing, nothing - bare),
+    ];
     let mut sum = 0.0;
     for setting in ALONE {
         let alone = stack(*setting)?;

@@ -10,7 +10,9 @@ use clap::Parser;
 use super::ground::{Ground, product};
 use super::report::Report;
 use super::verdict::Found;
-use super::{calls, commands, disk, instructions, iterations, layers, memory, parts, startup, sustained, verdict};
+use super::{
+    calls, commands, disk, instructions, iterations, layers, memory, parts, startup, sustained, verdict,
+};
 
 /// Arguments of `bench overhead`.
 #[derive(Parser)]

@@ -67,11 +67,18 @@ pub fn run(args: &Args) -> Result<ExitCode> {
             symlink(library, folder.join(library.file_name().context("a library without a name")?))?;
         }
         let instructions = instructions(&ground, &required, &folder)?;
-        steps.push(Step { libraries, folder, instructions, faults: Samples::default(), ms: Samples::default() });
+        steps.push(Step {
+            libraries,
+            folder,
+            instructions,
+            faults: Samples::default(),
+            ms: Samples::default(),
+        });
     }
     for _ in 0..args.rounds.max(1) {
         for step in &mut steps {
-            let out = under(&ground, &required, &step.folder, &[&ground.program("starts"), &PROCESSES, &"true"])?;
+            let out =
+                under(&ground, &required, &step.folder, &[&ground.program("starts"), &PROCESSES, &"true"])?;
             step.faults.add(value(&out.0, "faults ")?);
             step.ms.add(value(&out.0, "ms ")?);
         }
@@ -135,7 +142,8 @@ fn under(
 ) -> Result<(String, String)> {
     let trace = ground.work.join("trace");
     let _ = fs::remove_dir_all(&trace);
-    let mut words: Vec<OsString> = vec![ground.hetrace.clone().into(), "run".into(), "-o".into(), trace.into()];
+    let mut words: Vec<OsString> =
+        vec![ground.hetrace.clone().into(), "run".into(), "-o".into(), trace.into()];
     words.push("--".into());
     words.extend(program.iter().map(|word| word.as_ref().to_owned()));
     let mut line = command(&words)?;
@@ -151,7 +159,9 @@ fn under(
 /// The number behind a word.
 fn value(text: &str, word: &str) -> Result<f64> {
     let found = text.lines().find_map(|line| line.split_once(word)).map(|(_, number)| number.trim().parse());
-    found.with_context(|| format!("no {word}in: {text}"))?.with_context(|| format!("no number behind {word}: {text}"))
+    found
+        .with_context(|| format!("no {word}in: {text}"))?
+        .with_context(|| format!("no number behind {word}: {text}"))
 }
 
 /// Instructions of `true`; not a number where there is no valgrind.
@@ -182,7 +192,8 @@ fn table(steps: &[Step], report: &mut Report) {
         ]);
         before = Some(step);
     }
-    let head = ["preloaded", "instructions", "each more", "page faults", "each more", "user+system ms", "each more"];
+    let head =
+        ["preloaded", "instructions", "each more", "page faults", "each more", "user+system ms", "each more"];
     report.table(&head, &rows);
     report.keep("preloaded", json!(rows));
 }
