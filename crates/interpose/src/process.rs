@@ -1,4 +1,4 @@
-//! The process's part in a session: found once, when the library is loaded.
+//! The process's part in a session: found once, when the library starts.
 
 use std::cell::UnsafeCell;
 use std::ffi::CStr;
