@@ -145,6 +145,8 @@ int cuGetProcAddress_v2(const char *name, void **out, int version, uint64_t flag
         *out = (void *)cuCtxGetCurrent;
     else if (strcmp(name, "cuMemGetInfo") == 0)
         *out = (void *)cuMemGetInfo_v2;
+    else if (strcmp(name, "cuLaunchKernel") == 0)
+        *out = (void *)cuLaunchKernel;
     if (status)
         *status = *out == NULL;
     return flags != 0 || version < 12000;

@@ -6,6 +6,10 @@
 
 static int (*current)(void **);
 static int (*info)(size_t *, size_t *);
+static int (*launch)(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **,
+                     void **);
+
+typedef struct { unsigned x, y, z; } dim3;
 
 int cudaRuntimeGetVersion(int *version)
 {
@@ -22,7 +26,14 @@ int cudaSetDevice(int device)
         return 35;
     if (get("cuMemGetInfo", (void **)&info, 13000, 0, &status) || !info)
         return 35;
+    if (get("cuLaunchKernel", (void **)&launch, 13000, 0, &status) || !launch)
+        return 35;
     return device;
+}
+
+int cudaLaunchKernel(const void *function, dim3 grid, dim3 block, void **arguments, size_t shared, void *stream)
+{
+    return launch((void *)function, grid.x, grid.y, grid.z, block.x, block.y, block.z, shared, stream, arguments, NULL);
 }
 
 int cudaGetDevice(int *device)

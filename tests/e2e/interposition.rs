@@ -1,6 +1,7 @@
 //! The preloaded way: complete, never twice, and to the loader that each part
 //! of the program would have reached without us.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -341,6 +342,93 @@ fn only_a_process_that_has_an_api_has_memory_for_it() {
     // One that is linked to both.
     let layers = fake::program("layers").display().to_string();
     assert_eq!(arenas(&[&layers, "maps"]), 2);
+}
+
+/// A folder with these libraries of ours alone, for the launcher.
+fn only(scratch: &TempDir, apis: &[&str]) -> PathBuf {
+    let folder = scratch.path().join(format!("with-{}", apis.len()));
+    std::fs::create_dir(&folder).expect("a folder");
+    for library in libraries(apis) {
+        let link = folder.join(library.file_name().expect("a name"));
+        std::os::unix::fs::symlink(&library, link).expect("a link");
+    }
+    folder
+}
+
+/// A process that uses no API pays next to nothing for each further one that is preloaded into it: no memory of the
+/// session, few pages, few instructions. Bounds are a quarter above what was measured (decision 0080).
+#[test]
+fn a_further_api_costs_a_process_that_does_not_use_it_little() {
+    // All that the fake driver is enough for.
+    let all = ["cuda", "cudart", "nccl", "cublas", "cublaslt"];
+    let further = (all.len() - 1) as f64;
+    let scratch = TempDir::new().expect("a scratch folder");
+    let folders = [only(&scratch, &all[..1]), only(&scratch, &all)];
+    let under = |folder: &Path, line: &[&str]| {
+        let out = TempDir::new().expect("a folder for the trace");
+        let mut command = Command::new(hetrace());
+        command.args(["run", "-q", "-o"]).arg(out.path().join("trace")).arg("--").args(line);
+        let variables = command.env("LD_LIBRARY_PATH", fake::with_runtime()).env("HETRACE_LIBRARIES", folder);
+        let done = run(variables);
+        assert_eq!(done.status, 0, "{}", done.err);
+        done
+    };
+    // One library has the session's files for all: each of them, a page of flags, and one of what counts of these, which
+    // the kernel shows as one where they lie beside each other.
+    let [one, five] = folders.each_ref().map(|folder| {
+        let maps = under(folder, &["cat", "/proc/self/maps"]).out;
+        let preloaded: BTreeSet<_> = maps.lines().filter_map(|l| l.split("libhetrace_").nth(1)).collect();
+        let of_session = maps.lines().filter(|l| l.ends_with("/control") || l.ends_with("/told")).count();
+        (preloaded.len(), of_session)
+    });
+    assert!(one.0 == 1 && five.0 == all.len(), "{one:?} {five:?}");
+    assert!((2..=4).contains(&one.1) && (2..=4).contains(&five.1), "{one:?} {five:?}");
+
+    let starts = "import os, resource\nfaults = lambda: resource.getrusage(resource.RUSAGE_CHILDREN).ru_minflt\n\
+                  before = faults()\n\
+                  for i in range(20): os.waitpid(os.posix_spawn('/bin/true', ['true'], os.environ), 0)\n\
+                  print((faults() - before) / 20)";
+    let [one, five] = folders.each_ref().map(|folder| {
+        let out = under(folder, &["python3", "-c", starts]).out;
+        out.trim().parse::<f64>().unwrap_or_else(|error| panic!("{error}: {out}"))
+    });
+    let each = (five - one) / further;
+    assert!(each < 23.0, "{each} page faults for each further library: {five} with five, {one} with one");
+
+    if instructions(&["true"], &[]).is_none() {
+        return;
+    }
+    let [one, five] = folders.each_ref().map(|folder| {
+        let counted =
+            under(folder, &["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", "true"]).err;
+        let collected = counted.lines().find_map(|line| line.split("Collected : ").nth(1));
+        collected.and_then(|n| n.trim().parse::<f64>().ok()).unwrap_or_else(|| panic!("{counted}"))
+    });
+    let each = (five - one) / further;
+    assert!(
+        each < 230_000.0,
+        "{each} instructions for each further library: {five} with five, {one} with one"
+    );
+}
+
+/// A library that waited joins the session by another of ours, where the program has forgotten it since, or has taken its
+/// files out of reach.
+#[test]
+fn what_waits_joins_whatever_the_program_did_to_its_surroundings() {
+    let calls = |forgets: &str| {
+        let scratch = TempDir::new().expect("a scratch folder");
+        let trace = scratch.path().join("trace");
+        let mut command = Command::new(hetrace());
+        command.args(["run", "-q", "--device-times", "off", "-o"]).arg(&trace);
+        command.args(["--", &path("forgets"), forgets]);
+        let done = run(command.env("LD_LIBRARY_PATH", fake::with_runtime()));
+        assert_eq!(done.status, 0, "{forgets}: {}", done.err);
+        let printed = run(Command::new(hetrace()).arg("print").arg(&trace)).out;
+        ["cuInit", "cudaRuntimeGetVersion"].map(|name| printed.contains(name))
+    };
+    for forgets in ["nothing", "environment", "files"] {
+        assert_eq!(calls(forgets), [true, true], "{forgets}");
+    }
 }
 
 /// The launcher reads a line for each function of each API, and decides by the few kinds of them.

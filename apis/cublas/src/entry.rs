@@ -6,7 +6,7 @@
 use hetrace_interpose::library;
 use hetrace_interpose::library::Traits;
 
-use crate::generated::tables::{LOADER, NAMES};
+use crate::generated::tables::NAMES;
 
 /// Its functions. Those of cuBLASLt are in a library of their own, which it needs.
 fn begins(name: &[u8]) -> bool {
@@ -15,7 +15,7 @@ fn begins(name: &[u8]) -> bool {
 
 library! {
     // CUBLAS_STATUS_NOT_SUPPORTED
-    NAMES, LOADER, absent: 15, Traits {
+    NAMES, absent: 15, Traits {
         title: "cuBLAS",
         signature: c"cublasGetProperty",
         // And not `libcublasLt`.

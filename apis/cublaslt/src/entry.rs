@@ -4,11 +4,11 @@
 use hetrace_interpose::library;
 use hetrace_interpose::library::Traits;
 
-use crate::generated::tables::{LOADER, NAMES};
+use crate::generated::tables::NAMES;
 
 library! {
     // CUBLAS_STATUS_NOT_SUPPORTED
-    NAMES, LOADER, absent: 15, Traits {
+    NAMES, absent: 15, Traits {
         title: "cuBLASLt",
         signature: c"cublasLtGetProperty",
         sonames: &["libcublasLt.so"],

@@ -9,7 +9,7 @@
 use hetrace_interpose::library;
 use hetrace_interpose::library::Traits;
 
-use crate::generated::tables::{LOADER, NAMES};
+use crate::generated::tables::NAMES;
 
 /// `cu` and a capital: the driver's functions, and not those of `cublas` and its like.
 fn begins(name: &[u8]) -> bool {
@@ -17,7 +17,7 @@ fn begins(name: &[u8]) -> bool {
 }
 
 library! {
-    NAMES, LOADER, absent: 500, Traits {
+    NAMES, absent: 500, Traits {
         title: "CUDA driver",
         signature: c"cuInit",
         sonames: &["libcuda.so"],

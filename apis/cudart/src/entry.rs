@@ -10,7 +10,7 @@
 use hetrace_interpose::library;
 use hetrace_interpose::library::{FindVersion, Traits, Version};
 
-use crate::generated::tables::{CHANGED, LOADER, NAMES};
+use crate::generated::tables::{CHANGED, NAMES};
 
 /// The runtime's functions, and those that the compiler calls.
 fn begins(name: &[u8]) -> bool {
@@ -23,7 +23,7 @@ fn version(number: i32) -> Version {
 }
 
 library! {
-    NAMES, LOADER, changed: CHANGED, absent: 500, Traits {
+    NAMES, changed: CHANGED, absent: 500, Traits {
         title: "CUDA runtime",
         signature: c"cudaRuntimeGetVersion",
         sonames: &["libcudart"],

@@ -6,7 +6,7 @@
 use hetrace_interpose::library;
 use hetrace_interpose::library::{FindVersion, Traits};
 
-use crate::generated::tables::{CHANGED, LOADER, NAMES};
+use crate::generated::tables::{CHANGED, NAMES};
 
 /// HIP's functions, those that the compiler calls, and those that C++ calls by its own names (`_Z24hipExt…`).
 fn begins(name: &[u8]) -> bool {
@@ -18,7 +18,7 @@ fn begins(name: &[u8]) -> bool {
 }
 
 library! {
-    NAMES, LOADER, changed: CHANGED, absent: 500, Traits {
+    NAMES, changed: CHANGED, absent: 500, Traits {
         title: "HIP",
         signature: c"hipRuntimeGetVersion",
         sonames: &["libamdhip64"],

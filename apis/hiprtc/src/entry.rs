@@ -4,10 +4,10 @@
 use hetrace_interpose::library;
 use hetrace_interpose::library::Traits;
 
-use crate::generated::tables::{LOADER, NAMES};
+use crate::generated::tables::NAMES;
 
 library! {
-    NAMES, LOADER, absent: 11, Traits {
+    NAMES, absent: 11, Traits {
         title: "HIPRTC",
         signature: c"hiprtcVersion",
         sonames: &["libhiprtc", "libamdhip64"],

@@ -11,11 +11,11 @@ mod errors;
 mod generated;
 mod measure;
 
-/// Runs when the library is loaded.
+/// Starts the library: when it is loaded, or when something of the API may be there.
 extern "C" fn loaded() {
     hetrace_interpose::start_unused(generated::tables::API);
     entry::LIBRARY.started();
     hetrace_interpose::set_error_reporter(errors::report);
 }
 
-hetrace_interpose::api_library!(loaded, "generated/model.json", "generated/index.txt");
+hetrace_interpose::api_library!(entry::at_start, "generated/model.json", "generated/index.txt");

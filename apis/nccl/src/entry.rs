@@ -6,7 +6,7 @@
 use hetrace_interpose::library;
 use hetrace_interpose::library::{FindVersion, Traits, Version};
 
-use crate::generated::tables::{CHANGED, LOADER, NAMES};
+use crate::generated::tables::{CHANGED, NAMES};
 
 /// Its functions, and their second names for tools.
 fn begins(name: &[u8]) -> bool {
@@ -18,7 +18,7 @@ fn version(number: i32) -> Version {
 }
 
 library! {
-    NAMES, LOADER, changed: CHANGED, absent: 5, Traits {
+    NAMES, changed: CHANGED, absent: 5, Traits {
         title: "NCCL",
         signature: c"ncclGetVersion",
         sonames: &["libnccl"],

@@ -11,7 +11,7 @@ use hetrace_interpose::library::{Loader, Traits, global_scope};
 use hetrace_interpose::{library, session};
 
 use crate::generated::prelude::{Address, P};
-use crate::generated::tables::{LOADER, NAMES};
+use crate::generated::tables::NAMES;
 use crate::layer;
 
 fn begins(name: &[u8]) -> bool {
@@ -19,7 +19,7 @@ fn begins(name: &[u8]) -> bool {
 }
 
 library! {
-    NAMES, LOADER, absent: 0, Traits {
+    NAMES, absent: 0, Traits {
         title: "OpenCL",
         signature: c"clGetPlatformIDs",
         sonames: &["libOpenCL.so"],

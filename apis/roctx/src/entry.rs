@@ -6,10 +6,10 @@
 use hetrace_interpose::library;
 use hetrace_interpose::library::Traits;
 
-use crate::generated::tables::{LOADER, NAMES};
+use crate::generated::tables::NAMES;
 
 library! {
-    NAMES, LOADER, absent: 0xffff_ffff, Traits {
+    NAMES, absent: 0xffff_ffff, Traits {
         title: "ROCTX",
         signature: c"roctxRangePushA",
         sonames: &["libroctx64", "librocprofiler-sdk-roctx"],

@@ -7,7 +7,7 @@
 use hetrace_interpose::library;
 use hetrace_interpose::library::{Loader, Traits};
 
-use crate::generated::tables::{CHANGED, LOADER, NAMES};
+use crate::generated::tables::{CHANGED, NAMES};
 
 /// `ZE_RESULT_ERROR_UNSUPPORTED_FEATURE`.
 pub const UNSUPPORTED: i32 = 0x7800_0003;
@@ -21,7 +21,7 @@ fn begins(name: &[u8]) -> bool {
 }
 
 library! {
-    NAMES, LOADER, changed: CHANGED, absent: 0x7800_0003, Traits {
+    NAMES, changed: CHANGED, absent: 0x7800_0003, Traits {
         title: "Level Zero",
         signature: c"zelLoaderGetVersions",
         sonames: &["libze_loader"],

@@ -15,10 +15,10 @@
 //! Nothing here may call the C library, not even by a loop that the compiler would
 //! make a `strlen` or `memcpy` of: names are read by volatile reads.
 
-use std::ffi::{c_char, c_void};
+use std::ffi::{CStr, c_char, c_void};
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use crate::elf::raw::{self, Tables};
+use crate::elf::raw::{self, Reference, Tables};
 
 /// What is left as the dynamic loader has bound it.
 const LEFT: &[&[u8]] = &[
@@ -69,8 +69,9 @@ static BIND: extern "C" fn() = bind;
 /// does which may be called before this library is started.
 #[inline]
 pub(crate) extern "C" fn bind() {
-    static BEGUN: AtomicU8 = AtomicU8::new(0);
-    if BEGUN.load(Ordering::Relaxed) == 0 && BEGUN.swap(1, Ordering::Relaxed) == 0 {
+    /// Not 0: it lies on a page that has been written to already.
+    static OPEN: AtomicU8 = AtomicU8::new(1);
+    if OPEN.load(Ordering::Relaxed) == 1 && OPEN.swap(0, Ordering::Relaxed) == 1 {
         bind_now();
     }
 }
@@ -108,19 +109,31 @@ fn is_c_library(tables: &Tables) -> bool {
         && tables.definition(b"__errno_location", None).is_some_and(|d| std::ptr::eq(d, place))
 }
 
+/// What this library itself exports under a name.
+pub fn own_definition(name: &CStr) -> Option<*mut c_void> {
+    let base = (&raw const HEADER) as usize;
+    Tables::of(base, &raw const OWN)?.definition(name.to_bytes(), None)
+}
+
 fn rebind(own: &Tables, library: &Tables) {
+    // What lies in the library is the definition that was linked. Usually that is so of all, and nothing is written.
+    let bound = library.base()..library.end();
+    let mut elsewhere = 0;
+    own.each_reference(|reference| {
+        // SAFETY: a word of this library that holds an address.
+        let now = unsafe { reference.place.read_volatile() } as usize;
+        elsewhere += usize::from(!bound.contains(&now) && meant(&reference, own, library).is_some());
+    });
+    if elsewhere == 0 {
+        return;
+    }
     let relro = relro(own);
     // The pages that the dynamic loader has protected since they were filled.
     if relro.1 > relro.0 && !protect(relro, libc::PROT_READ | libc::PROT_WRITE) {
         return;
     }
     own.each_reference(|reference| {
-        // SAFETY: a NUL-terminated name of this library's table.
-        let name = unsafe { raw::bytes(reference.name) };
-        if LEFT.iter().any(|left| raw::same(left, name)) {
-            return;
-        }
-        if let Some(address) = library.definition(name, reference.version) {
+        if let Some(address) = meant(&reference, own, library) {
             // SAFETY: a word of this library that holds the address of this very
             // function; code that reads it at the same time gets either.
             unsafe { reference.place.write_volatile(address) };
@@ -129,6 +142,16 @@ fn rebind(own: &Tables, library: &Tables) {
     if relro.1 > relro.0 {
         protect(relro, libc::PROT_READ);
     }
+}
+
+/// What a reference is to be bound to: the C library's definition, if it has one and the reference is not left.
+fn meant(reference: &Reference, own: &Tables, library: &Tables) -> Option<*mut c_void> {
+    // SAFETY: a NUL-terminated name of this library's table.
+    let name = unsafe { raw::bytes(reference.name) };
+    if LEFT.iter().any(|left| raw::same(left, name)) {
+        return None;
+    }
+    library.definition(name, own.version_needed(reference.symbol))
 }
 
 /// The pages of this library that are read-only after relocation.

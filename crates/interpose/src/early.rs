@@ -2,7 +2,8 @@
 //!
 //! The dynamic loader starts libraries in an order of its own. One that is linked
 //! to the API, and calls it from a constructor, often comes before us; so the
-//! first call or query starts us, if we have not started yet. One byte shows wrappers all
+//! first call or query starts us, if we have not started yet: also where we wait because nothing
+//! of the API was there ([`crate::library::started`]). One byte shows wrappers all
 //! that they must know before they go the usual way.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
@@ -39,6 +40,24 @@ fn start_now(loaded: extern "C" fn()) {
         let _errno = ErrnoGuard::new();
         loaded();
     }
+}
+
+/// Whether the library was started.
+pub(crate) fn is_started() -> bool {
+    STATE.load(Ordering::Acquire) & EARLY == 0
+}
+
+/// Starts the library, unless it has been; if another thread is at it, waits until it has. Not for ever: a signal
+/// handler may have interrupted that thread, or it has no processor.
+pub(crate) fn start_and_wait(loaded: extern "C" fn()) {
+    start(loaded);
+    _ = (0..100_000).any(|_| {
+        let started = is_started();
+        if !started {
+            std::hint::spin_loop();
+        }
+        started
+    });
 }
 
 /// The library was started.

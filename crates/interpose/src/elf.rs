@@ -15,8 +15,8 @@ use hetrace_ring::abi::PAGE;
 
 use crate::held::hold;
 use raw::{
-    ADDRESS_KINDS, DT_GNU_HASH, DT_HASH, DT_JMPREL, DT_PLTRELSZ, DT_RELA, DT_RELASZ, DT_SONAME, DT_STRTAB,
-    DT_SYMTAB, DT_VERSYM, Dynamic, HIDDEN_VERSION, Relocation, STT_IFUNC, Symbol,
+    ADDRESS_KINDS, DT_GNU_HASH, DT_HASH, DT_JMPREL, DT_PLTRELSZ, DT_RELA, DT_RELACOUNT, DT_RELASZ, DT_SONAME,
+    DT_STRTAB, DT_SYMTAB, DT_VERSYM, Dynamic, HIDDEN_VERSION, Relocation, STT_IFUNC, Symbol,
 };
 
 pub(crate) mod raw;
@@ -38,13 +38,14 @@ pub struct Object {
     code: (usize, usize),
 }
 
-/// Tables of a library that a name is looked up in. Those that it lacks are NULL: versions, and one of the hashes.
-struct ByName {
-    symbols: *const Symbol,
-    texts: *const c_char,
-    versions: *const u16,
-    newer_hash: *const u32,
-    hash: *const u32,
+/// Entries of a library's dynamic section by which names are looked up; 0 if there is none.
+#[derive(Default)]
+struct Lookup {
+    symbols: usize,
+    texts: usize,
+    versions: usize,
+    hash: usize,
+    older_hash: usize,
 }
 
 /// A place in a library that holds the address of a function.
@@ -62,6 +63,12 @@ pub struct Reference<'a> {
 }
 
 impl<'a> Reference<'a> {
+    /// The first byte of its name, which tells most names apart.
+    pub fn first(&self) -> u8 {
+        // SAFETY: an offset that the library's own tables hold, at which there is a NUL-terminated text.
+        unsafe { *self.text.cast() }
+    }
+
     /// The function.
     pub fn name(&self) -> &'a CStr {
         // SAFETY: an offset that the library's own tables hold, in its texts, which stay as long as the library.
@@ -235,13 +242,13 @@ impl Object {
 
     /// An entry that is an address: the dynamic loader has moved most of them.
     fn table<T>(&self, tag: i64) -> Option<*const T> {
-        Some(self.moved(self.entry(tag)?)? as *const T)
+        self.moved(self.entry(tag)?)
     }
 
-    /// The address that an entry stands for; `None` for 0.
-    fn moved(&self, value: usize) -> Option<usize> {
+    /// What such an entry says; `None` if it is 0.
+    fn moved<T>(&self, value: usize) -> Option<*const T> {
         let moved = if value < self.base { self.base.wrapping_add(value) } else { value };
-        (value != 0).then_some(moved)
+        (value != 0).then_some(moved as *const T)
     }
 
     fn text(&self, offset: usize) -> Option<&CStr> {
@@ -263,33 +270,28 @@ impl Object {
         path == needed.to_bytes() || path.rsplit(|b| *b == b'/').next() == Some(needed.to_bytes())
     }
 
-    /// Finds the tables that a name is looked up in, in one pass: this is done for each library and each function that is
-    /// asked for.
-    fn by_name(&self) -> Option<ByName> {
-        let (mut symbols, mut texts, mut versions, mut newer_hash, mut hash) = (0, 0, 0, 0, 0);
+    /// What a lookup of names needs, found in one pass: this is asked of each library of the process.
+    fn lookup(&self) -> Lookup {
+        let mut lookup = Lookup::default();
         for (tag, value) in self.entries() {
             match tag {
-                DT_SYMTAB => symbols = value,
-                DT_STRTAB => texts = value,
-                DT_VERSYM => versions = value,
-                DT_GNU_HASH => newer_hash = value,
-                DT_HASH => hash = value,
+                DT_SYMTAB => lookup.symbols = value,
+                DT_STRTAB => lookup.texts = value,
+                DT_VERSYM => lookup.versions = value,
+                DT_GNU_HASH => lookup.hash = value,
+                DT_HASH => lookup.older_hash = value,
                 _ => {}
             }
         }
-        let at = |value: usize| self.moved(value).unwrap_or(0);
-        Some(ByName {
-            symbols: self.moved(symbols)? as *const Symbol,
-            texts: self.moved(texts)? as *const c_char,
-            versions: at(versions) as *const u16,
-            newer_hash: at(newer_hash) as *const u32,
-            hash: at(hash) as *const u32,
-        })
+        lookup
     }
 
     /// The library's own definition of a function.
     pub fn definition(&self, name: &CStr) -> Option<*mut c_void> {
-        let ByName { symbols, texts, versions, newer_hash, hash } = self.by_name()?;
+        let lookup = self.lookup();
+        let symbols: *const Symbol = self.moved(lookup.symbols)?;
+        let texts: *const c_char = self.moved(lookup.texts)?;
+        let versions: Option<*const u16> = self.moved(lookup.versions);
         let mut older = None;
         let mut found = None;
         let mut candidate = |index: usize| {
@@ -299,13 +301,13 @@ impl Object {
             if symbol.section == 0 || symbol.value == 0 || kind == STT_TLS || kind == STT_IFUNC {
                 return false;
             }
-            // SAFETY: the text at an offset that the library's own tables hold.
+            // SAFETY: an offset that the library's own tables hold.
             if unsafe { CStr::from_ptr(texts.add(symbol.name as usize)) } != name {
                 return false;
             }
             let address = self.base.wrapping_add(symbol.value) as *mut c_void;
-            // SAFETY: if there are versions, there is one for every symbol.
-            let hidden = !versions.is_null() && unsafe { *versions.add(index) } & HIDDEN_VERSION != 0;
+            // SAFETY: there is a version for every symbol.
+            let hidden = versions.is_some_and(|v| unsafe { *v.add(index) } & HIDDEN_VERSION != 0);
             if hidden {
                 older = Some(address);
             } else {
@@ -313,12 +315,12 @@ impl Object {
             }
             !hidden
         };
-        if !newer_hash.is_null() {
-            // SAFETY: DT_GNU_HASH is the address of the hash table of a loaded library.
-            unsafe { in_gnu_hash(newer_hash, name, &mut candidate) };
-        } else if !hash.is_null() {
+        if let Some(table) = self.moved::<u32>(lookup.hash) {
+            // SAFETY: the hash table of a loaded library.
+            unsafe { in_gnu_hash(table, name, &mut candidate) };
+        } else if let Some(table) = self.moved::<u32>(lookup.older_hash) {
             // SAFETY: DT_HASH is the address of the older hash table of a loaded library.
-            unsafe { in_hash(hash, name, &mut candidate) };
+            unsafe { in_hash(table, name, &mut candidate) };
         }
         found.or(older)
     }
@@ -376,7 +378,9 @@ impl Object {
             let (Some(first), Some(size)) = (self.table::<Relocation>(table), self.entry(size)) else {
                 continue;
             };
-            for i in 0..size / SIZE {
+            // Those that only move an address come first.
+            let nameless = if table == DT_RELA { self.entry(DT_RELACOUNT).unwrap_or(0) } else { 0 };
+            for i in nameless..size / SIZE {
                 // SAFETY: the table has that many bytes.
                 let relocation = unsafe { &*first.add(i) };
                 let (symbol, kind) = ((relocation.info >> 32) as usize, relocation.info as u32);

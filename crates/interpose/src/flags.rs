@@ -58,24 +58,48 @@ pub(crate) fn mask() -> u8 {
     FLAGS.mask.load(Ordering::Relaxed)
 }
 
-/// Maps the session's flags and its switch over this library's: a file and an offset of each. Returns whether it worked.
-pub(crate) fn join(flags: (libc::c_int, usize), switch: (libc::c_int, usize)) -> bool {
-    let map = |at: *const u8, (file, offset): (libc::c_int, usize)| {
-        // SAFETY: replaces exactly one page of `FLAGS`, which is aligned to a page, as both of its pages are, and
-        // consists of atomics only, by another page of bytes.
-        let mapped = unsafe {
-            libc::mmap(
-                at.cast_mut().cast(),
+/// A page of the session.
+#[derive(Clone, Copy)]
+pub(crate) enum Page {
+    /// Of a file that is open, from this offset on.
+    File(libc::c_int, usize),
+    /// That is mapped here already, shared.
+    Mapped(*const u8),
+}
+
+/// Maps the session's flags and its switch over this library's. Returns whether it worked.
+pub(crate) fn join(flags: Page, switch: Page) -> bool {
+    let first: *const u8 = (&raw const FLAGS).cast();
+    // The mask comes last: until then it is zero.
+    map(first.wrapping_add(PAGE), flags) && map(first, switch)
+}
+
+/// Maps a page over one of `FLAGS`, for reading.
+fn map(at: *const u8, page: Page) -> bool {
+    let place = at.cast_mut().cast();
+    // SAFETY: replaces exactly one page of `FLAGS`, which is aligned to a page, as both of its pages are, and consists
+    // of atomics only, by another page of bytes. (Of length 0, the page that is there stays as it is.)
+    let mapped = unsafe {
+        match page {
+            Page::File(file, offset) => libc::mmap(
+                place,
                 PAGE,
                 libc::PROT_READ,
                 libc::MAP_SHARED | libc::MAP_FIXED,
                 file,
                 offset as libc::off_t,
-            )
-        };
-        mapped != libc::MAP_FAILED
+            ),
+            Page::Mapped(there) => libc::mremap(
+                there.cast_mut().cast(),
+                0,
+                PAGE,
+                libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED,
+                place,
+            ),
+        }
     };
-    let first: *const u8 = (&raw const FLAGS).cast();
-    // The mask comes last: until then it is zero.
-    map(first.wrapping_add(PAGE), flags) && map(first, switch)
+    // A page that was mapped for writing is so in its other place, too.
+    // SAFETY: the page that was mapped just now.
+    mapped != libc::MAP_FAILED
+        && (matches!(page, Page::File(..)) || unsafe { libc::mprotect(place, PAGE, libc::PROT_READ) } == 0)
 }

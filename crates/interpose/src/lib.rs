@@ -64,6 +64,7 @@ pub use call::{
     OwnWork, call, count_commands, poll, record_extra, record_extra_at, record_with_text, thread_extra,
     thread_id, with_guard,
 };
+pub use direct::own_definition;
 pub use elf::{Object, Reference, each_object, generation};
 pub use errno::ErrnoGuard;
 pub use errors::{error_text, error_texts, set_error_reporter};
@@ -71,7 +72,7 @@ pub use extra::Extra;
 pub use flags::{FLAGS, Flags, flags, is_selected};
 pub use hetrace_ring as ring;
 pub use own::{pid, task};
-pub use process::{Session, note, session, start, start_unused, store_blob, used};
+pub use process::{JOINED, Joined, Session, note, session, start, start_unused, store_blob, used};
 pub use real::{Address, Real, is_ours, lead, look_up_next};
 pub use room::await_room;
 pub use spent::{Spent, spend};

@@ -1,21 +1,22 @@
-//! The process's part in a session: found once, when the library is loaded.
+//! The process's part in a session: found once, when the library starts.
 
 use std::cell::UnsafeCell;
 use std::ffi::CStr;
 use std::fs::File;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, FromRawFd};
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, Ordering};
 
 use hetrace_ring::abi::{
-    ARENA_NOTES_OFFSET, BLOB_PREFIX, CONTROL_BYTES, CONTROL_FILE, CONTROL_MAGIC, COUNTS_OFFSET, Control,
-    Counts, NOTE_PAGES, PAGE, REFUSED_PREFIX, SESSION_VARIABLE, TOLD_BYTES, TOLD_FILE, TOLD_NOTES_OFFSET,
-    Told, WINDOW_OFFSET, Window, flags_offset, option, window,
+    ABI_VERSION, ARENA_NOTES_OFFSET, BLOB_PREFIX, CONTROL_BYTES, CONTROL_FILE, CONTROL_MAGIC, COUNTS_OFFSET,
+    Control, Counts, NOTE_PAGES, PAGE, REFUSED_PREFIX, SESSION_VARIABLE, TOLD_BYTES, TOLD_FILE,
+    TOLD_NOTES_OFFSET, Told, WINDOW_OFFSET, Window, flags_offset, option, window,
 };
 use hetrace_ring::note::note as leave;
 use hetrace_ring::{Mapping, map_file};
 
 use crate::cancel::NoCancel;
+use crate::elf::{Object, each_object};
 use crate::errno::ErrnoGuard;
 use crate::put::Caps;
 use crate::text::Text;
@@ -58,6 +59,14 @@ pub fn session() -> Option<&'static Session> {
 }
 
 impl Session {
+    /// The session of a folder, before anything of it is there. `None` if its path is too long.
+    fn of(folder: &[u8]) -> Option<Session> {
+        let (control, told) = (std::ptr::null(), std::ptr::null());
+        let mut session = Session { folder: [0; PATH], folder_length: folder.len(), api: 0, control, told };
+        session.folder.get_mut(..folder.len())?.copy_from_slice(folder);
+        Some(session)
+    }
+
     /// What the launcher says.
     pub fn control(&self) -> &'static Control {
         // SAFETY: mapped for ever, and checked by `start`.
@@ -154,10 +163,91 @@ pub fn used() {
     }
 }
 
+/// What a library of ours has of its session, for others in the process that start later: where the environment may be
+/// another and nothing may be opened any more.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Joined {
+    /// Of all this, and of what lies behind the pointers.
+    version: u32,
+    folder_length: AtomicU32,
+    folder: AtomicPtr<u8>,
+    control: AtomicPtr<Control>,
+    told: AtomicPtr<Told>,
+}
+
+/// This library's.
+pub static JOINED: Joined = Joined {
+    version: ABI_VERSION,
+    folder_length: AtomicU32::new(0),
+    folder: AtomicPtr::new(std::ptr::null_mut()),
+    control: AtomicPtr::new(std::ptr::null_mut()),
+    told: AtomicPtr::new(std::ptr::null_mut()),
+};
+
+impl Joined {
+    fn set(&self, session: &Session) {
+        self.folder_length.store(session.folder_length as u32, Ordering::Relaxed);
+        self.folder.store(session.folder.as_ptr().cast_mut(), Ordering::Relaxed);
+        self.control.store(session.control.cast_mut(), Ordering::Release);
+        self.told.store(session.told.cast_mut(), Ordering::Release);
+    }
+
+    fn folder(&self) -> &[u8] {
+        // SAFETY: set before the library said that it had joined, to a text of this length that stays.
+        unsafe {
+            std::slice::from_raw_parts(
+                self.folder.load(Ordering::Relaxed),
+                self.folder_length.load(Ordering::Relaxed) as usize,
+            )
+        }
+    }
+}
+
+/// What each of our libraries that are preloaded exports: a pointer to its [`JOINED`].
+const JOINED_NAME: &CStr = c"hetrace_joined";
+
+/// What a library of ours has of its session, if it has joined one and is of this one's version.
+pub(crate) fn joined_by(object: &Object) -> Option<&'static Joined> {
+    let place = object.definition(JOINED_NAME)?.cast::<AtomicPtr<Joined>>();
+    // SAFETY: what `library!` exports under this name in each of our libraries, which are preloaded, and so never go: a
+    // pointer to a static.
+    let joined = unsafe { place.as_ref()?.load(Ordering::Relaxed).as_ref()? };
+    let is_joined = !joined.told.load(Ordering::Acquire).is_null();
+    (is_joined && joined.version == ABI_VERSION).then_some(joined)
+}
+
+/// What another library of ours in the process has of its session.
+fn neighbour() -> Option<&'static Joined> {
+    let mut found = None;
+    each_object(|object| {
+        found = joined_by(object);
+        found.is_none()
+    });
+    found
+}
+
+/// 0 if this library has not joined the session when it was loaded, because another one had. (Not 0 at first: so it lies
+/// on a page that has been written to already.)
+static HURRIES: AtomicU8 = AtomicU8::new(1);
+
+/// Leaves the session to another of our libraries until this one is started.
+pub(crate) fn wait() {
+    HURRIES.store(0, Ordering::Release);
+}
+
 fn find(api: &str) {
     // A setuid program must not trust its caller's environment.
     // SAFETY: no preconditions.
     if unsafe { libc::getauxval(libc::AT_SECURE) } != 0 {
+        return;
+    }
+    if HURRIES.load(Ordering::Acquire) == 0
+        && let Some(neighbour) = neighbour()
+    {
+        if let Some(session) = Session::of(neighbour.folder()) {
+            join(session, api, Some(neighbour));
+        }
         return;
     }
     let mut name = [0u8; 32];
@@ -170,8 +260,9 @@ fn find(api: &str) {
         return;
     }
     // SAFETY: getenv returns a NUL-terminated text.
-    let folder = unsafe { CStr::from_ptr(value) }.to_bytes();
-    join(folder, api);
+    if let Some(session) = Session::of(unsafe { CStr::from_ptr(value) }.to_bytes()) {
+        join(session, api, None);
+    }
 }
 
 /// Opens a file of the session, if it is one, and this user's. Never waits: what stands there may be a FIFO.
@@ -225,18 +316,63 @@ fn refuse(session: &Session, api: &str, version: u32) {
     }
 }
 
-fn join(folder: &[u8], api: &str) -> Option<()> {
-    let (control, told) = (std::ptr::null(), std::ptr::null());
-    let mut session = Session { folder: [0; PATH], folder_length: folder.len(), api: 0, control, told };
-    session.folder.get_mut(..folder.len())?.copy_from_slice(folder);
-    let file = open(&session, CONTROL_FILE, libc::O_RDONLY)?;
-    let control = map_control(&session, &file, api)?;
-    let shared = open(&session, TOLD_FILE, libc::O_RDWR)?;
-    session.told = map_file(&shared, TOLD_BYTES, true).ok()?.leak().cast();
-    session.control = control.leak().cast();
+/// The session's memory, and the files that it is of, where these could be opened.
+struct Parts {
+    control: *const Control,
+    told: *const Told,
+    control_file: Option<File>,
+    told_file: Option<File>,
+}
+
+impl Parts {
+    /// Opens and maps them.
+    fn open(session: &Session, api: &str) -> Option<Parts> {
+        let file = open(session, CONTROL_FILE, libc::O_RDONLY)?;
+        let control = map_control(session, &file, api)?;
+        let shared = open(session, TOLD_FILE, libc::O_RDWR)?;
+        let told = map_file(&shared, TOLD_BYTES, true).ok()?.leak().cast_const().cast();
+        let control = control.leak().cast_const().cast();
+        Some(Parts { control, told, control_file: Some(file), told_file: Some(shared) })
+    }
+
+    /// Those of another library of ours.
+    fn of(neighbour: &Joined) -> Option<Parts> {
+        if neighbour.version != crate::abi_version() {
+            return None;
+        }
+        let (control, told) =
+            (neighbour.control.load(Ordering::Acquire), neighbour.told.load(Ordering::Acquire));
+        Some(Parts { control, told, control_file: None, told_file: None })
+    }
+
+    /// A page of what the launcher says.
+    fn control_page(&self, offset: usize) -> flags::Page {
+        match &self.control_file {
+            Some(file) => flags::Page::File(file.as_raw_fd(), offset),
+            None => flags::Page::Mapped(self.control.cast::<u8>().wrapping_add(offset)),
+        }
+    }
+
+    /// A page of what programs write together.
+    fn told_page(&self, offset: usize) -> flags::Page {
+        match &self.told_file {
+            Some(file) => flags::Page::File(file.as_raw_fd(), offset),
+            None => flags::Page::Mapped(self.told.cast::<u8>().wrapping_add(offset)),
+        }
+    }
+}
+
+fn join(mut session: Session, api: &str, neighbour: Option<&Joined>) -> Option<()> {
+    let mut parts = Parts::open(&session, api).or_else(|| neighbour.and_then(Parts::of))?;
+    session.control = parts.control;
+    session.told = parts.told;
     let control = session.control();
-    // No more descriptors at a time than are needed: there may be few.
-    let shared = Some(shared).filter(|_| session.window().trigger != window::trigger::LAUNCHER);
+    // Where programs open and close the window, the mask is theirs.
+    let by_programs = session.window().trigger != window::trigger::LAUNCHER;
+    if !by_programs {
+        // No more descriptors at a time than are needed: there may be few.
+        parts.told_file = None;
+    }
     let caps = Caps {
         seq: (control.seq_cap as usize).min(Caps::MOST.seq),
         bytes: (control.bytes_cap as usize).min(Caps::MOST.bytes),
@@ -255,17 +391,14 @@ fn join(folder: &[u8], api: &str) -> Option<()> {
     }
     own::find_tid();
     forked::prepare();
-    let offset = flags_offset(session.api as usize);
+    let flags = parts.control_page(flags_offset(session.api as usize));
+    let mask = if by_programs { parts.told_page(COUNTS_OFFSET) } else { parts.control_page(WINDOW_OFFSET) };
     // SAFETY: `start` comes here once, and nobody reads it before `SESSION` is set.
     let session = unsafe { (*PLACE.0.get()).write(session) };
+    JOINED.set(session);
     SESSION.store(session, Ordering::Release);
-    // Where programs open and close the window, the mask is theirs.
-    let mask = match &shared {
-        None => (file.as_raw_fd(), WINDOW_OFFSET),
-        Some(shared) => (shared.as_raw_fd(), COUNTS_OFFSET),
-    };
     // The flags come last: from now on wrappers record.
-    if !flags::join((file.as_raw_fd(), offset), mask) {
+    if !flags::join(flags, mask) {
         SESSION.store(std::ptr::null_mut(), Ordering::Release);
     }
     Some(())

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
@@ -74,7 +75,10 @@ impl Ground {
 
     fn with(product: &Path, libraries: &[&str]) -> Result<Self> {
         let folder = product.parent().context("the product lies in no folder")?;
-        let work = std::env::temp_dir().join(format!("hetrace-bench-{}", std::process::id()));
+        // One benchmark may stand on several.
+        static MADE: AtomicU32 = AtomicU32::new(0);
+        let number = MADE.fetch_add(1, Ordering::Relaxed);
+        let work = std::env::temp_dir().join(format!("hetrace-bench-{}-{number}", std::process::id()));
         fs::create_dir_all(&work).with_context(|| format!("{}", work.display()))?;
         for name in ["hetrace"].iter().chain(libraries) {
             let from = folder.join(name);

@@ -10,10 +10,12 @@ mod disk;
 mod ground;
 mod instructions;
 mod iterations;
+mod layers;
 mod memory;
 mod numbers;
 mod overhead;
 mod parts;
+mod preloaded;
 mod programs;
 mod report;
 mod setting;
@@ -42,6 +44,8 @@ enum What {
     Sustained(sustained::Args),
     /// Time, instructions and bytes that tracing adds to CUDA's calls, on a driver that does nothing
     Cuda(cuda::Args),
+    /// What preloaded libraries cost a process that uses none of their APIs: none, one, some, all of them
+    Preloaded(preloaded::Args),
     /// What the user waits for before and after the program, and of commands that read a small trace
     Startup(startup::Args),
     /// What tracing adds to real programs, beside what their reports say that it took
@@ -58,6 +62,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         What::Overhead(args) => overhead::run(args),
         What::Sustained(args) => sustained::run(args),
         What::Cuda(args) => cuda::run(args),
+        What::Preloaded(args) => preloaded::run(args),
         What::Startup(args) => startup::alone(args),
         What::Programs(args) => programs::run(args),
         What::System(args) => system::run(args),

@@ -10,7 +10,9 @@ use clap::Parser;
 use super::ground::{Ground, product};
 use super::report::Report;
 use super::verdict::Found;
-use super::{calls, commands, disk, instructions, iterations, memory, parts, startup, sustained, verdict};
+use super::{
+    calls, commands, disk, instructions, iterations, layers, memory, parts, startup, sustained, verdict,
+};
 
 /// Arguments of `bench overhead`.
 #[derive(Parser)]
@@ -61,12 +63,14 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 
     if args.instructions {
         instructions::run(&ground, &mut report);
+        layers::run(&product, &mut report);
         report.finish();
         return Ok(ExitCode::SUCCESS);
     }
     let calls = calls::run(&ground, &scale, &mut report);
     calls::run_long(&ground, &scale, &mut report);
     let instructions = instructions::run(&ground, &mut report);
+    layers::run(&product, &mut report);
     commands::run(&ground, &scale, &mut report);
     let iteration = iterations::run(&ground, &scale, &mut report);
     sustained::table(&ground, if args.quick { 3 } else { sustained::ROUNDS }, &mut report);

@@ -5,8 +5,8 @@ use std::ffi::{CStr, c_char};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
+use crate::entry::LIBRARY;
 use crate::generated::prelude::{P, REAL, look_up};
-use crate::generated::tables::NAMES;
 
 /// What a function returns that this driver does not have.
 pub const MISSING: i32 = 500; // CUDA_ERROR_NOT_FOUND
@@ -50,7 +50,7 @@ impl Known {
 
     #[cold]
     fn ask(&self, name: &CStr) -> Option<P> {
-        let index = NAMES.iter().position(|n| *n == name);
+        let index = LIBRARY.number(name);
         let found = index.and_then(|i| look_up(REAL.get(i)?, i)).filter(|a| *a > ABSENT);
         self.0.store(found.unwrap_or(ABSENT), Ordering::Relaxed);
         found

@@ -79,6 +79,8 @@ pub(super) const DT_RELASZ: i64 = 8;
 pub(super) const DT_SONAME: i64 = 14;
 pub(super) const DT_JMPREL: i64 = 23;
 pub(super) const DT_GNU_HASH: i64 = 0x6fff_fef5;
+/// How many relocations at the beginning of `DT_RELA` name no symbol.
+pub(super) const DT_RELACOUNT: i64 = 0x6fff_fff9;
 pub(super) const DT_VERSYM: i64 = 0x6fff_fff0;
 const DT_VERDEF: i64 = 0x6fff_fffc;
 const DT_VERNEED: i64 = 0x6fff_fffe;
@@ -107,6 +109,7 @@ pub(crate) struct Tables {
     needs: *const Need,
     defines: *const Version,
     relocations: Relocations,
+    nameless: usize,
     jumps: Relocations,
     soname: usize,
 }
@@ -115,8 +118,8 @@ pub(crate) struct Tables {
 pub(crate) struct Reference {
     /// The function; NUL-terminated.
     pub(crate) name: *const u8,
-    /// The hash of the version that was linked, if it has one.
-    pub(crate) version: Option<u32>,
+    /// The number of its symbol.
+    pub(crate) symbol: usize,
     /// The place.
     pub(crate) place: *mut *mut c_void,
 }
@@ -133,6 +136,7 @@ impl Tables {
             needs: std::ptr::null(),
             defines: std::ptr::null(),
             relocations: (std::ptr::null(), 0),
+            nameless: 0,
             jumps: (std::ptr::null(), 0),
             soname: 0,
         };
@@ -156,6 +160,7 @@ impl Tables {
                 DT_VERDEF => tables.defines = moved as *const Version,
                 DT_RELA => tables.relocations.0 = moved as *const Relocation,
                 DT_RELASZ => tables.relocations.1 = value,
+                DT_RELACOUNT => tables.nameless = value,
                 DT_JMPREL => tables.jumps.0 = moved as *const Relocation,
                 DT_PLTRELSZ => tables.jumps.1 = value,
                 DT_SONAME => tables.soname = value,
@@ -176,13 +181,34 @@ impl Tables {
         (self.soname != 0).then(|| self.texts.wrapping_add(self.soname))
     }
 
+    /// Where the library ends, by the headers at its beginning; its beginning, if they are not there: they are not in a
+    /// library that was linked for another place than 0.
+    pub(crate) fn end(&self) -> usize {
+        const NEAR: usize = 1 << 20;
+        if (self.symbols as usize).wrapping_sub(self.base) > NEAR {
+            return self.base;
+        }
+        // SAFETY: the symbols lie behind the base, so near that they are in the first segment, which begins with the
+        // header and is mapped as a whole.
+        let header = unsafe { &*(self.base as *const libc::Elf64_Ehdr) };
+        let (mut end, first) = (self.base, self.base.wrapping_add(header.e_phoff as usize));
+        for i in 0..usize::from(header.e_phnum) {
+            // SAFETY: the header says how many there are; they are mapped beside it.
+            let segment = unsafe { &*(first as *const libc::Elf64_Phdr).add(i) };
+            if segment.p_type == libc::PT_LOAD {
+                end = end.max(self.base.wrapping_add((segment.p_vaddr + segment.p_memsz) as usize));
+            }
+        }
+        end
+    }
+
     /// Shows all places that hold the address of a function of another library.
     pub(crate) fn each_reference(&self, mut work: impl FnMut(Reference)) {
-        for (first, bytes) in [self.relocations, self.jumps] {
+        for ((first, bytes), nameless) in [(self.relocations, self.nameless), (self.jumps, 0)] {
             if first.is_null() {
                 continue;
             }
-            for i in 0..bytes / size_of::<Relocation>() {
+            for i in nameless..bytes / size_of::<Relocation>() {
                 // SAFETY: the table has that many bytes.
                 let relocation = unsafe { &*first.add(i) };
                 let (number, kind) = ((relocation.info >> 32) as usize, relocation.info as u32);
@@ -194,14 +220,14 @@ impl Tables {
                 let place = self.base.wrapping_add(relocation.offset) as *mut *mut c_void;
                 if symbol.section == 0 && place.is_aligned() {
                     let name = self.texts.wrapping_add(symbol.name as usize);
-                    work(Reference { name, version: self.version_needed(number), place });
+                    work(Reference { name, symbol: number, place });
                 }
             }
         }
     }
 
-    /// The hash of the version with which a symbol was linked.
-    fn version_needed(&self, symbol: usize) -> Option<u32> {
+    /// The hash of the version with which a symbol was linked, if it has one.
+    pub(crate) fn version_needed(&self, symbol: usize) -> Option<u32> {
         if self.versions.is_null() || self.needs.is_null() {
             return None;
         }

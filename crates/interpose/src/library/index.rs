@@ -5,6 +5,8 @@
 
 use std::ffi::CStr;
 
+use super::names::Names;
+
 /// Stands where no name is.
 const FREE: u16 = u16::MAX;
 
@@ -34,13 +36,13 @@ pub const fn index<const NAMES: usize, const PLACES: usize>(names: &[&CStr; NAME
 }
 
 /// Returns the number of a name in `names`, for which [`index`] made `table`.
-pub fn find(table: &[u16], names: &[&CStr], name: &CStr) -> Option<usize> {
+pub fn find(table: &[u16], names: &Names, name: &CStr) -> Option<usize> {
     let last = table.len().checked_sub(1)?;
     let mut place = hash(name.to_bytes()) & last;
     // Half of the places are free.
     loop {
         let number = usize::from(*table.get(place).filter(|number| **number != FREE)?);
-        if *names.get(number)? == name {
+        if names.get(number)? == name {
             return Some(number);
         }
         place = (place + 1) & last;
@@ -64,8 +66,9 @@ mod tests {
 
     #[test]
     fn finds_each_name_and_no_other() {
-        static NAMES: [&CStr; 5] = [c"toyOpen", c"toyClose", c"", c"toyOpen", c"toyOpen_v2"];
-        static TABLE: [u16; places(5)] = index(&NAMES);
+        static LIST: [&CStr; 5] = [c"toyOpen", c"toyClose", c"", c"toyOpen", c"toyOpen_v2"];
+        static NAMES: Names = crate::names!(LIST);
+        static TABLE: [u16; places(5)] = index(&LIST);
         let found: Vec<_> = NAMES.iter().map(|name| find(&TABLE, &NAMES, name)).collect();
         assert_eq!(found, [Some(0), Some(1), Some(2), Some(0), Some(4)]);
         for other in [c"toyOpe", c"toyOpen_", c"toyOpen_v3", c"x"] {
@@ -75,8 +78,9 @@ mod tests {
 
     #[test]
     fn no_names_are_found_in_nothing() {
-        static NONE: [&CStr; 0] = [];
-        static TABLE: [u16; places(0)] = index(&NONE);
+        static NO_NAMES: [&CStr; 0] = [];
+        static NONE: Names = crate::names!(NO_NAMES);
+        static TABLE: [u16; places(0)] = index(&NO_NAMES);
         assert_eq!(find(&TABLE, &NONE, c"toyOpen"), None);
         assert_eq!(find(&[], &NONE, c"toyOpen"), None);
     }

@@ -24,7 +24,7 @@
 //! * [`watch`]: noticing a second one;
 //! * [`choose`]: which one a call means;
 //! * [`callers`], [`seen`]: who makes a call, without a lock, and who was looked at;
-//! * [`asked`]: what `dlsym` returns; [`index`]: the numbers of names;
+//! * [`asked`]: what `dlsym` returns; [`names`], [`index`]: the names, and their numbers;
 //! * [`loaders`]: what is particular about a library that is a loader of drivers;
 //! * [`handed`]: functions that the API hands out in tables;
 //! * [`neighbours`]: names that another API has, too;
@@ -51,6 +51,7 @@ pub mod index;
 mod loaders;
 #[cfg(test)]
 mod loaders_tests;
+pub mod names;
 mod neighbours;
 mod seen;
 pub mod started;
@@ -65,6 +66,7 @@ pub use choose::{Scope, scope};
 pub use copies::{COPIES, Copy};
 pub use handed::Handed;
 pub use loaders::Loader;
+use names::Names;
 use started::restore;
 
 use std::ffi::{CStr, c_void};
@@ -83,11 +85,11 @@ pub struct Library {
     /// What an API says of itself.
     pub traits: Traits,
     /// The names of all functions, by their numbers.
-    pub names: &'static [&'static CStr],
+    pub names: Names,
     /// Where each name stands, as [`index::index`] made it.
     pub index: &'static [u16],
-    /// Numbers and wrappers.
-    pub wrappers: &'static [(usize, Address)],
+    /// Finds the wrapper of a function by its name: what this library itself exports.
+    pub wrapper_of: fn(&CStr) -> Option<P>,
     /// What the wrappers go on to.
     pub real: &'static [Real],
     /// The copies in the process; the first is the one that is used alone.
@@ -169,7 +171,7 @@ fn library() -> Option<&'static Library> {
 impl Library {
     /// The number of a function.
     pub fn number(&self, name: &CStr) -> Option<usize> {
-        index::find(self.index, self.names, name)
+        index::find(self.index, &self.names, name)
     }
 
     /// Leaves a line for the report, with the API's name before it.
@@ -181,10 +183,7 @@ impl Library {
     }
 
     fn wrapper(&self, number: usize) -> Option<P> {
-        // Usually there is one wrapper for each number.
-        let there = self.wrappers.get(number).filter(|(n, _)| *n == number);
-        let found = there.or_else(|| self.wrappers.iter().find(|(n, _)| *n == number))?;
-        Some(found.1.0.cast_mut())
+        (self.wrapper_of)(self.names.get(number)?)
     }
 }
 
@@ -196,7 +195,7 @@ impl Library {
 macro_rules! library {
     (@ changed) => { &[] };
     (@ changed $changed:path) => { &$changed };
-    ($names:path, $wrappers:path, $(changed: $changed:path,)? absent: $absent:literal, $traits:expr) => {
+    ($names:path, $(changed: $changed:path,)? absent: $absent:literal, $traits:expr) => {
         const COUNT: usize = $names.len();
         const ALL: usize = COUNT * $crate::library::COPIES;
         static INDEX: [u16; $crate::library::index::places(COUNT)] = $crate::library::index::index(&$names);
@@ -212,9 +211,9 @@ macro_rules! library {
         /// The API's library.
         pub static LIBRARY: $crate::library::Library = $crate::library::Library {
             traits: $traits,
-            names: &$names,
+            names: $crate::names!($names),
             index: &INDEX,
-            wrappers: &$wrappers,
+            wrapper_of: $crate::own_definition,
             real: &REAL,
             copies: &COPIES,
             defined: &DEFINED,
@@ -231,6 +230,16 @@ macro_rules! library {
         #[unsafe(no_mangle)]
         extern "C" fn hetrace_claims(start: *const std::ffi::c_void) -> bool {
             LIBRARY.claims(start)
+        }
+
+        /// What this library has of its session, for our libraries of other APIs.
+        #[unsafe(no_mangle)]
+        #[allow(non_upper_case_globals, reason = "a symbol of the library")]
+        static hetrace_joined: &$crate::Joined = &$crate::JOINED;
+
+        /// Runs when the library is loaded.
+        pub extern "C" fn at_start() {
+            LIBRARY.at_start();
         }
 
         extern "C" fn missing() -> usize {

@@ -45,13 +45,14 @@ const TRAITS: Traits = Traits {
 /// Only one test uses what a library remembers, so that they may run in any order.
 static LIBRARY: Library = Library {
     traits: TRAITS,
-    names: &NAMES,
+    names: crate::names!(NAMES),
     index: &INDEX,
-    wrappers: &[
-        (GETPPID, Address(wrapper as *const c_void)),
-        (ABSENT, Address(missing as *const c_void)),
-        (GETPID, Address(newer as *const c_void)),
-    ],
+    wrapper_of: |name| match NAMES.iter().position(|n| *n == name)? {
+        GETPPID => Some(wrapper as *const () as P),
+        ABSENT => Some(missing as *const () as P),
+        GETPID => Some(newer as *const () as P),
+        _ => None,
+    },
     real: &REAL,
     copies: &COPIES_HERE,
     defined: &DEFINED,

@@ -115,7 +115,7 @@ impl Library {
         let real = lookup.real();
         let flags = asked.name as usize as c_int;
         let loads = !asked.handle.is_null() && flags & libc::RTLD_NOLOAD == 0;
-        early::start(self.loaded);
+        early::start_and_wait(self.loaded);
         // What was there before the first of them is the global scope.
         remember();
         if loads {

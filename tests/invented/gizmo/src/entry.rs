@@ -3,7 +3,7 @@
 use hetrace_interpose::library;
 use hetrace_interpose::library::Traits;
 
-use crate::generated::tables::{LOADER, NAMES};
+use crate::generated::tables::NAMES;
 
 /// Its functions; one has a name that does not say so.
 fn begins(name: &[u8]) -> bool {
@@ -11,7 +11,7 @@ fn begins(name: &[u8]) -> bool {
 }
 
 library! {
-    NAMES, LOADER, absent: 3, Traits {
+    NAMES, absent: 3, Traits {
         title: "Gizmo",
         signature: c"gizmoVersion",
         sonames: &["libgizmo.so"],

@@ -102,9 +102,12 @@ extern "C" fn find_real() {
             behind = true;
             return true;
         }
+        if !behind {
+            return true;
+        }
         let mut missing = false;
         for (name, real) in NAMES.iter().zip(&REAL).filter(|(_, r)| r.load(Ordering::Relaxed).is_null()) {
-            match object.definition(name).filter(|_| behind) {
+            match object.definition(name) {
                 Some(found) => real.store(found, Ordering::Relaxed),
                 None => missing = true,
             }
