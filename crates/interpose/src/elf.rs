@@ -24,6 +24,7 @@ pub(crate) mod raw;
 const DT_NEEDED: i64 = 1;
 const DT_PLTREL: i64 = 20;
 const PT_GNU_RELRO: u32 = 0x6474_e552;
+const PT_GNU_EH_FRAME: u32 = 0x6474_e550;
 const STB_WEAK: u8 = 2;
 const STT_TLS: u8 = 6;
 /// A library of the process, or its program.
@@ -36,6 +37,7 @@ pub struct Object {
     name: *const c_char,
     relro: (usize, usize),
     code: (usize, usize),
+    unwind: usize,
 }
 
 /// A place in a library that holds the address of a function.
@@ -104,6 +106,7 @@ impl Object {
             name: info.dlpi_name,
             relro: (0, 0),
             code: (usize::MAX, 0),
+            unwind: 0,
         };
         for i in 0..usize::from(info.dlpi_phnum) {
             // SAFETY: there are `dlpi_phnum` headers.
@@ -121,6 +124,7 @@ impl Object {
                 libc::PT_DYNAMIC => object.dynamic = start as *const Dynamic,
                 // The dynamic loader protects whole pages only, and so do we.
                 PT_GNU_RELRO => object.relro = (start, end & !(PAGE - 1)),
+                PT_GNU_EH_FRAME => object.unwind = start,
                 _ => {}
             }
         }
@@ -162,6 +166,11 @@ impl Object {
     /// What is added to addresses in its file.
     pub fn base(&self) -> usize {
         self.base
+    }
+
+    /// Its table of how to unwind; 0 if it has none.
+    pub(crate) fn unwind(&self) -> usize {
+        self.unwind
     }
 
     /// Where it ends.

@@ -31,13 +31,16 @@ mod flags;
 mod forked;
 pub mod glob;
 mod grow;
+mod hash;
 pub mod halves;
 pub mod held;
+mod known;
 // Has a table in a static, which `Table::new` of a build for loom can't make.
 #[cfg(not(loom))]
 pub mod library;
 pub mod measure;
 pub mod members;
+mod native;
 mod own;
 pub mod peek;
 pub mod prelude;

@@ -2,7 +2,8 @@
 
 use super::layout::{self, Layout, Places};
 use super::memory::{Memory, is_object};
-use super::{hash, lines};
+use super::lines;
+use crate::hash;
 
 /// What an interpreter is, and where.
 #[derive(Debug, Clone, Copy)]

@@ -15,8 +15,8 @@
 
 mod find;
 mod frames;
-mod hash;
-mod known;
+
+
 mod layout;
 mod lines;
 mod memory;
@@ -38,7 +38,8 @@ use crate::put::{Plain, Put};
 use crate::text::Text as Line;
 use find::Found;
 use frames::{Code, Interpreter, Unknown};
-use known::{Added, Known};
+use crate::hash;
+use crate::known::{Added, Known};
 use layout::Refused;
 use memory::Memory;
 use text::Utf8;

@@ -39,6 +39,7 @@ impl Writer {
             making: Making::new(),
             beginning: Word::new(),
             told: Pointer::new(),
+            readable: [const { Word::new() }; 2],
         }
     }
 
@@ -109,6 +110,8 @@ impl Writer {
             making: _,
             beginning: _,
             told,
+            // The stack of a child is looked at anew.
+            readable: _,
         } = from;
         self.end.set(end.get());
         self.limit.set(limit.get());
