@@ -31,8 +31,8 @@ mod flags;
 mod forked;
 pub mod glob;
 mod grow;
-mod hash;
 pub mod halves;
+mod hash;
 pub mod held;
 mod known;
 // Has a table in a static, which `Table::new` of a build for loom can't make.

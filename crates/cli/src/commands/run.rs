@@ -34,6 +34,7 @@ fn captures(args: &Run) -> Capture {
         buffer_cap: args.capture_size,
         hash_copies: args.hash_copies,
         py_stacks: args.py_stacks,
+        stack_depth: args.stacks.unwrap_or(0),
     }
 }
 

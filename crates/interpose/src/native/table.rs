@@ -304,8 +304,7 @@ struct Machine {
 
 impl Machine {
     fn new() -> Self {
-        let state =
-            State { cfa: None, bp: Some(Bp::Same), returns: None, register: u64::MAX, offset: 0 };
+        let state = State { cfa: None, bp: Some(Bp::Same), returns: None, register: u64::MAX, offset: 0 };
         Self { now: state, first: state, remembered: [state; DEEPEST], count: 0 }
     }
 

@@ -86,8 +86,7 @@ fn handlers_of_signals_are_passed_on_both_stacks() {
         }
     };
     let mut room = vec![0_u8; 1 << 18];
-    let other =
-        libc::stack_t { ss_sp: room.as_mut_ptr().cast(), ss_flags: 0, ss_size: room.len() };
+    let other = libc::stack_t { ss_sp: room.as_mut_ptr().cast(), ss_flags: 0, ss_size: room.len() };
     // SAFETY: memory that stays until the thread ends its use of it below.
     assert_eq!(unsafe { libc::sigaltstack(&raw const other, std::ptr::null_mut()) }, 0);
     on(0);
@@ -166,7 +165,8 @@ fn noise_on_a_stack_does_no_harm() {
     };
     let mut words = vec![0_usize; 1 << 12];
     let base = words.as_ptr() as usize;
-    let code = [libc::qsort as *const () as usize, ours as *const () as usize, libc::printf as *const () as usize];
+    let code =
+        [libc::qsort as *const () as usize, ours as *const () as usize, libc::printf as *const () as usize];
     for _ in 0..300 {
         for word in &mut words {
             *word = match random() % 4 {

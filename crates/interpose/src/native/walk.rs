@@ -210,7 +210,9 @@ fn follows_call(pc: usize) -> bool {
     // `call` with a distance of 4 bytes, or by a register or by memory: FF /2, in its forms of 2 to 7 bytes.
     let by_place = |length: usize| {
         let code = before.get(7 - length..);
-        code.is_some_and(|code| code.first() == Some(&0xff) && code.get(1).is_some_and(|mode| mode >> 3 & 7 == 2))
+        code.is_some_and(|code| {
+            code.first() == Some(&0xff) && code.get(1).is_some_and(|mode| mode >> 3 & 7 == 2)
+        })
     };
     before.get(2) == Some(&0xe8) || (2..=7).any(by_place)
 }

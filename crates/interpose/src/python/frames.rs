@@ -1,8 +1,8 @@
 //! The frames of this thread, as its interpreter has them.
 
 use super::layout::{self, Layout, Places};
-use super::memory::{Memory, is_object};
 use super::lines;
+use super::memory::{Memory, is_object};
 use crate::hash;
 
 /// What an interpreter is, and where.
