@@ -360,6 +360,9 @@ mod tests {
                 (68, "device:function"),
                 (69, "device:launches"),
                 (70, "python:frame"),
+                (71, "native:module"),
+                (72, "native:frame"),
+                (73, "native:symbol"),
             ]
         );
         for one in Definition::ALL {

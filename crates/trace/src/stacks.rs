@@ -405,7 +405,8 @@ mod tests {
         stacks.define_frame(define::Frame { stack: id, around, module, address });
         // Twice, as each process has its own, and in any order.
         for _ in 0..2 {
-            for ((function, file, line), level) in symbols.iter().zip(0..).rev() {
+            for (level, (function, file, line)) in symbols.iter().enumerate().rev() {
+                let level = level as u32;
                 let (function, file) = ((*function).to_owned(), (*file).to_owned());
                 stacks.define_symbol(Symbol { module, address, level, function, file, line: *line });
             }
