@@ -7,7 +7,7 @@ use std::process::Command;
 use hetrace_ctf::Scalar;
 use hetrace_ctf::class::Scope;
 use hetrace_ctf::read::{Event, Trace};
-use hetrace_tests::bed::{Done, program, run};
+use hetrace_tests::bed::{Done, run};
 use hetrace_tests::{Platform, hetrace};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -17,6 +17,9 @@ const CUT: u64 = 2;
 const LOST: u64 = 3;
 /// Frames that are recorded, unless another number is asked for.
 const DEPTH: usize = 64;
+
+/// The program, which is compiled in several ways.
+const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/programs/stacks.c");
 
 /// A module, and an address that its file has.
 type Place = (String, u64);
@@ -40,12 +43,12 @@ struct Ran {
 fn ran(flags: &[&str], options: &[&str]) -> Ran {
     let scratch = TempDir::new().expect("a scratch folder");
     let [binary, folder, told] = ["stacks", "trace", "told"].map(|name| scratch.path().join(name));
-    let source = program("stacks.c");
-    let compiled = run(Command::new("cc").args(flags).args(["-g", "-fno-optimize-sibling-calls", "-o"]).arg(&binary).args([
-        source.as_os_str(),
-        "-lOpenCL".as_ref(),
-        "-lpthread".as_ref(),
-    ]));
+    let mut compile = Command::new("cc");
+    compile
+        .args(["-std=gnu11", "-D_GNU_SOURCE", "-g", "-fno-optimize-sibling-calls"])
+        .args(flags)
+        .arg(SOURCE);
+    let compiled = run(compile.arg("-o").arg(&binary).args(["-lOpenCL", "-lpthread", "-ldl"]));
     assert_eq!(compiled.status, 0, "cc: run scripts/install-deps.sh: {}", compiled.err);
     let mut command = Command::new(hetrace());
     command.arg("run").arg("-o").arg(&folder).args(options).arg("--").arg(&binary).arg(&told);
@@ -71,7 +74,8 @@ fn line(line: &str) -> (u64, Told) {
 /// Of each call of the trace the frames, the innermost first, and what is around the outermost one.
 fn calls(folder: &Path) -> BTreeMap<u64, (Vec<Place>, u64)> {
     let trace = Trace::open(folder).expect("a trace");
-    let number = |event: &Event<'_, '_>, name: &str| event.get(name).and_then(Scalar::as_u64).expect("a number");
+    let number =
+        |event: &Event<'_, '_>, name: &str| event.get(name).and_then(Scalar::as_u64).expect("a number");
     let mut modules: HashMap<u64, String> = HashMap::new();
     let mut frames: HashMap<u64, [u64; 3]> = HashMap::new();
     let mut calls = BTreeMap::new();
@@ -120,7 +124,9 @@ fn is_same(frames: &[Place], told: &[Place]) -> bool {
     let pairs = frames.iter().zip(told).skip(1);
     // What a signal interrupted is at the instruction itself, all else inside of the one that returns there.
     innermost(frames) == innermost(told)
-        && pairs.into_iter().all(|(own, their)| own.0 == their.0 && (own.1 + 1 == their.1 || own.1 == their.1))
+        && pairs
+            .into_iter()
+            .all(|(own, their)| own.0 == their.0 && (own.1 + 1 == their.1 || own.1 == their.1))
 }
 
 /// Each call of the trace has the stack that the program saw, up to a depth.
@@ -130,7 +136,8 @@ fn agree(ran: &Ran, depth: usize) {
     let mut kinds = BTreeMap::new();
     for (number, told) in &ran.told {
         let (frames, around) = &calls[number];
-        let what = format!("call {number}, {}: {frames:x?}, then {around}, and not {:x?}", told.kind, told.frames);
+        let what =
+            format!("call {number}, {}: {frames:x?}, then {around}, and not {:x?}", told.kind, told.frames);
         *kinds.entry(told.kind.as_str()).or_insert(0) += 1;
         match told.kind.as_str() {
             "all" | "cut" if told.frames.len() > depth => {
@@ -145,7 +152,10 @@ fn agree(ran: &Ran, depth: usize) {
             "open" => {
                 assert!(is_same(&frames[..1], &told.frames), "{what}");
                 assert_eq!((frames[1].0.as_str(), *around), ("?", 0), "{what}");
-                assert!(frames.len() > 4 && frames.iter().any(|(module, _)| module.contains("libc")), "{what}");
+                assert!(
+                    frames.len() > 4 && frames.iter().any(|(module, _)| module.contains("libc")),
+                    "{what}"
+                );
             }
             "lost" => assert_eq!((frames.len(), *around), (2, LOST), "{what}"),
             kind => panic!("kind {kind}"),
@@ -180,7 +190,10 @@ fn stacks_are_as_deep_as_was_asked_for() {
     }
     let ran = ran(&["-O2"], &[]);
     let metadata = std::fs::read_to_string(ran.folder.join("metadata")).expect("metadata");
-    assert!(!metadata.contains("native:") && !metadata.contains(":stack"), "nothing is recorded that nobody asked for");
+    assert!(
+        !metadata.contains("native:") && !metadata.contains(":stack"),
+        "nothing is recorded that nobody asked for"
+    );
 }
 
 /// What a command says of a trace.
@@ -192,7 +205,7 @@ fn said(folder: &Path, line: &[&str]) -> String {
 
 /// The line of the program with this text.
 fn line_of(text: &str) -> usize {
-    let source = std::fs::read_to_string(program("stacks.c")).expect("the program");
+    let source = std::fs::read_to_string(SOURCE).expect("the program");
     source.lines().position(|line| line.contains(text)).expect("the text") + 1
 }
 
@@ -216,11 +229,17 @@ fn reports_name_functions_files_and_lines() {
     let sorted = folded.lines().find(|line| line.contains(";compare ("));
     let sorted = sorted.unwrap_or_else(|| panic!("{folded}"));
     let frames: Vec<&str> = sorted.split(';').collect();
-    let place = |frame: &str| frames.iter().position(|found| *found == frame).unwrap_or_else(|| panic!("{frame}: {sorted}"));
-    let (outer, inner) = (place(&format!("main (stacks.c:{main})")), place(&format!("call (stacks.c:{call})")));
+    let place = |frame: &str| {
+        frames.iter().position(|found| *found == frame).unwrap_or_else(|| panic!("{frame}: {sorted}"))
+    };
+    let (outer, inner) =
+        (place(&format!("main (stacks.c:{main})")), place(&format!("call (stacks.c:{call})")));
     assert!(outer < inner && frames[inner - 1].starts_with("compare ("), "{sorted}");
     assert!(frames[inner + 1].starts_with("opencl:clGetPlatformIDs"), "{sorted}");
-    assert!(folded.contains("[deeper than recorded]") && folded.contains("[could not be unwound further]"), "{folded}");
+    assert!(
+        folded.contains("[deeper than recorded]") && folded.contains("[could not be unwound further]"),
+        "{folded}"
+    );
 
     let findings: Value = serde_json::from_str(&said(&ran.folder, &["lint", "--json"])).expect("JSON");
     let sarif: Value = serde_json::from_str(&said(&ran.folder, &["lint", "--sarif"])).expect("JSON");

@@ -3,7 +3,6 @@
 //
 // Kinds: `all` (the C library finds all of it), `cut` (it is very deep), `open` (code without an unwind table is on it, which
 // has a frame pointer), `lost` (that has none).
-#define _GNU_SOURCE
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
 #include <alloca.h>

@@ -154,6 +154,27 @@ fn corrupt_stacks_end_the_walk() {
 }
 
 #[test]
+fn code_that_begins_a_page_is_code() {
+    let (read, map) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+    // SAFETY: two pages of our own, of which the first may not be touched; given back below.
+    let code = unsafe {
+        let at = libc::mmap(std::ptr::null_mut(), 8192, read, map, -1, 0);
+        assert_eq!(libc::mprotect(at, 4096, libc::PROT_NONE), 0);
+        let code = at as usize + 4096;
+        // call rdi
+        (code as *mut [u8; 2]).write([0xff, 0xd7]);
+        code
+    };
+    let words = Box::new([0_usize; 4]);
+    let at = |pc| Registers { pc, sp: words.as_ptr() as usize, bp: None, is_exact: false };
+    assert_eq!(by_hand(at(code + 2)), (vec![code + 1], End::Lost));
+    assert_eq!(by_hand(at(code + 3)), (vec![], End::Lost));
+    assert_eq!(by_hand(at(code)), (vec![], End::Lost));
+    // SAFETY: mapped above.
+    unsafe { libc::munmap((code - 4096) as *mut libc::c_void, 8192) };
+}
+
+#[test]
 fn noise_on_a_stack_does_no_harm() {
     // Words that point to code, to this stack and to nothing, at random, below a real function.
     let mut state = 0x1234_5678_9abc_def1_u64;

@@ -115,8 +115,12 @@ pub(super) fn walk(
         if !show(address, module.as_ref()) {
             return End::Cut;
         }
-        let row = row(module.as_ref(), address);
-        match step(&at, row, stack) {
+        let found = row(module.as_ref(), address);
+        // Where a function begins nobody has called it: who made this stack let it begin there, as `makecontext` does.
+        if found == Row::None && !at.is_exact && row(module.as_ref(), at.pc) != Row::None {
+            return End::Outermost;
+        }
+        match step(&at, found, stack) {
             Ok(next) if next.pc == 0 => return End::Outermost,
             Ok(next) => at = next,
             Err(end) => return end,
@@ -206,7 +210,16 @@ fn interrupted(at: &Registers, stack: &mut Stack) -> Option<Registers> {
 #[cold]
 #[inline(never)]
 fn follows_call(pc: usize) -> bool {
-    let Some(before) = memory::read::<7>(pc.wrapping_sub(7)) else { return false };
+    let first = pc.wrapping_sub(7);
+    let before = memory::read::<7>(first).unwrap_or_else(|| {
+        // It may begin a page, before which there is nothing.
+        let mut bytes = [0; 7];
+        for (place, byte) in bytes.iter_mut().enumerate().rev() {
+            let Some([there]) = memory::read(first.wrapping_add(place)) else { break };
+            *byte = there;
+        }
+        bytes
+    });
     // `call` with a distance of 4 bytes, or by a register or by memory: FF /2, in its forms of 2 to 7 bytes.
     let by_place = |length: usize| {
         let code = before.get(7 - length..);

@@ -49,6 +49,10 @@ impl File {
 
     /// Returns what an address stands for, the innermost function first, and then what that was inlined into.
     pub fn symbols(&self, address: u64) -> Vec<Found> {
+        // A program may write anything, and no file has such addresses.
+        if address > i64::MAX as u64 {
+            return Vec::new();
+        }
         let all = || self.loaders.iter().map(|loader| of(loader, address));
         let with_line = all().find(|found| found.iter().any(|found| found.line > 0));
         with_line.or_else(|| all().find(|found| !found.is_empty())).unwrap_or_default()
