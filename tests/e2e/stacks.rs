@@ -249,3 +249,50 @@ fn reports_name_functions_files_and_lines() {
     let leak = line_of("clCreateBuffer(context");
     assert!(text.contains("stacks.c\"") && text.contains(&format!("\"startLine\":{leak}")), "{text}");
 }
+
+/// Calls of C and Python in turn, by ctypes.
+const MIXED: &str = r#"
+import ctypes
+cl, libc = ctypes.CDLL("libOpenCL.so.1"), ctypes.CDLL(None)
+count = ctypes.c_uint()
+def leaf():
+    cl.clGetPlatformIDs(0, None, ctypes.byref(count))
+def compare(one, other):
+    leaf()
+    return 0
+def outer():
+    numbers = (ctypes.c_int * 2)(2, 1)
+    libc.qsort(numbers, 2, 4, ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)(compare))
+outer()
+"#;
+
+#[test]
+fn python_frames_stand_among_native_ones() {
+    let scratch = TempDir::new().expect("a scratch folder");
+    let [source, folder] = ["mixed.py", "trace"].map(|name| scratch.path().join(name));
+    std::fs::write(&source, MIXED).expect("a program");
+    let mut command = Command::new(hetrace());
+    command.args(["run", "--stacks", "--py-stacks", "-o"]).arg(&folder).args(["--", "python3"]).arg(&source);
+    let done = run(command.envs(Platform::Pocl.environment(scratch.path())));
+    assert_eq!(done.status, 0, "{}", done.err);
+    let folded = said(&folder, &["export", "-f", "folded", "-o", "-"]);
+    let path =
+        folded.lines().find(|line| line.contains("leaf (mixed.py")).unwrap_or_else(|| panic!("{folded}"));
+    let frames: Vec<&str> = path.split(';').collect();
+    let place = |start: &str| frames.iter().position(|frame| frame.starts_with(start));
+    let of = [
+        "<module> (mixed.py:13)",
+        "outer (mixed.py:12)",
+        "compare (mixed.py:8)",
+        "leaf (mixed.py:6)",
+        "opencl:",
+    ];
+    let places: Vec<Option<usize>> = of.iter().map(|start| place(start)).collect();
+    assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{places:?} {path}");
+    // What calls the function from Python is native again, and the interpreter's own functions are not there.
+    let inside = frames.get(places[3].expect("leaf") + 1..places[4].expect("the call")).expect("frames");
+    assert!(inside.iter().any(|frame| frame.contains("ffi")), "{path}");
+    assert!(!path.contains("_PyEval_EvalFrameDefault"), "{path}");
+    let printed = said(&folder, &["print"]);
+    assert!(printed.contains("  at mixed.py:6 in leaf"), "{printed}");
+}

@@ -234,8 +234,12 @@ impl Stacks {
         ShortNames::new(&files)
     }
 
-    /// The innermost frame of a stack whose line is known; if there is none, the innermost frame.
+    /// The frame that stands for a stack: the innermost Python frame; else the innermost one whose line is known, or
+    /// any.
     pub fn innermost(&self, stack: StackId) -> Option<&Frame> {
+        if let Some(python) = self.python.get(&stack.python) {
+            return python.frames.first();
+        }
         let frames = self.frames(stack);
         let known = frames.iter().find(|frame| frame.line > 0);
         known.or_else(|| frames.iter().find(|frame| frame.kind != Kind::Missing)).copied()
@@ -475,6 +479,12 @@ mod tests {
         // As many frames as calls of what evaluates them.
         let each = ["ffi_call_again", "inner", "qsort", "ffi_call", "outer", "__libc_start_main"];
         assert_eq!(names(26, 11), each);
+        let innermost = stacks.innermost(StackId { native: 26, python: 11 });
+        assert_eq!(
+            innermost.map(|frame| &*frame.name),
+            Some("inner"),
+            "Python's, though native ones are further in"
+        );
         // One call of that for all.
         assert_eq!(names(23, 12), ["ffi_call", "innermost", "inner", "outer", "__libc_start_main"]);
         // The stack ends before it comes to the interpreter.

@@ -174,6 +174,31 @@ fn code_that_begins_a_page_is_code() {
     unsafe { libc::munmap((code - 4096) as *mut libc::c_void, 8192) };
 }
 
+/// `call` as assemblers write it.
+#[test]
+fn calls_are_told_by_their_bytes() {
+    let calls: [&[u8]; 10] = [
+        &[0xe8, 1, 2, 3, 4],
+        &[0xff, 0xd0],                   // rax
+        &[0xff, 0x10],                   // [rax]
+        &[0xff, 0x14, 0x24],             // [rsp]
+        &[0xff, 0x50, 8],                // [rax + 8]
+        &[0xff, 0x54, 0x24, 8],          // [rsp + 8]
+        &[0xff, 0x15, 1, 2, 3, 4],       // [rip + …]
+        &[0xff, 0x90, 0, 1, 0, 0],       // [rax + 256]
+        &[0xff, 0x94, 0x24, 0, 1, 0, 0], // [rsp + 256]
+        &[0xff, 0x14, 0xc5, 0, 0, 0, 0], // [8 rax + …]
+    ];
+    let others: [&[u8]; 4] = [&[0xff, 0xd0, 0x90], &[0xff, 0xe0], &[0xe8, 1, 2, 3], &[0xff, 0x50, 8, 9]];
+    let follows = |code: &[u8]| {
+        let mut bytes = vec![0x90; 16];
+        bytes.extend(code);
+        walk::follows_call(bytes.as_ptr() as usize + bytes.len())
+    };
+    assert!(calls.iter().all(|code| follows(code)), "{:?}", calls.map(follows));
+    assert!(!others.iter().any(|code| follows(code)), "{:?}", others.map(follows));
+}
+
 #[test]
 fn noise_on_a_stack_does_no_harm() {
     // Words that point to code, to this stack and to nothing, at random, below a real function.

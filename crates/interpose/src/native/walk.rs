@@ -209,7 +209,7 @@ fn interrupted(at: &Registers, stack: &mut Stack) -> Option<Registers> {
 /// shows that the stack is corrupt.
 #[cold]
 #[inline(never)]
-fn follows_call(pc: usize) -> bool {
+pub(super) fn follows_call(pc: usize) -> bool {
     let first = pc.wrapping_sub(7);
     let before = memory::read::<7>(first).unwrap_or_else(|| {
         // It may begin a page, before which there is nothing.
@@ -221,11 +221,21 @@ fn follows_call(pc: usize) -> bool {
         bytes
     });
     // `call` with a distance of 4 bytes, or by a register or by memory: FF /2, in its forms of 2 to 7 bytes.
-    let by_place = |length: usize| {
-        let code = before.get(7 - length..);
-        code.is_some_and(|code| {
-            code.first() == Some(&0xff) && code.get(1).is_some_and(|mode| mode >> 3 & 7 == 2)
-        })
+    let by_place = |length: usize| match before.get(7 - length..) {
+        Some([0xff, mode, rest @ ..]) => mode >> 3 & 7 == 2 && length == 2 + operand(*mode, rest.first()),
+        _ => false,
     };
     before.get(2) == Some(&0xe8) || (2..=7).any(by_place)
+}
+
+/// Bytes behind the one that says where an operand is (ModRM), of which `next` is the first.
+fn operand(mode: u8, next: Option<&u8>) -> usize {
+    match (mode >> 6, mode & 7) {
+        (0, 4) if next.is_some_and(|scaled| scaled & 7 == 5) => 5,
+        (0, 5) | (2, 0..=3 | 5..) => 4,
+        (0 | 3, 0..=3 | 6..) | (3, _) => 0,
+        (0, _) | (1, 0..=3 | 5..) => 1,
+        (1, _) => 2,
+        _ => 5,
+    }
 }

@@ -125,9 +125,10 @@ impl Evidence {
         if self.stack.is_empty() { &self.python } else { &self.stack }
     }
 
-    /// The innermost frame of which the line is known; if there is none, the innermost one.
+    /// The frame that stands for all: the innermost Python frame; else the innermost one whose line is known, or any.
     pub fn innermost(&self) -> Option<&CodeFrame> {
-        self.frames().iter().find(|frame| frame.line > 0).or(self.frames().first())
+        let native = || self.stack.iter().find(|frame| frame.line > 0).or(self.stack.first());
+        self.python.first().or_else(native)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Lines of code, of which calls and commands are: that of the innermost frame at the call whose line is known; of a command, at the
+//! Lines of code, of which calls and commands are: that of the frame which stands for the call's stack; of a command, at the
 //! call that enqueued it.
 
 use std::collections::HashMap;
