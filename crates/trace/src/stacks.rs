@@ -432,10 +432,10 @@ mod tests {
         let mut stacks = Stacks::default();
         module(&mut stacks, 1, "/home/me/app");
         module(&mut stacks, 2, "/lib/libblas.so.3");
-        module(&mut stacks, 3, "/opt/libhetrace_opencl.so");
+        module(&mut stacks, 3, "/opt/libhetrace_toy.so");
         native(&mut stacks, [20, 2, 1], &[("main", "/src/main.c", 9)]);
         native(&mut stacks, [21, 20, 1], &[("_ZN3app5innerEi", "/src/in.h", 3), ("outer", "/src/main.c", 7)]);
-        native(&mut stacks, [22, 21, 3], &[("clFinish", "", 0)]);
+        native(&mut stacks, [22, 21, 3], &[("wrapper", "", 0)]);
         native(&mut stacks, [23, 22, 2], &[("gemm", "", 0)]);
         native(&mut stacks, [24, 23, 2], &[]);
         native(&mut stacks, [25, 3, 0], &[]);
