@@ -174,11 +174,12 @@ fn known(loaded: &Module) -> Option<Module> {
         if start != loaded.memory.0 || end != loaded.memory.1 || table != loaded.table {
             continue;
         }
-        // SAFETY: a word of a segment that the module of this size, at this place and with a table at this place, had
-        // when it was met; and it is loaded just now, or another one just like it, which has something there, too.
-        if mark_at != 0
-            && unsafe { (mark_at as *const u64).read_unaligned() } != place.mark.load(Ordering::Relaxed)
-        {
+        let read = || {
+            // SAFETY: a word of a segment that the module of this size, at this place and with a table at this place, had
+            // when it was met; and it is loaded just now, or another one just like it, which has something there, too.
+            unsafe { (mark_at as *const u64).read_unaligned() }
+        };
+        if mark_at != 0 && read() != place.mark.load(Ordering::Relaxed) {
             continue;
         }
         return Some(Module { base, identity: place.identity.load(Ordering::Relaxed), ..*loaded });

@@ -23,7 +23,7 @@ pub(super) enum Cfa {
 
 /// What happened to the caller's frame pointer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Bp {
+pub(super) enum Saved {
     /// It is still there.
     Same,
     /// It is so many bytes above the CFA.
@@ -38,7 +38,7 @@ pub(super) enum Bp {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Row {
     /// The return address is right below the CFA.
-    Frame(Cfa, Bp),
+    Frame(Cfa, Saved),
     /// The kernel made it, to call a signal handler: all registers lie on the stack.
     Signal,
     /// Nobody called it.
@@ -64,10 +64,10 @@ impl Row {
                     Cfa::Plt(offset) => (4, offset),
                 };
                 let (bp_kind, bp) = match bp {
-                    Bp::Same => (0, 0),
-                    Bp::AtCfa(offset) => (1, offset),
-                    Bp::AtBp(offset) => (2, offset),
-                    Bp::Gone => (3, 0),
+                    Saved::Same => (0, 0),
+                    Saved::AtCfa(offset) => (1, offset),
+                    Saved::AtBp(offset) => (2, offset),
+                    Saved::Gone => (3, 0),
                 };
                 (cfa_kind, cfa, bp, bp_kind)
             }
@@ -88,10 +88,10 @@ impl Row {
         let offset = |shift: u32| (word >> shift << (32 - OFFSET)) as i32 >> (32 - OFFSET);
         let (cfa, bp) = (offset(8), offset(8 + OFFSET));
         let bp = match word >> 4 & 3 {
-            0 => Bp::Same,
-            1 => Bp::AtCfa(bp),
-            2 => Bp::AtBp(bp),
-            _ => Bp::Gone,
+            0 => Saved::Same,
+            1 => Saved::AtCfa(bp),
+            2 => Saved::AtBp(bp),
+            _ => Saved::Gone,
         };
         match word & 15 {
             1 => Self::Frame(Cfa::Sp(cfa), bp),
@@ -163,7 +163,7 @@ mod tests {
         for one in offsets {
             for two in offsets {
                 for cfa in [Cfa::Sp(one), Cfa::Bp(one), Cfa::AtBp(one), Cfa::Plt(one)] {
-                    for bp in [Bp::Same, Bp::AtCfa(two), Bp::AtBp(two), Bp::Gone] {
+                    for bp in [Saved::Same, Saved::AtCfa(two), Saved::AtBp(two), Saved::Gone] {
                         key = key.wrapping_add(0x9e37_79b9_7f4a_7c15);
                         assert_eq!(ROWS.get(key), None);
                         ROWS.keep(key, Row::Frame(cfa, bp));
@@ -175,7 +175,11 @@ mod tests {
         for row in [Row::Signal, Row::Outermost, Row::None, Row::Odd] {
             assert_eq!(Row::unpack(row.pack()), row);
         }
-        assert_eq!(Row::unpack(Row::Frame(Cfa::Sp(1 << 27), Bp::Same).pack()), Row::Odd, "it does not fit");
+        assert_eq!(
+            Row::unpack(Row::Frame(Cfa::Sp(1 << 27), Saved::Same).pack()),
+            Row::Odd,
+            "it does not fit"
+        );
     }
 
     #[test]

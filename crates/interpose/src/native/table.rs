@@ -9,7 +9,7 @@
 //! ```
 
 use super::memory;
-use super::rows::{Bp, Cfa, Row};
+use super::rows::{Cfa, Row, Saved};
 
 /// Numbers of registers.
 const RBP: u64 = 6;
@@ -253,7 +253,7 @@ fn entry(at: usize) -> Option<Bytes> {
 #[derive(Clone, Copy)]
 struct State {
     cfa: Option<Cfa>,
-    bp: Option<Bp>,
+    bp: Option<Saved>,
     /// Whether the return address is right below the CFA, or gone; none: elsewhere.
     returns: Option<bool>,
     /// The register of the CFA, and the offset, which instructions of their own change.
@@ -271,10 +271,10 @@ impl State {
 
     fn set(&mut self, register: u64, rule: Rule) {
         match (register, rule) {
-            (RBP, Rule::Same) => self.bp = Some(Bp::Same),
-            (RBP, Rule::Gone) => self.bp = Some(Bp::Gone),
-            (RBP, Rule::AtCfa(offset)) => self.bp = i32::try_from(offset).ok().map(Bp::AtCfa),
-            (RBP, Rule::AtBp(offset)) => self.bp = i32::try_from(offset).ok().map(Bp::AtBp),
+            (RBP, Rule::Same) => self.bp = Some(Saved::Same),
+            (RBP, Rule::Gone) => self.bp = Some(Saved::Gone),
+            (RBP, Rule::AtCfa(offset)) => self.bp = i32::try_from(offset).ok().map(Saved::AtCfa),
+            (RBP, Rule::AtBp(offset)) => self.bp = i32::try_from(offset).ok().map(Saved::AtBp),
             (RBP, Rule::Other) => self.bp = None,
             (RETURN, Rule::Gone) => self.returns = Some(false),
             (RETURN, Rule::AtCfa(-8)) => self.returns = Some(true),
@@ -304,7 +304,7 @@ struct Machine {
 
 impl Machine {
     fn new() -> Self {
-        let state = State { cfa: None, bp: Some(Bp::Same), returns: None, register: u64::MAX, offset: 0 };
+        let state = State { cfa: None, bp: Some(Saved::Same), returns: None, register: u64::MAX, offset: 0 };
         Self { now: state, first: state, remembered: [state; DEEPEST], count: 0 }
     }
 

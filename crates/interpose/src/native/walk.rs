@@ -2,7 +2,7 @@
 
 use super::memory::{self, Stack};
 use super::modules::{Finder, Module};
-use super::rows::{Bp, Cfa, Row, Rows};
+use super::rows::{Cfa, Row, Rows, Saved};
 use super::table;
 use crate::hash;
 
@@ -158,7 +158,7 @@ fn step(at: &Registers, row: Row, stack: &mut Stack) -> Result<Registers, End> {
 }
 
 #[inline(always)]
-fn by_row(at: &Registers, cfa: Cfa, bp: Bp, stack: &mut Stack) -> Option<Registers> {
+fn by_row(at: &Registers, cfa: Cfa, bp: Saved, stack: &mut Stack) -> Option<Registers> {
     let above = |base: usize, offset: i32| base.wrapping_add_signed(offset as isize);
     let cfa = match cfa {
         Cfa::Sp(offset) => above(at.sp, offset),
@@ -172,10 +172,10 @@ fn by_row(at: &Registers, cfa: Cfa, bp: Bp, stack: &mut Stack) -> Option<Registe
     }
     let pc = stack.word(cfa.wrapping_sub(8))?;
     let bp = match bp {
-        Bp::Same => at.bp,
-        Bp::AtCfa(offset) => Some(stack.word(above(cfa, offset))?),
-        Bp::AtBp(offset) => Some(stack.word(above(at.bp?, offset))?),
-        Bp::Gone => None,
+        Saved::Same => at.bp,
+        Saved::AtCfa(offset) => Some(stack.word(above(cfa, offset))?),
+        Saved::AtBp(offset) => Some(stack.word(above(at.bp?, offset))?),
+        Saved::Gone => None,
     };
     Some(Registers { pc, sp: cfa, bp, is_exact: false })
 }

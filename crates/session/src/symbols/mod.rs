@@ -26,7 +26,10 @@ pub struct Place {
 }
 
 /// A question, and where the answer goes.
-type Question = (Place, Sender<Vec<Symbol>>);
+type Question = (Place, Sender<Answer>);
+
+/// What an address stands for, the innermost function first; nothing if that is not known.
+type Answer = Vec<Symbol>;
 
 /// The thread that finds out, once there is something to ask.
 #[derive(Debug, Default)]
@@ -51,7 +54,7 @@ impl Symbols {
 /// What was asked of one process's stacks.
 #[derive(Debug, Default)]
 pub struct Asked {
-    answers: Option<(Sender<Vec<Symbol>>, Receiver<Vec<Symbol>>)>,
+    answers: Option<(Sender<Answer>, Receiver<Answer>)>,
     pending: usize,
 }
 
