@@ -40,6 +40,10 @@ mod known;
 pub mod library;
 pub mod measure;
 pub mod members;
+#[cfg(target_arch = "x86_64")]
+mod native;
+#[cfg(not(target_arch = "x86_64"))]
+#[path = "native/elsewhere.rs"]
 mod native;
 mod own;
 pub mod peek;

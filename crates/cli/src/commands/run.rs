@@ -105,6 +105,9 @@ fn record(args: &Run) -> Result<Outcome> {
     if args.capture_buffers.len() > BUFFER_CHOICES {
         return Err(wrong_value(anyhow!("--capture-buffers accepts at most {BUFFER_CHOICES} globs")));
     }
+    if args.stacks.is_some() && !cfg!(target_arch = "x86_64") {
+        return Err(wrong_value(anyhow!("--stacks: native stacks are read on x86-64 only")));
+    }
     let output = match &args.output {
         Some(path) if path.symlink_metadata().is_ok() => {
             bail!("{}: already exists; choose another folder with -o", path.display())

@@ -95,7 +95,6 @@ struct Frames {
 }
 
 /// Returns the id of this thread's stack, which the trace has then.
-#[cfg(target_arch = "x86_64")]
 fn stack(writer: &Writer, time: u64) -> u64 {
     let Some(finder) = finder() else { return stack::UNKNOWN };
     let depth = session().map_or(0, |session| session.control().stack_depth.load(Ordering::Relaxed));
@@ -113,11 +112,6 @@ fn stack(writer: &Writer, time: u64) -> u64 {
         describe_all(writer, time, finder, &mut recent, &frames);
     }
     id
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-fn stack(_: &Writer, _: u64) -> u64 {
-    stack::UNKNOWN
 }
 
 /// Unwinds from a frame that is in use as long as this runs.

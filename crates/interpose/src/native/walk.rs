@@ -37,7 +37,6 @@ pub(super) struct Registers {
 
 impl Registers {
     /// Those of the function that this is inlined into.
-    #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     pub fn here() -> Self {
         let (pc, sp, bp): (usize, usize, usize);
