@@ -26,6 +26,8 @@ pub const OWN_WORK_ID: u16 = 15;
 pub const BUDGET_STEP_ID: u16 = 16;
 /// Number of the event with the Python stack of the call that begins next.
 pub const PY_STACK_ID: u16 = 18;
+/// Number of the event with the native stack of the call that begins next.
+pub const STACK_ID: u16 = 20;
 /// How the names of these events end, behind the API's.
 pub const UNKNOWN: &str = ":unknown";
 /// See [`UNKNOWN`].
@@ -36,6 +38,8 @@ pub const OWN_WORK: &str = ":own_work";
 pub const BUDGET_STEP: &str = ":budget_step";
 /// See [`UNKNOWN`].
 pub const PY_STACK: &str = ":py_stack";
+/// See [`UNKNOWN`].
+pub const STACK: &str = ":stack";
 
 /// Arguments shown of a call that nobody knows: those that stand in registers.
 pub const UNKNOWN_ARGUMENTS: usize = 6;
@@ -52,12 +56,13 @@ pub fn classes(model: &Model) -> Vec<EventClass> {
 type OfApi = fn(&str) -> EventClass;
 
 /// The events that are no calls: their numbers, and what they are.
-const NO_CALLS: [(u16, OfApi); 5] = [
+const NO_CALLS: [(u16, OfApi); 6] = [
     (UNKNOWN_ID, unknown_event),
     (ERROR_TEXT_ID, error_text_event),
     (OWN_WORK_ID, own_work_event),
     (BUDGET_STEP_ID, budget_step_event),
     (PY_STACK_ID, py_stack_event),
+    (STACK_ID, stack_event),
 ];
 
 /// Returns the event of a number in the stream of a model's API, whose functions are asked for one by one and
@@ -127,14 +132,23 @@ pub fn put_budget_step(body: &mut Vec<u8>, step: &BudgetStep) {
 /// Returns the Python stack of the call that begins next on the thread, if its entry has this number: see
 /// [`PyFrame`](crate::define::PyFrame).
 fn py_stack_event(api: &str) -> EventClass {
-    let fields = StructClass::default()
-        .field("stack", IntegerClass::unsigned(64).hex())
-        .field("entry", IntegerClass::unsigned(16));
-    event(PY_STACK_ID, &format!("{api}{PY_STACK}"), fields)
+    event(PY_STACK_ID, &format!("{api}{PY_STACK}"), stack_fields())
 }
 
-/// The bytes of [`PY_STACK`].
-pub fn put_py_stack(body: &mut Vec<u8>, stack: u64, entry: u16) {
+/// Returns the native stack of the call that begins next on the thread, if its entry has this number: see
+/// [`Frame`](crate::define::Frame).
+fn stack_event(api: &str) -> EventClass {
+    event(STACK_ID, &format!("{api}{STACK}"), stack_fields())
+}
+
+fn stack_fields() -> StructClass {
+    StructClass::default()
+        .field("stack", IntegerClass::unsigned(64).hex())
+        .field("entry", IntegerClass::unsigned(16))
+}
+
+/// The bytes of [`PY_STACK`], and of [`STACK`].
+pub fn put_stack(body: &mut Vec<u8>, stack: u64, entry: u16) {
     body.extend_from_slice(&stack.to_le_bytes());
     body.extend_from_slice(&entry.to_le_bytes());
 }

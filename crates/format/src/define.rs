@@ -158,6 +158,54 @@ definitions! { "python":
     }
 }
 
+definitions! { "native":
+    /// A program or library whose code is on a stack. Equal ones have equal ids, and may be defined more than once.
+    Module = 71, "module" {
+        /// Its id, by which [`Frame`] names it.
+        module: Handle,
+        /// What is added to addresses of its file, in the process that defines it.
+        base: Handle,
+        /// Bytes of memory from its beginning to its end.
+        bytes: u64,
+        /// Its build id, to base 16; empty if it has none.
+        build_id: String,
+        /// Where its file is, as the process knows it.
+        path: String,
+    }
+
+    /// A native stack: its innermost frame, and the stack around it. Equal ones have equal ids in all threads, processes
+    /// and APIs, and may be defined more than once.
+    Frame = 72, "frame" {
+        /// Its id, by which `API:stack` names it.
+        stack: Handle,
+        /// The id of the stack without the innermost frame; 0 if there is no other, 2 if there are more than were
+        /// recorded, 3 if how to unwind further is not known.
+        around: Handle,
+        /// The module that it is in; 0 if none.
+        module: Handle,
+        /// An address inside of the instruction that it is at, which most often is a call, as the module's file has it;
+        /// without a module, in memory.
+        address: Handle,
+    }
+
+    /// What an address of a module stands for, by its debug information or symbols. Where functions were inlined there
+    /// are several.
+    Symbol = 73, "symbol" {
+        /// The module.
+        module: Handle,
+        /// The address.
+        address: Handle,
+        /// 0: the innermost function; each further one is what that was inlined into.
+        level: u32,
+        /// The function's name, as the linker has it.
+        function: String,
+        /// Its file; empty if that is not known.
+        file: String,
+        /// The line; 0 if that is not known.
+        line: u32,
+    }
+}
+
 /// What a definition is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Definition {
@@ -173,12 +221,27 @@ pub enum Definition {
     Launches,
     /// A [`PyFrame`].
     PyFrame,
+    /// A [`Module`].
+    Module,
+    /// A [`Frame`].
+    Frame,
+    /// A [`Symbol`].
+    Symbol,
 }
 
 impl Definition {
     /// All of them, in the order in which the metadata has them.
-    pub const ALL: [Self; 6] =
-        [Self::Queue, Self::Device, Self::Property, Self::Function, Self::Launches, Self::PyFrame];
+    pub const ALL: [Self; 9] = [
+        Self::Queue,
+        Self::Device,
+        Self::Property,
+        Self::Function,
+        Self::Launches,
+        Self::PyFrame,
+        Self::Module,
+        Self::Frame,
+        Self::Symbol,
+    ];
 
     /// Returns the name of its event.
     pub const fn event(self) -> &'static str {
@@ -189,6 +252,9 @@ impl Definition {
             Self::Function => Function::EVENT,
             Self::Launches => Launches::EVENT,
             Self::PyFrame => PyFrame::EVENT,
+            Self::Module => Module::EVENT,
+            Self::Frame => Frame::EVENT,
+            Self::Symbol => Symbol::EVENT,
         }
     }
 
@@ -206,6 +272,9 @@ impl Definition {
             Self::Function => Function::class(),
             Self::Launches => Launches::class(),
             Self::PyFrame => PyFrame::class(),
+            Self::Module => Module::class(),
+            Self::Frame => Frame::class(),
+            Self::Symbol => Symbol::class(),
         }
     }
 }
@@ -291,6 +360,9 @@ mod tests {
                 (68, "device:function"),
                 (69, "device:launches"),
                 (70, "python:frame"),
+                (71, "native:module"),
+                (72, "native:frame"),
+                (73, "native:symbol"),
             ]
         );
         for one in Definition::ALL {

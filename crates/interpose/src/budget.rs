@@ -16,7 +16,7 @@ use crate::members::Val;
 use crate::own;
 use crate::process::session;
 use crate::put::Plain;
-use crate::python;
+use crate::{native, python};
 
 /// Ticks that recording a call takes, until the launcher has measured it.
 const CALL_TICKS: u32 = 180;
@@ -171,7 +171,7 @@ pub(crate) enum Way {
 }
 
 /// Does what a call needs before its entry is recorded, whose number is `id`: counts it where there is a budget, and
-/// records its Python stack where these are wanted. Returns none if it is to be recorded.
+/// records its stacks where these are wanted. Returns none if it is to be recorded.
 #[cold]
 #[inline(never)]
 pub(crate) fn way(writer: &Writer, flags: u8, id: u16) -> Option<Way> {
@@ -181,13 +181,16 @@ pub(crate) fn way(writer: &Writer, flags: u8, id: u16) -> Option<Way> {
     if is_limited() && adds_up(writer, flags) {
         return Some(Way::Summed);
     }
-    if !python::is_on() {
+    let (with_native, with_python) = (native::is_on(), python::is_on());
+    if !with_native && !with_python {
         return None;
     }
-    // In a process that was forked the entry finds a ring for the stack, too.
+    // In a process that was forked the entry finds a ring for the stacks, too.
     let writer = recording()?;
     let before = clock::ticks();
-    if !python::note(writer, id, before) {
+    let noted = (!with_native || native::note(writer, id, before))
+        && (!with_python || python::note(writer, id, before));
+    if !noted {
         writer.lose_call();
         return Some(Way::Dropped);
     }

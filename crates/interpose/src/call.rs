@@ -11,7 +11,7 @@ use hetrace_ring::writer::{FOLD_WORDS, Writer, add_in_one as add};
 use crate::attach::{attach, lose_call};
 use crate::budget::{self, Outcome, Way};
 use crate::put::{Plain, Put};
-use crate::{python, tls};
+use crate::{native, python, tls};
 
 /// This thread's writer, made if need be.
 #[inline(always)]
@@ -242,6 +242,15 @@ unsafe fn put_late(
             unsafe { write_at(writer, special::EARLIER, Plain(&before), now) };
         }
     };
+    if native::is_on() {
+        say_earlier();
+        let noted =
+            if is_long { native::note_none(writer, id, before) } else { native::note(writer, id, before) };
+        if !noted {
+            writer.lose_call();
+            return;
+        }
+    }
     if python::is_on() {
         say_earlier();
         // Of such a long call the one record says that its stack is not known: each would need its time said.

@@ -24,6 +24,7 @@ pub(crate) mod raw;
 const DT_NEEDED: i64 = 1;
 const DT_PLTREL: i64 = 20;
 const PT_GNU_RELRO: u32 = 0x6474_e552;
+const PT_GNU_EH_FRAME: u32 = 0x6474_e550;
 const STB_WEAK: u8 = 2;
 const STT_TLS: u8 = 6;
 /// A library of the process, or its program.
@@ -36,6 +37,7 @@ pub struct Object {
     name: *const c_char,
     relro: (usize, usize),
     code: (usize, usize),
+    unwind: usize,
 }
 
 /// Entries of a library's dynamic section by which names are looked up; 0 if there is none.
@@ -120,6 +122,7 @@ impl Object {
             name: info.dlpi_name,
             relro: (0, 0),
             code: (usize::MAX, 0),
+            unwind: 0,
         };
         for i in 0..usize::from(info.dlpi_phnum) {
             // SAFETY: there are `dlpi_phnum` headers.
@@ -137,6 +140,7 @@ impl Object {
                 libc::PT_DYNAMIC => object.dynamic = start as *const Dynamic,
                 // The dynamic loader protects whole pages only, and so do we.
                 PT_GNU_RELRO => object.relro = (start, end & !(PAGE - 1)),
+                PT_GNU_EH_FRAME => object.unwind = start,
                 _ => {}
             }
         }
@@ -197,6 +201,11 @@ impl Object {
     /// What is added to addresses in its file.
     pub fn base(&self) -> usize {
         self.base
+    }
+
+    /// Its table of how to unwind; 0 if it has none.
+    pub(crate) fn unwind(&self) -> usize {
+        self.unwind
     }
 
     /// Where it ends.

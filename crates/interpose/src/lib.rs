@@ -32,12 +32,19 @@ mod forked;
 pub mod glob;
 mod grow;
 pub mod halves;
+mod hash;
 pub mod held;
+mod known;
 // Has a table in a static, which `Table::new` of a build for loom can't make.
 #[cfg(not(loom))]
 pub mod library;
 pub mod measure;
 pub mod members;
+#[cfg(target_arch = "x86_64")]
+mod native;
+#[cfg(not(target_arch = "x86_64"))]
+#[path = "native/elsewhere.rs"]
+mod native;
 mod own;
 pub mod peek;
 pub mod prelude;

@@ -16,7 +16,7 @@ pub use records::*;
 pub use window::{Counts, Flip, Switch, Window};
 
 /// Raised with every change of these files.
-pub const ABI_VERSION: u32 = 16;
+pub const ABI_VERSION: u32 = 17;
 /// First bytes of a control file.
 pub const CONTROL_MAGIC: u64 = u64::from_le_bytes(*b"HTRCTRL1");
 /// First bytes of an arena file.
@@ -95,6 +95,8 @@ pub mod option {
     pub const HASH_COPIES: u32 = 1 << 12;
     /// The Python stack of each call is recorded before it.
     pub const PY_STACKS: u32 = 1 << 13;
+    /// The native stack of each call is recorded before it: see [`super::Control::stack_depth`].
+    pub const STACKS: u32 = 1 << 14;
 }
 
 /// Bits of a function's flag byte.
@@ -108,7 +110,8 @@ pub mod flag {
     /// The function's hook is active, even if calls are not recorded.
     pub const HOOK: u8 = 1 << 1 | 1 << 5;
     /// Something is done before calls are recorded: they count towards the budget of
-    /// [`super::Control::overhead_ppm`], or [`super::option::PY_STACKS`] is on.
+    /// [`super::Control::overhead_ppm`], or [`super::option::PY_STACKS`] or
+    /// [`super::option::STACKS`] is on.
     pub const METERED: u8 = 1 << 2;
     /// Where the budget is spent, calls are added up in [`super::RingHeader::sums`] instead of being recorded.
     pub const SUMMABLE: u8 = 1 << 3;
@@ -180,6 +183,8 @@ pub struct Control {
     /// Which of the snapshots in [`Told::snapshot_asked`] the launcher has answered: the number when it began to write
     /// for the last time.
     pub snapshot_done: AtomicU32,
+    /// Frames of a native stack that are recorded, at most.
+    pub stack_depth: AtomicU32,
 }
 
 /// Start of [`TOLD_FILE`], which all programs of a session map writable, and other commands of the user, too: what

@@ -111,6 +111,8 @@ pub struct Writer {
     /// Stack pointer of whoever is getting its first ring, 0 if nobody is.
     beginning: Word,
     told: Pointer<Told>,
+    /// The part of its thread's stack that was found to be readable throughout: from the first address to the second.
+    pub readable: [Word; 2],
 }
 
 /// What was taken for a ring that is being made. It stays where a handler that does not return has interrupted
@@ -185,6 +187,7 @@ impl Writer {
         self.fold_open.set(false);
         self.fold_head.set(u64::MAX);
         sums::clear(header);
+        self.readable.iter().for_each(|word| word.set(0));
         self.limit.set(self.end.get());
         self.free_until.set(self.end.get());
         self.next.set(std::ptr::null_mut());

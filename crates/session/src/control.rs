@@ -44,6 +44,8 @@ pub struct Settings {
     pub most_in_flight: u32,
     /// How much of a thread's time recording may take, in parts per million; 0: as much as it takes.
     pub overhead_ppm: u32,
+    /// Frames of a native stack that are recorded, at most.
+    pub stack_depth: u32,
     /// When programs record; none: always.
     pub window: Option<Asked>,
     /// Name and flags of each API.
@@ -171,6 +173,7 @@ impl Control {
             let (options, sample_every) = settings.options.to_page();
             page.options.store(options, Ordering::Relaxed);
             page.sample_every.store(sample_every, Ordering::Relaxed);
+            page.stack_depth.store(settings.stack_depth, Ordering::Relaxed);
             page.most_in_flight.store(settings.most_in_flight, Ordering::Relaxed);
             page.overhead_ppm.store(settings.overhead_ppm, Ordering::Relaxed);
             page.collect_every_ms.store(COLLECT_EVERY_MS, Ordering::Relaxed);
@@ -253,6 +256,7 @@ impl Control {
         let page = self.page();
         page.options.store(options | option::STANDBY, Ordering::Relaxed);
         page.sample_every.store(sample_every, Ordering::Relaxed);
+        page.stack_depth.store(settings.stack_depth, Ordering::Relaxed);
         page.most_in_flight.store(settings.most_in_flight, Ordering::Relaxed);
         page.overhead_ppm.store(settings.overhead_ppm, Ordering::Relaxed);
         self.arenas_made.begin(&self.told().arenas_made);
@@ -552,6 +556,7 @@ mod tests {
             caps: (128, 64, 16),
             most_in_flight: 0,
             overhead_ppm: 0,
+            stack_depth: 0,
             window,
             apis: vec![("some".to_owned(), vec![0; 8])],
         };

@@ -8,6 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use hetrace_ctf::account::StreamAccount;
 use hetrace_ring::abi::ARENA_PREFIX;
@@ -101,6 +102,8 @@ pub(crate) struct Told {
 
 /// Notes of a session that are kept: a program that makes up as many as it likes must not fill the launcher's memory.
 const NOTES: usize = 1000;
+/// How long names of functions are waited for at the end: large files take seconds.
+const NAMING: Duration = Duration::from_secs(60);
 
 impl Told {
     fn add(&mut self, arena: &Opened, pid: u32) {
@@ -614,10 +617,13 @@ impl Drainer {
     /// Ends the device streams of processes that have no arena any more.
     fn retire_devices(&mut self, host: &HostClock) {
         let kept = |image: &usize| self.arenas.iter().any(|a| a.image == *image);
-        let gone: Vec<usize> = self.devices.keys().filter(|image| !kept(image)).copied().collect();
+        // While others record, names of functions are not waited for.
+        let busy = |devices: &Devices| !self.arenas.is_empty() && devices.is_naming();
+        let gone = self.devices.iter().filter(|(image, devices)| !kept(image) && !busy(devices));
+        let gone: Vec<usize> = gone.map(|(image, _)| *image).collect();
         for image in gone {
             let Some(mut devices) = self.devices.remove(&image) else { continue };
-            devices.finish(&self.folder, host);
+            devices.finish(&self.folder, host, NAMING);
             if let Some(watch) = &mut self.watch {
                 devices.take_ran().iter().for_each(|ran| watch.command(ran));
             }

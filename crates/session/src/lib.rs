@@ -46,6 +46,7 @@ pub mod select;
 pub mod service;
 pub mod sessions;
 mod settings;
+mod symbols;
 pub mod telemetry;
 pub mod time;
 pub mod trigger;

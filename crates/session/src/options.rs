@@ -46,6 +46,8 @@ pub struct Capture {
     pub hash_copies: bool,
     /// The Python stack of each call.
     pub py_stacks: bool,
+    /// The native stack of each call, of so many frames at most; 0: none.
+    pub stack_depth: u32,
 }
 
 /// Launches of kernels.
@@ -82,13 +84,15 @@ pub struct Options {
     pub hash_copies: bool,
     /// See [`Capture::py_stacks`].
     pub py_stacks: bool,
+    /// Whether there is a [`Capture::stack_depth`].
+    pub stacks: bool,
 }
 
 impl Options {
     /// As they stand in the control page: bits of [`option`], and `sample_every`.
     pub fn to_page(self) -> (u32, u32) {
         let Self { block, fold, devices, sources, build_logs, kernel_args, properties, .. } = self;
-        let Self { buffers, window, hash_copies, py_stacks, .. } = self;
+        let Self { buffers, window, hash_copies, py_stacks, stacks, .. } = self;
         let (events, sampled, every) = match devices {
             None | Some(DeviceTimes::Auto) => (false, false, 0),
             Some(DeviceTimes::Events) => (true, false, 0),
@@ -108,6 +112,7 @@ impl Options {
             (window, option::WINDOW),
             (hash_copies, option::HASH_COPIES),
             (py_stacks, option::PY_STACKS),
+            (stacks, option::STACKS),
         ];
         (all.into_iter().filter(|(on, _)| *on).fold(0, |bits, (_, bit)| bits | bit), every)
     }
@@ -132,6 +137,7 @@ impl Options {
             window: has(option::WINDOW),
             hash_copies: has(option::HASH_COPIES),
             py_stacks: has(option::PY_STACKS),
+            stacks: has(option::STACKS),
         }
     }
 
@@ -183,12 +189,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_page_says_what_was_asked_for(on in any::<[bool; 10]>(), devices in times()) {
+        fn the_page_says_what_was_asked_for(on in any::<[bool; 11]>(), devices in times()) {
             let [block, fold, sources, build_logs, kernel_args, properties, buffers, window, hash_copies, ..] = on;
-            let py_stacks = on[9];
+            let (py_stacks, stacks) = (on[9], on[10]);
             let options = Options {
                 block, fold, devices, sources, build_logs, kernel_args, properties, buffers, window, hash_copies,
-                py_stacks,
+                py_stacks, stacks,
             };
             let (bits, every) = options.to_page();
             prop_assert_eq!(Options::of_page(bits, every), options);
@@ -205,6 +211,7 @@ mod tests {
         assert_eq!(bits(Options { buffers: true, ..Options::default() }), option::BUFFERS);
         assert_eq!(bits(Options { hash_copies: true, ..Options::default() }), option::HASH_COPIES);
         assert_eq!(bits(Options { py_stacks: true, ..Options::default() }), option::PY_STACKS);
+        assert_eq!(bits(Options { stacks: true, ..Options::default() }), option::STACKS);
         let sampled = Options { devices: Some(DeviceTimes::Sampled(7)), ..Options::default() };
         assert_eq!(sampled.to_page(), (option::DEVICE | option::SAMPLED, 7));
     }

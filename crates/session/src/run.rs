@@ -188,7 +188,7 @@ pub fn run(options: &RunOptions, libraries: Vec<Found>, early: Early) -> Result<
     let mut manifest = first_manifest(options, started, folder.path());
     let program = find_program(&options.command);
     let mut injection = inject::plan(&present, folder.path(), options.way, program.as_deref());
-    injection.notes.extend(options.capture.py_stacks.then(|| UNCOUNTED_STACKS.to_owned()));
+    injection.notes.extend(uncounted_stacks(&options.capture));
     manifest.interposition = ways(&injection.ways, &absent);
     let mut remarks: Vec<String> = untraceable(options, program.as_deref()).into_iter().collect();
     let borders = kernel.as_ref().and_then(|kernel| kernel.borders.clone());
@@ -723,9 +723,18 @@ impl Recording {
     }
 }
 
-/// Of a run with Python stacks.
-const UNCOUNTED_STACKS: &str =
-    "reading Python stacks, about 1 µs for each call, is not in the tracing overhead, and not subtracted";
+/// What is said of a run with stacks.
+fn uncounted_stacks(capture: &Capture) -> Option<String> {
+    let what = match (capture.py_stacks, capture.stack_depth > 0) {
+        (true, false) => "Python stacks",
+        (false, true) => "native stacks",
+        (true, true) => "native and Python stacks",
+        (false, false) => return None,
+    };
+    Some(format!(
+        "reading {what}, about 1 µs for each call, is not in the tracing overhead, and not subtracted"
+    ))
+}
 
 fn complete(manifest: &mut Manifest, drainer: &Drainer, control: &Control, host: &HostClock) {
     control.hear();

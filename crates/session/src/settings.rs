@@ -21,11 +21,13 @@ fn page(options: &RunOptions) -> Options {
         buffer_cap: _,
         hash_copies,
         py_stacks,
+        stack_depth,
     } = &options.capture;
+    let stacks = *stack_depth > 0;
     Options {
         block: options.block,
         // Equal calls may come from several lines.
-        fold: options.selection.mode != Mode::Full && !py_stacks,
+        fold: options.selection.mode != Mode::Full && !py_stacks && !stacks,
         devices: options.selection.devices.then_some(options.device_times),
         sources: *sources,
         build_logs: *build_logs,
@@ -35,6 +37,7 @@ fn page(options: &RunOptions) -> Options {
         window: options.window.is_some(),
         hash_copies: *hash_copies,
         py_stacks: *py_stacks,
+        stacks,
     }
 }
 
@@ -57,7 +60,7 @@ fn of_kind(options: &RunOptions, page: Options, timing: Timing, f: &Kind<'_>, na
     if overhead_ppm(options) > 0 && flags & flag::RECORD != 0 {
         flags |= metered(f, page);
     }
-    if page.py_stacks && flags & flag::RECORD != 0 {
+    if (page.py_stacks || page.stacks) && flags & flag::RECORD != 0 {
         flags |= flag::METERED;
     }
     if let Some(hook) = f.hook {
@@ -165,7 +168,9 @@ pub(crate) fn settings(options: &RunOptions, apis: Vec<(String, Vec<u8>)>) -> Se
     let most_in_flight = options.most_in_flight;
     let overhead_ppm = overhead_ppm(options);
     let window = options.window.clone();
-    Settings { options: page(options), ring_bytes, caps, most_in_flight, overhead_ppm, window, apis }
+    let stack_depth = options.capture.stack_depth;
+    let options = page(options);
+    Settings { options, ring_bytes, caps, most_in_flight, overhead_ppm, stack_depth, window, apis }
 }
 
 #[cfg(test)]
@@ -197,14 +202,15 @@ mod tests {
     fn something_is_done_before_calls_only_where_it_is_wanted() {
         let head = r#"{"api":"toy","interpose":{},"model_bytes":0,"frame_bytes":0}"#;
         let index = Index::parse(format!("{head}\n-\tcreate\t\n\n0\t0\ttoyMake\n")).expect("an index");
-        let of = |py_stacks, max_overhead| {
-            let capture = Capture { py_stacks, ..Capture::default() };
+        let of = |(py_stacks, stack_depth), max_overhead| {
+            let capture = Capture { py_stacks, stack_depth, ..Capture::default() };
             let options = RunOptions { capture, max_overhead, ..RunOptions::default() };
             flags(&options, &index)[0] & (flag::METERED | flag::SUMMABLE)
         };
-        assert_eq!(of(false, None), 0, "nothing is paid");
-        assert_eq!(of(true, None), flag::METERED);
-        assert_eq!(of(false, Some(2.0)), flag::METERED, "it is one that each call counts of");
+        assert_eq!(of((false, 0), None), 0, "nothing is paid");
+        assert_eq!(of((true, 0), None), flag::METERED);
+        assert_eq!(of((false, 64), None), flag::METERED);
+        assert_eq!(of((false, 0), Some(2.0)), flag::METERED, "it is one that each call counts of");
     }
 
     #[test]

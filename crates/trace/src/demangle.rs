@@ -25,6 +25,11 @@ pub fn full(symbol: &str) -> Cow<'_, str> {
     decoded(symbol, false).map_or(Cow::Borrowed(symbol), Cow::Owned)
 }
 
+/// The name without parameters and the type of the result.
+pub fn bare(symbol: &str) -> Cow<'_, str> {
+    decoded(symbol, true).map_or(Cow::Borrowed(symbol), Cow::Owned)
+}
+
 /// The name without parameters. If it has more than [`SHORT`] characters, without namespaces, too,
 /// and of each list of arguments with the one only that says most: the first that is no number and no
 /// built-in type; the rest is cut. A name that is not mangled is left as it is.

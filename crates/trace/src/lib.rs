@@ -14,7 +14,7 @@
 //!  os/, system                     what the operating system did to threads, from a kernel trace
 //!  owners                          which API's queues a handle or a call is about
 //!  demangle, titles                names of kernels, devices and queues
-//!  python                          the Python stacks of calls
+//!  stacks                          the native and Python stacks of calls
 //!  budget                          threads that recorded less, to keep within a budget
 //!  capture                         the parts of a run that were recorded
 //!  sums                            a whole run in sums, as saved tallies have it
@@ -46,10 +46,10 @@ pub mod memory;
 pub mod milestones;
 pub mod os;
 pub mod owners;
-pub mod python;
 pub mod ranges;
 pub mod sent;
 pub mod spans;
+pub mod stacks;
 pub mod sums;
 pub mod system;
 pub mod telemetry;

@@ -34,6 +34,7 @@ fn captures(args: &Run) -> Capture {
         buffer_cap: args.capture_size,
         hash_copies: args.hash_copies,
         py_stacks: args.py_stacks,
+        stack_depth: args.stacks.unwrap_or(0),
     }
 }
 
@@ -103,6 +104,9 @@ fn access(share: Share) -> Access {
 fn record(args: &Run) -> Result<Outcome> {
     if args.capture_buffers.len() > BUFFER_CHOICES {
         return Err(wrong_value(anyhow!("--capture-buffers accepts at most {BUFFER_CHOICES} globs")));
+    }
+    if args.stacks.is_some() && !cfg!(target_arch = "x86_64") {
+        return Err(wrong_value(anyhow!("--stacks: native stacks are read on x86-64 only")));
     }
     let output = match &args.output {
         Some(path) if path.symlink_metadata().is_ok() => {

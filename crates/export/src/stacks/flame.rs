@@ -99,19 +99,19 @@ fn begin(svg: &mut String, height: f64, title: &str) {
     );
 }
 
-/// Returns whether a frame is of Python code: `function (file:line)`.
-fn is_python(name: &str) -> bool {
+/// Returns whether a frame is of the program's code: `function (file:line)`, or `function (library)`.
+fn is_code(name: &str) -> bool {
     name.ends_with(')') && name.contains(" (")
 }
 
-/// Processes and threads are grey, devices green, Python code yellow, calls of one API alike.
+/// Processes and threads are grey, devices green, the program's code yellow, calls of one API alike.
 fn colour(name: &str, depth: usize) -> String {
     let hash = |text: &str| text.bytes().fold(0_u32, |h, b| h.wrapping_mul(31).wrapping_add(b.into()));
     let light = 62 + hash(name) % 14;
     if name.starts_with("[device] ") {
         return format!("hsl(130,45%,{light}%)");
     }
-    if is_python(name) {
+    if is_code(name) {
         return format!("hsl(48,80%,{light}%)");
     }
     match name.split_once(':') {
@@ -133,9 +133,7 @@ fn amount(sum: u128, weight: Weight) -> String {
 /// The whole name, else without its API, else its beginning.
 fn fit(name: &str, letters: usize) -> String {
     let name = match name.split_once(':') {
-        Some((_, bare)) if !is_python(name) && name.chars().count() > letters && !bare.starts_with(' ') => {
-            bare
-        }
+        Some((_, bare)) if !is_code(name) && name.chars().count() > letters && !bare.starts_with(' ') => bare,
         _ => name,
     };
     cut(name, letters)

@@ -1,12 +1,12 @@
 //! The walk that sums up.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::ops::ControlFlow;
 
 use hetrace_ctf::read::Event;
 use hetrace_trace::demangle;
-use hetrace_trace::python::{ShortNames, StackId};
 use hetrace_trace::spans::{At, Call, Command, Fold, Open, Unfinished, Visitor};
+use hetrace_trace::stacks::{Frame, ShortNames, StackId};
 use hetrace_trace::trace::{FunctionId, Process, Thread, Trace};
 
 use super::paths::{Node, Paths};
@@ -25,7 +25,7 @@ struct OpenCalls {
     root: Node,
     /// Paths of the open calls by depth.
     open: Vec<Node>,
-    /// The Python code that made them.
+    /// The code that made them.
     makers: Vec<StackId>,
 }
 
@@ -44,8 +44,8 @@ pub(super) struct Collector<'t, 'o> {
     causes: Causes<Node>,
     lost_causes: u64,
     files: ShortNames<'t>,
-    /// Paths of Python frames: by the path around, the stack, and the one that made the call around.
-    python: HashMap<(Node, StackId, StackId), Node>,
+    /// Paths of the code's frames: by the path around, the stack, and the one that made the call around.
+    code: HashMap<(Node, StackId, StackId), Node>,
 }
 
 impl<'t, 'o> Collector<'t, 'o> {
@@ -61,8 +61,8 @@ impl<'t, 'o> Collector<'t, 'o> {
             threads: Vec::new(),
             causes: Causes::default(),
             lost_causes: 0,
-            files: trace.names().python().short_names(),
-            python: HashMap::new(),
+            files: trace.names().stacks().short_names(),
+            code: HashMap::new(),
         }
     }
 
@@ -106,33 +106,32 @@ impl<'t, 'o> Collector<'t, 'o> {
         self.paths.below(process, frame)
     }
 
-    /// The path that a call is in: below the Python frames that made it, but for those that made the call around it.
-    fn made_by(&mut self, outer: Node, python: StackId, around: StackId) -> Node {
-        let trace = self.trace;
-        let stacks = trace.names().python();
-        if stacks.innermost(python).is_none() {
+    /// The path that a call is in: below the frames of the code that made it, but for those that made the call around it.
+    fn made_by(&mut self, outer: Node, stack: StackId, around: StackId) -> Node {
+        if stack == StackId::NONE {
             return outer;
         }
-        if let Some(node) = self.python.get(&(outer, python, around)) {
+        if let Some(node) = self.code.get(&(outer, stack, around)) {
             return *node;
         }
-        let shared: HashSet<StackId> = stacks.ids(around).collect();
-        let inside: Vec<StackId> = stacks.ids(python).take_while(|id| !shared.contains(id)).collect();
+        let stacks = self.trace.names().stacks();
+        let (frames, known) = (stacks.frames(stack), stacks.frames(around));
+        let shared =
+            frames.iter().rev().zip(known.iter().rev()).take_while(|(one, other)| one == other).count();
         let mut node = outer;
-        let outermost =
-            inside.last().and_then(|id| stacks.innermost(*id)).map_or(StackId::NONE, |f| f.around);
-        if outermost != StackId::NONE && !shared.contains(&outermost) {
-            // What describes it was lost.
-            let frame = self.paths.frame("[Python frames not recorded]");
+        for frame in frames.iter().rev().skip(shared) {
+            let frame = self.code_frame(frame);
             node = self.paths.below(node, frame);
         }
-        for frame in inside.iter().rev().filter_map(|id| stacks.innermost(*id)) {
-            let name = format!("{} ({}:{})", frame.name, self.files.of(&frame.file), frame.line);
-            let frame = self.paths.frame(&name);
-            node = self.paths.below(node, frame);
-        }
-        self.python.insert((outer, python, around), node);
+        self.code.insert((outer, stack, around), node);
         node
+    }
+
+    fn code_frame(&mut self, frame: &Frame) -> u32 {
+        match frame.place(&self.files) {
+            Some(place) => self.paths.frame(&format!("{} ({place})", frame.name)),
+            None => self.paths.frame(&frame.name),
+        }
     }
 
     /// The path that a thread is in at a depth.
@@ -200,13 +199,13 @@ impl Visitor for Collector<'_, '_> {
         let depth = call.depth as usize;
         let around = self.threads.get(at.thread.index()).and_then(Option::as_ref);
         let around = around.and_then(|thread| thread.makers.get(depth.checked_sub(1)?).copied());
-        let within = self.made_by(outer, call.python, around.unwrap_or_default());
+        let within = self.made_by(outer, call.stack, around.unwrap_or_default());
         let node = self.paths.below(within, frame);
         if let Some(Some(thread)) = self.threads.get_mut(at.thread.index()) {
             thread.open.resize(depth, outer);
             thread.open.push(node);
             thread.makers.resize(depth, StackId::NONE);
-            thread.makers.push(call.python);
+            thread.makers.push(call.stack);
         }
         let commands = matches!(self.options.weight, Weight::Device | Weight::Bytes);
         if commands && self.trace.functions().get(call.function).enqueues {

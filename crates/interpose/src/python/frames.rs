@@ -1,8 +1,9 @@
 //! The frames of this thread, as its interpreter has them.
 
 use super::layout::{self, Layout, Places};
+use super::lines;
 use super::memory::{Memory, is_object};
-use super::{hash, lines};
+use crate::hash;
 
 /// What an interpreter is, and where.
 #[derive(Debug, Clone, Copy)]

@@ -15,8 +15,7 @@
 
 mod find;
 mod frames;
-mod hash;
-mod known;
+
 mod layout;
 mod lines;
 mod memory;
@@ -32,13 +31,14 @@ use hetrace_ring::writer::Writer;
 
 use crate::call::write_at;
 use crate::errno::ErrnoGuard;
+use crate::hash;
+use crate::known::{Added, Known};
 use crate::own;
 use crate::process::{note as leave, session};
 use crate::put::{Plain, Put};
 use crate::text::Text as Line;
 use find::Found;
 use frames::{Code, Interpreter, Unknown};
-use known::{Added, Known};
 use layout::Refused;
 use memory::Memory;
 use text::Utf8;

@@ -62,7 +62,7 @@ mod walk;
 
 use std::ops::ControlFlow;
 
-pub use report::{Evidence, Finding, Missing, Occurrence, PythonFrame, Report, SCHEMA};
+pub use report::{CodeFrame, Evidence, Finding, Missing, Occurrence, Report, SCHEMA};
 pub use rules::{Group, RULES, Rule, Severity, rule_of};
 pub use text::{TextOptions, rules_text};
 

@@ -9,8 +9,8 @@ use super::rules::{RULES, Severity};
 use super::show::{Key, Shown};
 use super::walk::Linter;
 use hetrace_trace::capture::Covered;
-use hetrace_trace::python::Frame;
 use hetrace_trace::spans::Summary;
+use hetrace_trace::stacks::Frame;
 use hetrace_trace::trace::Trace;
 
 /// Version of the JSON form.
@@ -112,24 +112,55 @@ pub struct Evidence {
     pub call: String,
     /// The Python stack that made it, the innermost frame first; empty if it is not known.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub python: Vec<PythonFrame>,
+    pub python: Vec<CodeFrame>,
+    /// The native stack that made it, the innermost frame first, with the Python frames among it; empty if it is not
+    /// known.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub stack: Vec<CodeFrame>,
 }
 
-/// A frame of a Python stack.
+impl Evidence {
+    /// All that is known of the code that made it, the innermost frame first.
+    pub fn frames(&self) -> &[CodeFrame] {
+        if self.stack.is_empty() { &self.python } else { &self.stack }
+    }
+
+    /// The frame that stands for all: the innermost Python frame; else the innermost one whose line is known, or any.
+    pub fn innermost(&self) -> Option<&CodeFrame> {
+        let native = || self.stack.iter().find(|frame| frame.line > 0).or(self.stack.first());
+        self.python.first().or_else(native)
+    }
+}
+
+/// A frame of a stack.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct PythonFrame {
-    /// As the code names it.
+pub struct CodeFrame {
+    /// As the code names it; empty if it is not known.
     pub file: String,
-    /// 0 if it has none.
+    /// 0 if it is not known.
     pub line: u32,
-    /// The function's qualified name.
+    /// The function's name; of native code without one the place in the program or library.
     pub function: String,
+    /// The program or library of native code.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub module: String,
 }
 
-impl PythonFrame {
+impl CodeFrame {
+    fn new(frame: &Frame) -> Self {
+        let text = |text: &str| text.to_owned();
+        Self {
+            file: text(&frame.file),
+            line: frame.line,
+            function: text(&frame.name),
+            module: text(&frame.module),
+        }
+    }
+
     /// The place, if it is one in a file: code may be made of texts, which have names such as `<string>`.
     pub fn in_file(&self) -> Option<(&str, u32)> {
-        (!self.file.starts_with('<') && self.line > 0).then_some((&self.file, self.line))
+        let is_file = !self.file.is_empty() && !self.file.starts_with('<');
+        (is_file && self.line > 0).then_some((&self.file, self.line))
     }
 }
 
@@ -151,8 +182,9 @@ pub(super) fn report(
     (doubt, chosen): (Option<String>, bool),
 ) -> Report {
     let start = summary.first.unwrap_or(0);
-    let frame =
-        |f: &Frame| PythonFrame { file: f.file.to_string(), line: f.line, function: f.name.to_string() };
+    let stacks = trace.names().stacks();
+    let listed =
+        |frames: Vec<&Frame>| frames.into_iter().take(FRAMES).map(CodeFrame::new).collect::<Vec<_>>();
     let evidence = |&(part, call): &(&'static str, Ref)| {
         let shown = calls.get(&(call.pid, call.tid, call.start)).cloned().unwrap_or_default();
         Evidence {
@@ -162,7 +194,8 @@ pub(super) fn report(
             tid: call.tid,
             function: super::walk::name_of(trace, call.function).to_owned(),
             call: shown.text,
-            python: trace.names().python().frames(shown.python).take(FRAMES).map(frame).collect(),
+            python: listed(stacks.python_frames(shown.stack)),
+            stack: if shown.stack.native == 0 { Vec::new() } else { listed(stacks.frames(shown.stack)) },
         }
     };
     let run = summary.last.unwrap_or(start).saturating_sub(start);

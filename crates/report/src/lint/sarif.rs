@@ -1,13 +1,13 @@
 //! Findings as SARIF 2.1.0, for tools that gather results of many checkers.
 //!
 //! Places are logical ones: the function that the program called, inside its thread and process. Where the trace has the
-//! Python stacks of calls, they are lines of files, too, and results have the stacks.
+//! stacks of calls, they are lines of files, too, and results have the stacks.
 
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use super::report::{Evidence, Finding, PythonFrame, Report};
+use super::report::{CodeFrame, Evidence, Finding, Report};
 use super::rules::{RULES, Rule, Severity, position};
 
 impl Report {
@@ -77,16 +77,16 @@ fn result(finding: &Finding) -> Value {
         "properties": properties,
     });
     let calls = finding.occurrences.iter().filter_map(|occurrence| occurrence.calls.first());
-    let stacks: Vec<Value> = calls.filter(|call| !call.python.is_empty()).map(stack).collect();
+    let stacks: Vec<Value> = calls.filter(|call| !call.frames().is_empty()).map(stack).collect();
     if !stacks.is_empty() {
         result["stacks"] = stacks.into();
     }
     result
 }
 
-/// The Python stack of a call.
+/// The stack of a call.
 fn stack(call: &Evidence) -> Value {
-    let frame = |frame: &PythonFrame| {
+    let frame = |frame: &CodeFrame| {
         let mut location = json!({"logicalLocations": [{"name": frame.function, "kind": "function"}]});
         if let Some(place) = physical(frame) {
             location["physicalLocation"] = place;
@@ -94,13 +94,13 @@ fn stack(call: &Evidence) -> Value {
         json!({"location": location})
     };
     json!({
-        "message": {"text": format!("{}: Python stack of {}", call.part, call.function)},
-        "frames": call.python.iter().map(frame).collect::<Vec<_>>(),
+        "message": {"text": format!("{}: stack of {}", call.part, call.function)},
+        "frames": call.frames().iter().map(frame).collect::<Vec<_>>(),
     })
 }
 
 /// A line of a file.
-fn physical(frame: &PythonFrame) -> Option<Value> {
+fn physical(frame: &CodeFrame) -> Option<Value> {
     let (file, line) = frame.in_file()?;
     let uri = if file.starts_with('/') { format!("file://{}", escaped(file)) } else { escaped(file) };
     Some(json!({"artifactLocation": {"uri": uri}, "region": {"startLine": line}}))
@@ -130,7 +130,7 @@ fn location(call: &Evidence, id: Option<u64>) -> Value {
         "message": {"text": format!("{}: {}", call.part, call.call)},
         "properties": {"timeNs": call.time_ns},
     });
-    if let Some(place) = call.python.first().and_then(physical) {
+    if let Some(place) = call.innermost().and_then(physical) {
         location["physicalLocation"] = place;
     }
     if let Some(id) = id {

@@ -10,8 +10,8 @@ use hetrace_ctf::read::Event;
 use super::findings::{Findings, Ref};
 use hetrace_trace::args::{Args, Plans, Role};
 use hetrace_trace::hash::Mix;
-use hetrace_trace::python::StackId;
 use hetrace_trace::spans::{At, Call, Fold, Open, Summary, Unfinished, Visitor, walk_part};
+use hetrace_trace::stacks::StackId;
 use hetrace_trace::text::duration;
 use hetrace_trace::trace::{FunctionId, Only, Trace};
 use hetrace_trace::watch::{Pace, Stopped};
@@ -27,8 +27,8 @@ pub(super) type Key = (i64, i64, u64);
 pub(super) struct Shown {
     /// With its arguments.
     pub text: String,
-    /// The Python code that made it.
-    pub python: StackId,
+    /// The code that made it.
+    pub stack: StackId,
 }
 
 type Keys = HashSet<Key, BuildHasherDefault<Mix>>;
@@ -92,7 +92,7 @@ impl Shower<'_> {
     fn write(
         &mut self,
         key: Key,
-        (function, python): (FunctionId, StackId),
+        (function, stack): (FunctionId, StackId),
         exit: Option<&Args<'_>>,
         end: &str,
     ) {
@@ -119,7 +119,7 @@ impl Shower<'_> {
             let _ = write!(out, " = {}", cut(result));
         }
         out.push_str(end);
-        self.texts.insert(key, Shown { text: out, python });
+        self.texts.insert(key, Shown { text: out, stack });
     }
 }
 
@@ -165,7 +165,7 @@ impl Visitor for Shower<'_> {
             self.pending = self.pending.saturating_sub(1);
             self.write(
                 key,
-                (call.function, call.python),
+                (call.function, call.stack),
                 Some(&exit),
                 &format!("  ({})", duration(call.duration())),
             );
@@ -178,7 +178,7 @@ impl Visitor for Shower<'_> {
         let key = (who.pid, who.tid, call.start);
         if self.wanted.contains(&key) {
             self.pending = self.pending.saturating_sub(1);
-            self.write(key, (call.function, call.python), None, "  <no end>");
+            self.write(key, (call.function, call.stack), None, "  <no end>");
         }
         ControlFlow::Continue(())
     }
@@ -191,7 +191,7 @@ impl Visitor for Shower<'_> {
             let what = if fold.summed { "calls added up" } else { "equal calls" };
             let span = duration(fold.last.saturating_sub(fold.first));
             let text = format!("{name}: {} {} in {span}", fold.count, what);
-            self.texts.insert(key, Shown { text, python: StackId::NONE });
+            self.texts.insert(key, Shown { text, stack: StackId::NONE });
         }
         ControlFlow::Continue(())
     }

@@ -70,10 +70,15 @@ fn write_finding(out: &mut String, style: Style, finding: &Finding) {
 fn line(call: &Evidence) -> String {
     let (seconds, ns) = (call.time_ns / 1_000_000_000, call.time_ns % 1_000_000_000);
     let text = if call.call.is_empty() { "a call that is not in the trace" } else { &call.call };
-    let python = call.python.first().map_or_else(String::new, |frame| {
-        format!("  at {}:{} in {}", frame.file, frame.line, frame.function)
-    });
-    format!("{seconds}.{ns:09} {}:{} {text}{python}", call.pid, call.tid)
+    let place = match call.innermost() {
+        Some(frame) if frame.file.is_empty() && frame.function.starts_with(&frame.module) => {
+            format!("  at {}", frame.function)
+        }
+        Some(frame) if frame.file.is_empty() => format!("  at {} in {}", frame.function, frame.module),
+        Some(frame) => format!("  at {}:{} in {}", frame.file, frame.line, frame.function),
+        None => String::new(),
+    };
+    format!("{seconds}.{ns:09} {}:{} {text}{place}", call.pid, call.tid)
 }
 
 /// The table of rules as text.

@@ -22,11 +22,11 @@ use crate::text::Style;
 use hetrace_trace::args::{Args, Plans, Role};
 use hetrace_trace::budget::{BudgetStep, step_of};
 use hetrace_trace::capture::flip_of;
-use hetrace_trace::python::{PyFrame, StackId};
 use hetrace_trace::spans::{
     At, Call, Command, ErrorText, Fold, NewQueue, OWN_WORK, Open, Orphan, Summary, Unfinished, Visitor, Why,
     cause_id, walk_as_recorded,
 };
+use hetrace_trace::stacks::{StackId, is_definition};
 use hetrace_trace::text::duration;
 use hetrace_trace::trace::Fired;
 use hetrace_trace::trace::{FunctionId, Trace};
@@ -132,7 +132,7 @@ struct Printer<'t, 'o> {
     exit: Args<'t>,
     /// What stands beside an event's fields.
     around: Args<'t>,
-    /// The Python code that makes the call whose entry is printed.
+    /// The code that makes the call whose entry is printed.
     maker: StackId,
     /// The line that is being made, without its time.
     line: String,
@@ -558,9 +558,9 @@ impl<'t> Printer<'t, '_> {
         self.end()
     }
 
-    /// Appends the Python code that made a call, if that is known.
-    fn made_by(&mut self, python: StackId) {
-        if let Some(frame) = self.trace.names().python().innermost(python) {
+    /// Appends the code that made a call, if that is known.
+    fn made_by(&mut self, stack: StackId) {
+        if let Some(frame) = self.trace.names().stacks().innermost(stack) {
             let _ = write!(self.line, "  at {frame}");
         }
     }
@@ -591,7 +591,7 @@ impl Visitor for Printer<'_, '_> {
         let line = Line { begin: self.since_first(call.start), ..self.line_of(call.function) };
         let wanted = self.form == Form::Events && self.wants(at, &line, [Some(&args), None]);
         self.open_call(at, call, place);
-        self.maker = call.python;
+        self.maker = call.stack;
         let step = if wanted { self.event_line(at, event, &args) } else { ControlFlow::Continue(()) };
         self.maker = StackId::NONE;
         *self.args(place) = args;
@@ -639,7 +639,7 @@ impl Visitor for Printer<'_, '_> {
         self.line.push('(');
         write_duration(&mut self.line, call.duration(), call.cost);
         self.line.push(')');
-        self.made_by(call.python);
+        self.made_by(call.stack);
         self.end_call(&line, call.start, place, wanted)
     }
 
@@ -668,7 +668,7 @@ impl Visitor for Printer<'_, '_> {
             self.begin_call(at, call.start, call.function, Some(place), false);
         }
         let _ = write!(self.line, " {why}");
-        self.made_by(call.python);
+        self.made_by(call.stack);
         self.end_call(&line, call.start, place, wanted)
     }
 
@@ -794,7 +794,7 @@ impl Visitor for Printer<'_, '_> {
         // What recording took is no event of the program.
         let name = &event.class().name;
         // Nor is what describes calls.
-        if self.form != Form::Events && (name.ends_with(OWN_WORK) || name == PyFrame::EVENT) {
+        if self.form != Form::Events && (name.ends_with(OWN_WORK) || is_definition(name)) {
             return ControlFlow::Continue(());
         }
         if !self.wants_event(at, "", &event.class().name) {

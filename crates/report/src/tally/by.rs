@@ -32,7 +32,7 @@ pub enum By {
     /// The APIs that the program called to come to this one, and this one; of commands, the call that the program made, the
     /// APIs between, and the call that enqueued.
     Layer,
-    /// The line of Python code that made the call; of commands, the one that enqueued them.
+    /// The line of code that made the call; of commands, the one that enqueued them.
     Line,
 }
 
@@ -85,7 +85,7 @@ impl By {
             Self::Range => "Range",
             Self::Error => "Error code",
             Self::Layer => "Layer",
-            Self::Line => "Python line",
+            Self::Line => "line",
         }
     }
 

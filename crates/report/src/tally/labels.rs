@@ -29,7 +29,7 @@ pub(super) struct Labels<'t> {
     pub by_range: bool,
     /// Whether calls of a function by different ways are.
     pub by_layer: bool,
-    /// Whether calls from different lines of Python code are.
+    /// Whether calls from different lines of code are.
     pub by_line: bool,
     pub by_thread: bool,
 }

@@ -1,20 +1,20 @@
-//! Lines of Python code, of which calls and commands are: that of the innermost frame at the call; of a command, at the
+//! Lines of code, of which calls and commands are: that of the frame which stands for the call's stack; of a command, at the
 //! call that enqueued it.
 
 use std::collections::HashMap;
 
 use hetrace_trace::history::History;
-use hetrace_trace::python::{Frame, Python, ShortNames, StackId};
 use hetrace_trace::spans::{At, Command, Open};
+use hetrace_trace::stacks::{Frame, ShortNames, StackId, Stacks};
 use hetrace_trace::trace::Trace;
 
-/// A place in the program: file, line and function.
-type Place<'t> = (&'t str, u32, &'t str);
+/// A place in the program: file or module, line and function.
+type Place<'t> = (&'t str, &'t str, u32, &'t str);
 
 /// The lines of a trace.
 #[derive(Debug)]
 pub(super) struct Lines<'t> {
-    python: &'t Python,
+    known: &'t Stacks,
     files: ShortNames<'t>,
     all: Vec<&'t Frame>,
     numbers: HashMap<Place<'t>, u32>,
@@ -26,10 +26,10 @@ pub(super) struct Lines<'t> {
 
 impl<'t> Lines<'t> {
     pub fn new(trace: &'t Trace) -> Self {
-        let python = trace.names().python();
+        let known = trace.names().stacks();
         Self {
-            python,
-            files: python.short_names(),
+            known,
+            files: known.short_names(),
             all: Vec::new(),
             numbers: HashMap::new(),
             stacks: HashMap::new(),
@@ -39,7 +39,7 @@ impl<'t> Lines<'t> {
 
     /// A call begins.
     pub fn entry(&mut self, at: At<'_>, call: &Open) {
-        let line = self.number(call.python);
+        let line = self.number(call.stack);
         let who = at.threads.get(call.thread);
         self.history.change(who.pid, who.tid, call.start, (call.start, line));
     }
@@ -49,10 +49,10 @@ impl<'t> Lines<'t> {
         if let Some(known) = self.stacks.get(&stack) {
             return *known;
         }
-        let frame = self.python.innermost(stack);
+        let frame = self.known.innermost(stack);
         let number = frame.map(|frame| {
             let all = &mut self.all;
-            *self.numbers.entry((&frame.file, frame.line, &frame.name)).or_insert_with(|| {
+            *self.numbers.entry((&frame.file, &frame.module, frame.line, &frame.name)).or_insert_with(|| {
                 all.push(frame);
                 u32::try_from(all.len() - 1).unwrap_or(u32::MAX)
             })
@@ -70,6 +70,9 @@ impl<'t> Lines<'t> {
     /// `file:line function`.
     pub fn name(&self, line: u32) -> String {
         let frame = self.all.get(line as usize);
-        frame.map_or_else(String::new, |f| format!("{}:{} {}", self.files.of(&f.file), f.line, f.name))
+        frame.map_or_else(String::new, |frame| match frame.place(&self.files) {
+            Some(place) => format!("{place} {}", frame.name),
+            None => frame.name.to_string(),
+        })
     }
 }

@@ -1,5 +1,5 @@
 //! By which way calls and commands came about, where rows are grouped by that: through which layers of APIs, and by
-//! which line of Python code.
+//! which line of code.
 
 use hetrace_trace::spans::{At, Call, Command, Fold, Open, Unfinished};
 use hetrace_trace::trace::{Names, Trace};
@@ -69,7 +69,7 @@ impl<'t> Ways<'t> {
     #[inline]
     pub fn of_call(&mut self, call: &Call) -> (Way, bool) {
         let (layer, again) = self.layers.as_mut().map(|layers| layers.of_call(call)).unzip();
-        let line = self.lines.as_mut().and_then(|lines| lines.number(call.python));
+        let line = self.lines.as_mut().and_then(|lines| lines.number(call.stack));
         (Way { layer, line }, again == Some(true))
     }
 
@@ -77,7 +77,7 @@ impl<'t> Ways<'t> {
     pub fn of_unfinished(&mut self, call: &Unfinished) -> Way {
         Way {
             layer: self.layers.as_mut().map(|layers| layers.of_unfinished(call)),
-            line: self.lines.as_mut().and_then(|lines| lines.number(call.python)),
+            line: self.lines.as_mut().and_then(|lines| lines.number(call.stack)),
         }
     }
 
@@ -133,7 +133,7 @@ impl<'t> Ways<'t> {
         self.layers.as_ref().map_or_else(String::new, |layers| layers.chain_name(chain))
     }
 
-    /// The line of Python code.
+    /// The line of code.
     pub fn line_name(&self, line: u32) -> String {
         self.lines.as_ref().map_or_else(String::new, |lines| lines.name(line))
     }

@@ -4,8 +4,8 @@ use super::names::{Names, Of};
 use super::packets::field::{annotation, event};
 use super::proto::Message;
 use hetrace_trace::args::{Args, Role, Typed};
-use hetrace_trace::python::{Python, StackId};
 use hetrace_trace::spans::notable;
+use hetrace_trace::stacks::{Frame, StackId, Stacks};
 
 /// Longer texts are cut: they are to be read in a side panel.
 const MAX_TEXT: usize = 256;
@@ -61,15 +61,23 @@ impl Annotations {
         });
     }
 
-    /// The Python code that made a call: the innermost frame, and those around it.
-    pub fn python(&mut self, python: &Python, stack: StackId) {
-        let mut frames = python.frames(stack);
-        let Some(innermost) = frames.next() else { return };
-        self.text("python", &innermost.to_string());
+    /// The code that made a call: the innermost frame, and those around it.
+    pub fn stack(&mut self, stacks: &Stacks, stack: StackId) {
+        if stack.python != 0 {
+            self.frames(["python", "python_callers"], &stacks.python_frames(stack));
+        }
+        if stack.native != 0 {
+            self.frames(["stack", "stack_callers"], &stacks.frames(stack));
+        }
+    }
+
+    fn frames(&mut self, [name, callers]: [&str; 2], frames: &[&Frame]) {
+        let Some((innermost, around)) = frames.split_first() else { return };
+        self.text(name, &innermost.to_string());
         // More would be cut.
-        let around: Vec<String> = frames.take(MAX_TEXT / 8).map(ToString::to_string).collect();
+        let around: Vec<String> = around.iter().take(MAX_TEXT / 8).map(ToString::to_string).collect();
         if !around.is_empty() {
-            self.text("python_callers", &around.join(" < "));
+            self.text(callers, &around.join(" < "));
         }
     }
 

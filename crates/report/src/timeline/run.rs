@@ -240,7 +240,7 @@ impl<'t> Drawer<'t, '_> {
                 if let Some(collective) = traits.collective {
                     collective.annotate(notes, trace, call.function, &slot.args);
                 }
-                notes.python(trace.names().python(), call.python);
+                notes.stack(trace.names().stacks(), call.stack);
             }
             if traits.collective.is_some() {
                 slot.collective = true;

@@ -58,6 +58,10 @@ pub fn trace(models: &[Model]) -> TraceClass {
         let steps = ["one_in", "summed", "spent_ppm", "budget_ppm"];
         let step = steps.iter().fold(StructClass::default(), |f, name| f.field(*name, uint(32)));
         stream.events.push(event(9, &format!("{}:budget_step", model.api), step));
+        for (id, name) in [(18, "py_stack"), (20, "stack")] {
+            let fields = StructClass::default().field("stack", uint(64).hex()).field("entry", uint(16));
+            stream.events.push(event(id, &format!("{}:{name}", model.api), fields));
+        }
         trace.streams.push(stream);
     }
     trace.streams.push(telemetry());
@@ -242,7 +246,27 @@ fn devices() -> StreamClass {
     let function = ["shared", "local"].iter().fold(function, |f, name| f.field(*name, uint(32)));
     stream.events.push(event(68, "device:function", function));
     stream.events.push(launches());
+    stream.events.extend(frames());
     stream
+}
+
+/// What stacks are: Python's, and native ones.
+fn frames() -> [EventClass; 4] {
+    let ids =
+        |names: &[&str]| names.iter().fold(StructClass::default(), |f, name| f.field(*name, uint(64).hex()));
+    let text = FieldClass::string;
+    let python = ids(&["stack", "around"]).field("line", uint(32)).field("first_line", uint(32));
+    let python = python.field("file", text()).field("name", text());
+    let module =
+        ids(&["module", "base"]).field("bytes", uint(64)).field("build_id", text()).field("path", text());
+    let symbol = ids(&["module", "address"]).field("level", uint(32)).field("function", text());
+    let symbol = symbol.field("file", text()).field("line", uint(32));
+    [
+        event(70, "python:frame", python),
+        event(71, "native:module", module),
+        event(72, "native:frame", ids(&["stack", "around", "module", "address"])),
+        event(73, "native:symbol", symbol),
+    ]
 }
 
 /// How often a function was launched.

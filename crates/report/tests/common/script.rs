@@ -164,6 +164,7 @@ impl Script {
         let api = class.name.split(':').next().unwrap_or("");
         let file = match (file, sign.as_str()) {
             ("", "*") if DEFINITIONS.contains(&&*name) => format!("device-{pid}-names"),
+            ("", "n" | "p") => format!("device-{pid}-names"),
             ("", "*" | "#") => format!("device-{pid}"),
             ("", "^") => "telemetry-1".to_owned(),
             ("", _) => format!("{api}-{pid}-{tid}"),
@@ -217,7 +218,7 @@ fn event_name(sign: &str, name: &str) -> String {
         ">" => "_entry",
         "<" => "_exit",
         "~" => "_fold",
-        "*" | "?" | "!" | "^" | "w" | "s" | "#" => "",
+        "*" | "?" | "!" | "^" | "w" | "s" | "#" | "n" | "p" | "k" | "y" => "",
         other => panic!("no sign {other}"),
     };
     match sign {
@@ -228,6 +229,10 @@ fn event_name(sign: &str, name: &str) -> String {
         "w" => format!("{name}:own_work"),
         "s" => format!("{name}:budget_step"),
         "#" => format!("object:{name}"),
+        "n" => format!("native:{name}"),
+        "p" => format!("python:{name}"),
+        "k" => format!("{name}:stack"),
+        "y" => format!("{name}:py_stack"),
         _ => format!(":{name}{suffix}"),
     }
 }

@@ -54,6 +54,13 @@ pub mod special {
     pub const PY_STACK: u16 = 18;
     /// What a Python stack is: [`super::PyFrameRecord`], and the names of a file and of a function.
     pub const PY_FRAME: u16 = 19;
+    /// The native stack of the call whose entry follows: [`super::StackRecord`]. It goes into the stream of its own
+    /// thread, as the unknown call.
+    pub const STACK: u16 = 20;
+    /// What a native stack is: [`super::FrameRecord`].
+    pub const FRAME: u16 = 21;
+    /// A program or library with frames: [`super::ModuleRecord`], its build id, and its path.
+    pub const MODULE: u16 = 22;
 }
 
 /// Ids of Python stacks, and how long names are.
@@ -97,6 +104,68 @@ pub struct PyFrameRecord {
     pub file: u32,
     /// Bytes of the name of the function.
     pub function: u32,
+}
+
+/// Ids of native stacks.
+pub mod stack {
+    /// There is no frame: what is around the outermost one.
+    pub const NONE: u64 = 0;
+    /// Nothing is known of it.
+    pub const UNKNOWN: u64 = 1;
+    /// There are more frames than are recorded.
+    pub const CUT: u64 = 2;
+    /// How to unwind further is not known: there is no table and no frame pointer, or the stack is corrupt.
+    pub const LOST: u64 = 3;
+    /// The least id that a stack has.
+    pub const FIRST: u64 = 16;
+    /// Frames that are recorded, at most, whatever was asked for.
+    pub const DEEPEST: usize = 128;
+    /// Bytes of a build id that are recorded, at most.
+    pub const LONGEST_BUILD_ID: usize = 64;
+    /// Bytes of a path, at most.
+    pub const LONGEST_PATH: usize = 1024;
+}
+
+/// Body of [`special::STACK`].
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub struct StackRecord {
+    /// The stack's id: the [`FrameRecord::stack`] of its innermost frame; see [`stack`].
+    pub stack: u64,
+    /// Number of the entry that follows: of another one it says nothing.
+    pub entry: u64,
+}
+
+/// Body of [`special::FRAME`]. Equal stacks have equal ids in all threads, processes and APIs, wherever their modules are
+/// loaded, and may be described more than once.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub struct FrameRecord {
+    /// The stack's id.
+    pub stack: u64,
+    /// That of the stack without its innermost frame; or why it is not known, see [`stack`].
+    pub around: u64,
+    /// The [`ModuleRecord::module`] of the innermost frame's code; 0 if it is in none.
+    pub module: u64,
+    /// An address inside of the instruction that the frame is at, which most often is a call: as the module's file has
+    /// it, or, without a module, in memory.
+    pub address: u64,
+}
+
+/// Body of [`special::MODULE`], followed by the build id and the path. Equal ones have equal ids.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ModuleRecord {
+    /// Its id, which is made of the build id, or without one of its path and size.
+    pub module: u64,
+    /// What is added to addresses of its file, in this process.
+    pub base: u64,
+    /// Bytes of memory from its beginning to its end.
+    pub bytes: u64,
+    /// Bytes of the build id.
+    pub build_id: u32,
+    /// Bytes of the path.
+    pub path: u32,
 }
 
 /// Body of [`special::BUDGET_STEP`].
@@ -378,6 +447,9 @@ const _: () = assert!(size_of::<DeviceRecord>() == 56);
 const _: () = assert!(size_of::<PropertyRecord>() == 16);
 const _: () = assert!(size_of::<PyStackRecord>() == 16);
 const _: () = assert!(size_of::<PyFrameRecord>() == 32);
+const _: () = assert!(size_of::<StackRecord>() == 16);
+const _: () = assert!(size_of::<FrameRecord>() == 32);
+const _: () = assert!(size_of::<ModuleRecord>() == 32);
 
 /// Texts and values behind an [`ObjectRecord`].
 pub const OBJECT_PARTS: usize = 8;

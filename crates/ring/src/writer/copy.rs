@@ -39,6 +39,7 @@ impl Writer {
             making: Making::new(),
             beginning: Word::new(),
             told: Pointer::new(),
+            readable: [const { Word::new() }; 2],
         }
     }
 
@@ -109,6 +110,8 @@ impl Writer {
             making: _,
             beginning: _,
             told,
+            // The stack of a child is looked at anew.
+            readable: _,
         } = from;
         self.end.set(end.get());
         self.limit.set(limit.get());
@@ -123,9 +126,7 @@ impl Writer {
         self.inside_stack.set(inside_stack.get());
         self.control.set(control.get());
         self.told.set(told.get());
-        for (word, there) in self.fold_key.iter().zip(fold_key) {
-            word.set(there.get());
-        }
+        self.fold_key.iter().zip(fold_key).for_each(|(word, there)| word.set(there.get()));
         self.fold_id.set(fold_id.get());
         self.fold_open.set(fold_open.get());
         self.adrift.set(adrift.get());

@@ -53,6 +53,7 @@ fn the_end_wakes_the_launcher_and_is_still_there_to_be_seen() {
         caps: (255, 64, 32),
         most_in_flight: 0,
         overhead_ppm: 0,
+        stack_depth: 0,
         window: None,
         apis: Vec::new(),
     };

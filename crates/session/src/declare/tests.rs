@@ -121,6 +121,7 @@ fn each_is_declared_as_if_all_were() {
         calls::OWN_WORK_ID,
         calls::BUDGET_STEP_ID,
         calls::PY_STACK_ID,
+        calls::STACK_ID,
         999,
     ];
     declarations.declare(api_stream(0), &others).expect("declared");

@@ -3,11 +3,11 @@
 
 use hetrace_format::Handle;
 use hetrace_format::command::{CommandKind, Geometry, MemoryKind, Sizes};
-use hetrace_format::define::{Device, Function, Launches, Property, PyFrame, Queue};
+use hetrace_format::define::{Device, Frame, Function, Launches, Module, Property, PyFrame, Queue};
 use hetrace_format::object::{Object, ObjectKind, PARTS};
 use hetrace_ring::abi::{
-    COMMAND_KINDS, CommandRecord, CountRecord, DeviceRecord, FunctionRecord, MEMORY_KINDS, OBJECT_PARTS,
-    ObjectRecord, PyFrameRecord, QueueRecord, object, special,
+    COMMAND_KINDS, CommandRecord, CountRecord, DeviceRecord, FrameRecord, FunctionRecord, MEMORY_KINDS,
+    ModuleRecord, OBJECT_PARTS, ObjectRecord, PyFrameRecord, QueueRecord, object, special,
 };
 
 /// Returns a text of a record. Programs may write anything.
@@ -86,6 +86,22 @@ pub fn py_frame(record: &PyFrameRecord, texts: &[u8]) -> PyFrame {
     let name = rest.get(..function as usize).unwrap_or_default();
     let (stack, around) = (Handle(stack), Handle(around));
     PyFrame { stack, around, line, first_line, file: owned(file), name: owned(name) }
+}
+
+/// Returns a frame of a native stack.
+pub fn frame(record: &FrameRecord) -> Frame {
+    let FrameRecord { stack, around, module, address } = *record;
+    let [stack, around, module, address] = [stack, around, module, address].map(Handle);
+    Frame { stack, around, module, address }
+}
+
+/// Returns a module; behind the record stand its build id and its path.
+pub fn module(record: &ModuleRecord, texts: &[u8]) -> Module {
+    let ModuleRecord { module, base, bytes, build_id, path } = *record;
+    let (id, rest) = texts.split_at_checked(build_id as usize).unwrap_or_default();
+    let path = owned(rest.get(..path as usize).unwrap_or_default());
+    let build_id = id.iter().fold(String::new(), |id, byte| id + &format!("{byte:02x}"));
+    Module { module: Handle(module), base: Handle(base), bytes, build_id, path }
 }
 
 /// Returns an object, whose call began at `cause`. None if this version has no such event.

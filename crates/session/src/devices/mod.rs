@@ -13,17 +13,19 @@
 //! ```
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use hetrace_format::class::DEVICE_STREAM;
 use hetrace_format::command::is_command;
 use hetrace_ring::abi::{
-    ClockRecord, CommandRecord, CountRecord, DeviceRecord, FunctionRecord, LinkRecord, ObjectRecord,
-    PendingRecord, PropertyRecord, PyFrameRecord, QueueRecord, special,
+    ClockRecord, CommandRecord, CountRecord, DeviceRecord, FrameRecord, FunctionRecord, LinkRecord,
+    ModuleRecord, ObjectRecord, PendingRecord, PropertyRecord, PyFrameRecord, QueueRecord, special,
 };
 
 use crate::manifest;
 use crate::output::{Identity, Stream, TraceFolder};
 use crate::resequence::Resequencer;
+use crate::symbols::Symbols;
 use crate::time::{DeviceClock, HostClock};
 use crate::trigger::Ran;
 
@@ -59,12 +61,13 @@ type Ready = (u16, Vec<u8>);
 pub struct Shared {
     numbers: Numbers,
     apis: Vec<String>,
+    symbols: Symbols,
 }
 
 impl Shared {
     /// For a session with these APIs.
     pub fn new(apis: Vec<String>) -> Self {
-        Shared { numbers: Numbers::default(), apis }
+        Shared { numbers: Numbers::default(), apis, symbols: Symbols::default() }
     }
 
     fn api(&self, api: usize) -> &str {
@@ -249,6 +252,14 @@ impl Devices {
                 let (frame, texts) = split::<PyFrameRecord>(body)?;
                 self.names.define_py_frame(&frame, texts, time);
             }
+            special::MODULE => {
+                let (module, texts) = split::<ModuleRecord>(body)?;
+                self.names.define_module(&module, texts, time);
+            }
+            special::FRAME => {
+                let (frame, _) = split::<FrameRecord>(body)?;
+                self.names.define_frame(shared, &frame, time);
+            }
             special::COUNT => {
                 let (count, _) = split::<CountRecord>(body)?;
                 self.names.define_launches(shared, api, &count, time);
@@ -302,8 +313,16 @@ impl Devices {
     }
 
     /// Writes everything.
-    pub fn finish(&mut self, folder: &TraceFolder, host: &HostClock) {
+    ///
+    /// `patience` is how long it waits for names of functions.
+    pub fn finish(&mut self, folder: &TraceFolder, host: &HostClock, patience: Duration) {
+        self.names.take_symbols(patience);
         self.write_all(true, folder, host);
+    }
+
+    /// Whether names of functions are being looked for.
+    pub fn is_naming(&self) -> bool {
+        self.names.is_naming()
     }
 
     /// Forgets of a process that has ended, when all of it is written, what will not be asked for any more: sessions
@@ -345,6 +364,7 @@ impl Devices {
     /// Writes definitions: at once, so that they are there before what refers
     /// to them. One that comes late gets the time of the one before it.
     fn define(&mut self, folder: &TraceFolder) {
+        self.names.take_symbols(Duration::ZERO);
         let fresh = self.names.take_fresh();
         if fresh.is_empty() {
             return;

@@ -4,15 +4,21 @@
 //! and made anew; a command then means what had the handle when it was enqueued.
 //! Handles are an API's own: equal ones of two APIs are two things ([`Key`]).
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use hetrace_format::define;
-use hetrace_ring::abi::{CountRecord, DeviceRecord, FunctionRecord, PyFrameRecord, QueueRecord};
+use hetrace_ring::abi::{
+    CountRecord, DeviceRecord, FrameRecord, FunctionRecord, ModuleRecord, PyFrameRecord, QueueRecord,
+};
 
 use super::hash::ByNumber;
 use super::key::Key;
 use super::{Shared, convert};
+use crate::symbols::{Asked, Place};
 
 /// So many bearers of one handle are remembered: a command is late by a flush,
 /// not by eight lives of its queue.
@@ -44,6 +50,13 @@ pub struct Names {
     properties: HashMap<(Key, Vec<u8>), u64>,
     /// Ids of Python stacks.
     py_frames: HashSet<u64>,
+    /// Ids of native stacks.
+    frames: HashSet<u64>,
+    modules: HashMap<u64, Arc<define::Module>>,
+    /// What addresses of modules stand for.
+    symbols: Asked,
+    /// When a native stack was described last.
+    last_frame: u64,
     fresh: Vec<Definition>,
 }
 
@@ -245,6 +258,39 @@ impl Names {
     pub fn define_py_frame(&mut self, record: &PyFrameRecord, texts: &[u8], time: u64) {
         if self.py_frames.insert(record.stack) {
             self.fresh.push((time, define::PyFrame::ID, convert::py_frame(record, texts).encode()));
+        }
+    }
+
+    /// A program or library was described, whose code is on a stack.
+    pub fn define_module(&mut self, record: &ModuleRecord, texts: &[u8], time: u64) {
+        if let Entry::Vacant(place) = self.modules.entry(record.module) {
+            let module = place.insert(Arc::new(convert::module(record, texts)));
+            self.fresh.push((time, define::Module::ID, module.encode()));
+        }
+    }
+
+    /// A native stack was described.
+    pub fn define_frame(&mut self, shared: &Shared, record: &FrameRecord, time: u64) {
+        if !self.frames.insert(record.stack) {
+            return;
+        }
+        self.last_frame = self.last_frame.max(time);
+        self.fresh.push((time, define::Frame::ID, convert::frame(record).encode()));
+        if let Some(module) = self.modules.get(&record.module) {
+            let place = Place { module: Arc::clone(module), address: record.address };
+            self.symbols.ask(&shared.symbols, place);
+        }
+    }
+
+    /// Whether something of addresses may still be found out.
+    pub fn is_naming(&self) -> bool {
+        self.symbols.is_pending()
+    }
+
+    /// What was found out of addresses by now, or in so long a time, is to be written.
+    pub fn take_symbols(&mut self, patience: Duration) {
+        for symbol in self.symbols.take(patience) {
+            self.fresh.push((self.last_frame, define::Symbol::ID, symbol.encode()));
         }
     }
 

@@ -1,8 +1,8 @@
 //! Bytes of a ring as records. What does not fit is refused.
 
 use hetrace_ring::abi::{
-    ClockRecord, CommandRecord, CountRecord, DeviceRecord, FunctionRecord, LinkRecord, ObjectRecord,
-    PendingRecord, PropertyRecord, PyFrameRecord, QueueRecord,
+    ClockRecord, CommandRecord, CountRecord, DeviceRecord, FrameRecord, FunctionRecord, LinkRecord,
+    ModuleRecord, ObjectRecord, PendingRecord, PropertyRecord, PyFrameRecord, QueueRecord,
 };
 
 /// Returns a record and what stands behind it. `None` if the bytes are too few.
@@ -45,3 +45,7 @@ unsafe impl Plain for DeviceRecord {}
 unsafe impl Plain for PropertyRecord {}
 // SAFETY: likewise.
 unsafe impl Plain for PyFrameRecord {}
+// SAFETY: likewise.
+unsafe impl Plain for FrameRecord {}
+// SAFETY: likewise.
+unsafe impl Plain for ModuleRecord {}

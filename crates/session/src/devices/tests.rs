@@ -91,7 +91,7 @@ impl Process {
 
     /// Returns the commands, after all is written.
     fn finish(&mut self) -> Vec<(u64, String, Value)> {
-        self.devices.finish(&self.trace, &self.host);
+        self.devices.finish(&self.trace, &self.host, std::time::Duration::ZERO);
         self.files().remove("device-7").unwrap_or_default()
     }
 
@@ -652,6 +652,6 @@ fn mutated_records_do_no_harm() {
             p.advance(1 << 40);
         }
     }
-    p.devices.finish(&p.trace, &p.host);
+    p.devices.finish(&p.trace, &p.host, std::time::Duration::ZERO);
     assert!(!p.files().is_empty());
 }

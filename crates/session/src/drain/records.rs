@@ -35,9 +35,9 @@ pub(super) fn put_budget_step(packet: &mut Vec<u8>, body: &[u8]) {
     calls::put_budget_step(packet, &step);
 }
 
-/// The Python stack of the call that begins next.
-pub(super) fn put_py_stack(packet: &mut Vec<u8>, body: &[u8]) {
-    calls::put_py_stack(packet, word(body, 0), word(body, 1) as u16);
+/// The Python or native stack of the call that begins next.
+pub(super) fn put_stack(packet: &mut Vec<u8>, body: &[u8]) {
+    calls::put_stack(packet, word(body, 0), word(body, 1) as u16);
 }
 
 /// Name and registers of a call without a description in the model.

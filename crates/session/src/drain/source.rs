@@ -10,9 +10,7 @@ use hetrace_ring::{clock, record};
 
 use super::image::Image;
 use super::limits::{Limits, Thread};
-use super::records::{
-    put_budget_step, put_error_text, put_fold, put_own_work, put_py_stack, put_unknown, word,
-};
+use super::records::{put_budget_step, put_error_text, put_fold, put_own_work, put_stack, put_unknown, word};
 use super::waiting::Waiting;
 use crate::devices::{Devices, Shared, Special};
 use crate::manifest::ThreadLosses;
@@ -464,8 +462,8 @@ impl Source {
             put_own_work(self.stream.record(id, time), (ticks, word(body, 0)), host);
         } else if id == special::BUDGET_STEP {
             put_budget_step(self.stream.record(id, time), body);
-        } else if id == special::PY_STACK {
-            put_py_stack(self.stream.record(id, time), body);
+        } else if matches!(id, special::PY_STACK | special::STACK) {
+            put_stack(self.stream.record(id, time), body);
         } else if id < record::FIRST_CALL_ID {
             let Some(image) = sinks.images.get_mut(self.image) else { return };
             if id == special::COMMAND {

@@ -14,6 +14,7 @@ fn settings() -> Settings {
         caps: (128, 64, 16),
         most_in_flight: 0,
         overhead_ppm: 0,
+        stack_depth: 0,
         window: None,
         apis: vec![("some".to_owned(), vec![0; 8])],
     }

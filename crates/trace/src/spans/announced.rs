@@ -1,28 +1,34 @@
-//! Python stacks that were recorded right before the calls that they are of.
+//! Stacks that were recorded right before the calls that they are of.
 
 use hetrace_ctf::read::Event;
 
-use crate::python::StackId;
+use crate::stacks::{Kind, StackId};
 use crate::trace::ThreadId;
 
 /// Stacks whose call has not begun yet.
 #[derive(Debug, Default)]
 pub(super) struct Announced {
-    /// By thread: for each API's class of streams, the stack and the number of the entry that it is for.
-    threads: Vec<Vec<(usize, StackId, u64)>>,
+    /// By thread: for each API's class of streams and each kind, the stack and the number of the entry that it is for.
+    threads: Vec<Vec<(usize, Kind, u64, u64)>>,
 }
 
 impl Announced {
     /// The call that begins next on a thread, in a stream of this event's class, is made by this stack if its entry has
     /// this number.
-    pub fn announce(&mut self, thread: ThreadId, event: &Event<'_, '_>, (stack, entry): (StackId, u64)) {
+    pub fn announce(
+        &mut self,
+        thread: ThreadId,
+        event: &Event<'_, '_>,
+        kind: Kind,
+        (stack, entry): (u64, u64),
+    ) {
         if self.threads.len() <= thread.index() {
             self.threads.resize_with(thread.index() + 1, Vec::new);
         }
         let class = class_of(event);
         let announced = &mut self.threads[thread.index()];
-        announced.retain(|(of, ..)| *of != class);
-        announced.push((class, stack, entry));
+        announced.retain(|(of, other, ..)| (*of, *other) != (class, kind));
+        announced.push((class, kind, stack, entry));
     }
 
     /// The stack of the call that begins with this event.
@@ -30,9 +36,15 @@ impl Announced {
     pub fn of_entry(&mut self, thread: ThreadId, event: &Event<'_, '_>) -> Option<StackId> {
         let announced = self.threads.get_mut(thread.index()).filter(|announced| !announced.is_empty())?;
         let class = class_of(event);
-        let place = announced.iter().position(|(of, ..)| *of == class)?;
-        let (_, stack, entry) = announced.swap_remove(place);
-        (entry == event.class().id).then_some(stack)
+        let mut found = None;
+        announced.retain(|&(of, kind, stack, entry)| {
+            if of == class && entry == event.class().id {
+                let id: &mut StackId = found.get_or_insert_default();
+                *(if kind == Kind::Python { &mut id.python } else { &mut id.native }) = stack;
+            }
+            of != class
+        });
+        found
     }
 }
 

@@ -1,6 +1,6 @@
 //! What becomes of entries and exits.
 
-use crate::python::StackId;
+use crate::stacks::StackId;
 use crate::trace::{FunctionId, ThreadId};
 
 /// A call that has begun.
@@ -14,8 +14,8 @@ pub struct Open {
     pub start: u64,
     /// In how many other calls of the thread it is; unique among those open.
     pub depth: u32,
-    /// The Python code that makes it.
-    pub python: StackId,
+    /// The code that makes it.
+    pub stack: StackId,
 }
 
 /// A call that has ended.
@@ -38,8 +38,8 @@ pub struct Call {
     pub own_cost: u64,
     /// In how many other calls of the thread it was.
     pub depth: u32,
-    /// The Python code that made it.
-    pub python: StackId,
+    /// The code that made it.
+    pub stack: StackId,
     /// The error code, if it failed.
     pub error: Option<i64>,
 }
@@ -109,8 +109,8 @@ pub struct Unfinished {
     pub cost: u64,
     /// In how many other calls of the thread it was.
     pub depth: u32,
-    /// The Python code that made it.
-    pub python: StackId,
+    /// The code that made it.
+    pub stack: StackId,
     /// Why.
     pub why: Why,
 }

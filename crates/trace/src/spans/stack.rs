@@ -9,7 +9,7 @@ use std::ops::ControlFlow;
 use super::calls::{Call, Fold, Open, Orphan, Unfinished, Why};
 use super::deep::Deep;
 use super::inside::{Inside, Times};
-use crate::python::StackId;
+use crate::stacks::StackId;
 use crate::trace::{CallCost, Class, FunctionId, ThreadId};
 
 /// An open call.
@@ -18,8 +18,8 @@ struct Frame {
     function: FunctionId,
     start: u64,
     depth: u32,
-    /// The Python code that makes it.
-    python: StackId,
+    /// The code that makes it.
+    stack: StackId,
     /// The stream it was recorded in; an API of a thread has one at a time.
     stream: u32,
     /// What recording it costs.
@@ -114,7 +114,7 @@ impl Stack {
             function,
             start,
             depth,
-            python: StackId::NONE,
+            stack: StackId::NONE,
             stream,
             cost,
             measured: false,
@@ -123,13 +123,13 @@ impl Stack {
             counted: false,
         });
         self.deep.pushed(self.frames.len(), self.frames.iter().map(|f| (f.stream, f.function)));
-        Open { function, thread, start, depth, python: StackId::NONE }
+        Open { function, thread, start, depth, stack: StackId::NONE }
     }
 
     /// The innermost call is made by this Python code.
-    pub fn made_by(&mut self, python: StackId) {
+    pub fn made_by(&mut self, stack: StackId) {
         if let Some(top) = self.frames.last_mut() {
-            top.python = python;
+            top.stack = stack;
         }
     }
 
@@ -411,15 +411,15 @@ impl Frame {
 
     #[inline]
     fn call(&self, thread: ThreadId, end: u64, error: Option<i64>, times: Times) -> Call {
-        let &Self { function, start, depth, python, .. } = self;
+        let &Self { function, start, depth, stack, .. } = self;
         let Times { own, cost, own_cost, .. } = times;
-        Call { function, thread, start, end, own, cost, own_cost, depth, python, error }
+        Call { function, thread, start, end, own, cost, own_cost, depth, stack, error }
     }
 
     fn unfinished(self, thread: ThreadId, until: u64, why: Why) -> Unfinished {
         let until = until.max(self.start);
         let cost = self.times(until, false).cost;
-        let Self { function, start, depth, python, .. } = self;
-        Unfinished { function, thread, start, until, cost, depth, python, why }
+        let Self { function, start, depth, stack, .. } = self;
+        Unfinished { function, thread, start, until, cost, depth, stack, why }
     }
 }

@@ -13,7 +13,6 @@ use super::calls::{Call, Fold, Open, Orphan, Unfinished, Why};
 use super::commands::{Command, NewQueue};
 use super::stack::{Ended, First, Moment, Stack};
 use super::summary::Summary;
-use crate::python::StackId;
 use crate::trace::{
     Class, Cursor, Definition, FunctionId, Item, Occurrence, Thread, ThreadId, Threads, Trace,
 };
@@ -155,7 +154,7 @@ struct Walker<'t> {
     stacks: Vec<Stack>,
     /// By stream: the packet and the thread of its last event.
     streams: Vec<Option<(u32, ThreadId)>>,
-    python: Announced,
+    announced: Announced,
     summary: Summary,
     alike: Alike<'t, ()>,
 }
@@ -177,9 +176,9 @@ impl<'t> Walker<'t> {
         match class {
             Class::Entry(function) => {
                 let mut open = self.entry(occurrence, *function, visitor)?;
-                if let Some(python) = self.python.of_entry(thread, event) {
-                    open.python = python;
-                    self.stack(thread).made_by(python);
+                if let Some(stack) = self.announced.of_entry(thread, event) {
+                    open.stack = stack;
+                    self.stack(thread).made_by(stack);
                 }
                 visitor.entry(at, &open, event)
             }
@@ -205,9 +204,9 @@ impl<'t> Walker<'t> {
                 visitor.other(at, event)
             }
             // It is a part of the call.
-            Class::PyStack([stack, entry]) => {
+            Class::Stack(kind, [stack, entry]) => {
                 let (stack, entry) = (number_at(event, *stack), number_at(event, *entry));
-                self.python.announce(thread, event, (StackId(stack), entry));
+                self.announced.announce(thread, event, *kind, (stack, entry));
                 ControlFlow::Continue(())
             }
             Class::BudgetStep | Class::Definition(_) | Class::Other => visitor.other(at, event),

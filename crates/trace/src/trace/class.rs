@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use crate::stacks::Kind;
 use hetrace_ctf::class::{EventClass, Scope, StructClass, TraceClass};
 use hetrace_ctf::read::Event;
 use hetrace_format::calls;
@@ -33,9 +34,9 @@ pub enum Class {
     OwnWork(usize),
     /// What the thread records from here on: see [`crate::budget::step_of`].
     BudgetStep,
-    /// The Python stack of the call that begins next on the thread: positions of its id, and of the number of the
-    /// entry of that call.
-    PyStack([usize; 2]),
+    /// The Python or native stack of the call that begins next on the thread: positions of its id, and of the number of
+    /// the entry of that call.
+    Stack(Kind, [usize; 2]),
     /// Anything else.
     Other,
 }
@@ -157,10 +158,11 @@ impl<'a> Resolver<'a> {
         if event.name.ends_with(calls::BUDGET_STEP) && event.fields.index("summed").is_some() {
             return Class::BudgetStep;
         }
-        if event.name.ends_with(calls::PY_STACK)
+        let kinds = [(calls::PY_STACK, Kind::Python), (calls::STACK, Kind::Native)];
+        if let Some((_, kind)) = kinds.into_iter().find(|(end, _)| event.name.ends_with(end))
             && let (Some(stack), Some(entry)) = (event.fields.index("stack"), event.fields.index("entry"))
         {
-            return Class::PyStack([stack, entry]);
+            return Class::Stack(kind, [stack, entry]);
         }
         let phases = [Phase::Entry, Phase::Exit, Phase::Fold];
         let split = |p: Phase| Some((event.name.strip_suffix(p.suffix())?, p));

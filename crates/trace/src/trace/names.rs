@@ -12,7 +12,7 @@ use hetrace_model::Model;
 use super::class::{Class, Classes, Definition};
 use super::numbered::Numbered;
 use crate::hash::QuickMap;
-use crate::python::Python;
+use crate::stacks::Stacks;
 
 /// A device. What the API did not report is 0 or empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -146,7 +146,7 @@ pub struct Names {
     queues: Numbered<Queue>,
     kernels: Numbered<Kernel>,
     launches: QuickMap<u32, Launches>,
-    python: Python,
+    stacks: Stacks,
 }
 
 /// Launches of a function, where only some are timed; of one without a name, commands of one kind that run none.
@@ -189,6 +189,7 @@ impl Names {
                 self.define(*what, &event);
             }
         }
+        self.stacks.finish();
         for queue in self.queues.all_mut() {
             let model = models.iter().find(|m| m.api == queue.api);
             queue.default = queue.handle == 0 || model.is_some_and(|m| m.is_default_queue(queue.handle));
@@ -225,7 +226,10 @@ impl Names {
                 let define::Launches { function, launches, timed, bytes } = define::Launches::decode(get);
                 self.launches.insert(function, Launches { launches, timed, bytes });
             }
-            Definition::PyFrame => self.python.define(define::PyFrame::decode(get)),
+            Definition::PyFrame => self.stacks.define(define::PyFrame::decode(get)),
+            Definition::Module => self.stacks.define_module(&define::Module::decode(get)),
+            Definition::Frame => self.stacks.define_frame(define::Frame::decode(get)),
+            Definition::Symbol => self.stacks.define_symbol(define::Symbol::decode(get)),
             Definition::Function => {
                 let kernel = Kernel::new(define::Function::decode(get), pid);
                 let place = self.kernels.entry(kernel.id);
@@ -261,9 +265,9 @@ impl Names {
         self.launches.iter().map(|(function, launches)| (*function, *launches))
     }
 
-    /// The Python stacks.
-    pub fn python(&self) -> &Python {
-        &self.python
+    /// The stacks of calls.
+    pub fn stacks(&self) -> &Stacks {
+        &self.stacks
     }
 
     /// The function of a number.

@@ -33,7 +33,7 @@ impl<'t> Only<'t> {
                 wanted(*function)
             }
             Class::Command(_) => commands,
-            Class::OwnWork(_) | Class::BudgetStep | Class::PyStack(_) => true,
+            Class::OwnWork(_) | Class::BudgetStep | Class::Stack(..) => true,
             _ => false,
         };
         let classes = trace.classes().map(|class| if keep(class) { class.clone() } else { Class::Other });

@@ -8,13 +8,13 @@ const PLACES: usize = 1 << 16;
 const REACH: usize = 64;
 
 /// A set of ids, none of which is 0.
-pub(super) struct Known {
+pub(crate) struct Known {
     places: [AtomicU64; PLACES],
 }
 
 /// Whether an id found a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Added {
+pub(crate) enum Added {
     /// It is there, perhaps by another thread.
     Yes,
     /// All places for it are taken.

@@ -7,14 +7,14 @@ const OTHER: u64 = 0x1319_8a2e_0370_7344;
 
 /// Mixes two words so that each bit of both changes about half of the result's.
 #[inline(always)]
-pub(super) fn mix(one: u64, two: u64) -> u64 {
+pub(crate) fn mix(one: u64, two: u64) -> u64 {
     let product = u128::from(one ^ SEED) * u128::from(two ^ OTHER);
     product as u64 ^ (product >> 64) as u64
 }
 
 /// Adds bytes to a hash.
 #[inline(always)]
-pub(super) fn add(hash: u64, bytes: &[u8]) -> u64 {
+pub(crate) fn add(hash: u64, bytes: &[u8]) -> u64 {
     let mut hash = mix(hash, bytes.len() as u64);
     let (pairs, rest) = bytes.as_chunks::<16>();
     for pair in pairs {

@@ -1,0 +1,300 @@
+//! The native stack of each recorded call (`--stacks`): which functions of the program and its libraries lead to it.
+//!
+//! The thread that makes the call unwinds its own stack, by the tables that compilers leave for exceptions, and by frame
+//! pointers where there is no table. Nothing is allocated and no lock is taken, and nothing that is read can be missing:
+//!
+//! ```text
+//!  call ─► budget: cold ─► note ─► walk ─► modules: what an address is in
+//!                           │       ├───► rows: how to unwind there ─► table: read once, by the kernel
+//!                           │       └───► memory: this thread's stack, up to its end
+//!                           ├─► known: not yet in the trace? ─► MODULE and FRAME records
+//!                           └─► STACK record, before the entry of the call
+//! ```
+//!
+//! A stack has an id: a hash of the stack around, and of the innermost frame's module (its build id) and place in it. So
+//! equal stacks have equal ids in all processes, wherever their libraries are loaded. Names are for the launcher to find
+//! out.
+
+mod memory;
+mod modules;
+mod rows;
+mod table;
+mod walk;
+
+use std::cell::UnsafeCell;
+use std::mem::MaybeUninit;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+
+use hetrace_ring::abi::stack::{self, DEEPEST};
+use hetrace_ring::abi::{FrameRecord, ModuleRecord, StackRecord, option, special};
+use hetrace_ring::writer::Writer;
+
+use crate::call::write_at;
+use crate::errno::ErrnoGuard;
+use crate::hash;
+use crate::known::{Added, Known};
+use crate::own;
+use crate::process::{note as leave, session};
+use crate::put::{Plain, Put};
+use memory::Stack;
+use modules::{Finder, Module};
+use walk::{End, Recent, Registers};
+
+/// The stacks and modules that were described.
+static KNOWN: Known = Known::new();
+/// Whether [`FINDER`] is there.
+static STATE: AtomicU8 = AtomicU8::new(state::UNKNOWN);
+
+/// Values of [`STATE`].
+mod state {
+    pub const UNKNOWN: u8 = 0;
+    pub const LOOKING: u8 = 1;
+    pub const FOUND: u8 = 2;
+}
+
+struct Place(UnsafeCell<MaybeUninit<Finder>>);
+
+// SAFETY: written by the one thread that made `STATE` LOOKING, before it makes it FOUND; read only after that.
+unsafe impl Sync for Place {}
+
+static FINDER: Place = Place(UnsafeCell::new(MaybeUninit::uninit()));
+
+/// Whether native stacks are wanted.
+#[inline]
+pub(crate) fn is_on() -> bool {
+    session().is_some_and(|session| session.option(option::STACKS))
+}
+
+/// Records the native stack of a call that is about to be recorded by this thread, whose entry has number `entry`, at the
+/// time of that. Returns whether it worked: else the call must not be recorded, lest it get another's stack.
+#[cold]
+#[inline(never)]
+pub(crate) fn note(writer: &Writer, entry: u16, time: u64) -> bool {
+    let _errno = ErrnoGuard::new();
+    let stack = stack(writer, time);
+    put(writer, entry, time, stack)
+}
+
+/// As [`note`], of a call of which the stack is not looked for.
+pub(crate) fn note_none(writer: &Writer, entry: u16, time: u64) -> bool {
+    put(writer, entry, time, stack::UNKNOWN)
+}
+
+fn put(writer: &Writer, entry: u16, time: u64, stack: u64) -> bool {
+    let record = StackRecord { stack, entry: entry.into() };
+    // SAFETY: plain data without gaps.
+    unsafe { write_at(writer, special::STACK, Plain(&record), time) }
+}
+
+/// The addresses of the frames of a stack above our own.
+struct Frames {
+    addresses: [usize; DEEPEST],
+    count: usize,
+    /// What is around the outermost one: [`stack::NONE`], or why it is not known.
+    around: u64,
+}
+
+/// Returns the id of this thread's stack, which the trace has then.
+fn stack(writer: &Writer, time: u64) -> u64 {
+    let Some(finder) = finder() else { return stack::UNKNOWN };
+    let depth = session().map_or(0, |session| session.control().stack_depth.load(Ordering::Relaxed));
+    let mut recent = Recent::new(finder);
+    let frames = frames(writer, Registers::here(), depth as usize, &mut recent);
+    let mut id = frames.around;
+    let addresses = frames.addresses.get(..frames.count).unwrap_or_default();
+    for &address in addresses.iter().rev() {
+        id = within(id, walk::place(recent.module(address).as_ref(), address));
+    }
+    if addresses.is_empty() {
+        return stack::UNKNOWN;
+    }
+    if !KNOWN.has(id) {
+        describe_all(writer, time, finder, &mut recent, &frames);
+    }
+    id
+}
+
+/// Unwinds from a frame that is in use as long as this runs.
+#[inline(always)]
+fn frames(writer: &Writer, from: Registers, depth: usize, recent: &mut Recent<'_>) -> Frames {
+    let mut frames = Frames { addresses: [0; DEEPEST], count: 0, around: stack::NONE };
+    let mut memory = Stack::new(writer, from.sp, stack_end(recent.finder()));
+    let depth = depth.min(DEEPEST);
+    let mut own = None;
+    let end = walk::walk(from, &mut memory, recent, |address, module| {
+        // The innermost frames are ours.
+        let own = own.get_or_insert(module.map_or((0, 0), |module| module.memory));
+        if frames.count == 0 && address >= own.0 && address < own.1 {
+            return true;
+        }
+        if frames.count >= depth {
+            return false;
+        }
+        if let Some(place) = frames.addresses.get_mut(frames.count) {
+            *place = address;
+            frames.count += 1;
+        }
+        true
+    });
+    frames.around = match end {
+        End::Outermost => stack::NONE,
+        End::Cut => stack::CUT,
+        End::Lost => {
+            explain();
+            stack::LOST
+        }
+    };
+    frames
+}
+
+/// Where this thread's own stack ends: the C library keeps what it knows of a thread at the end of its stack, but for the
+/// first one.
+#[inline(always)]
+fn stack_end(finder: &Finder) -> usize {
+    let own = own::this_thread() as usize;
+    let here = Registers::here().sp;
+    if here < own && own - here < 1 << 28 { own } else { finder.stack_end }
+}
+
+/// Describes all stacks that are around the innermost frame and not known yet, and that one.
+#[cold]
+#[inline(never)]
+fn describe_all(writer: &Writer, time: u64, finder: &Finder, recent: &mut Recent<'_>, frames: &Frames) {
+    let mut around = frames.around;
+    let mut full = false;
+    for &address in frames.addresses.get(..frames.count).unwrap_or_default().iter().rev() {
+        let module = recent.module(address);
+        let inner = within(around, walk::place(module.as_ref(), address));
+        if !KNOWN.has(inner) {
+            let identity = module.map_or(0, |module| module.identity);
+            if let Some(module) = module
+                && !KNOWN.has(identity)
+            {
+                if !describe_module(writer, time, finder, &module) {
+                    return;
+                }
+                full |= KNOWN.add(identity) == Added::Full;
+            }
+            let base = module.map_or(0, |module| module.base);
+            let record = FrameRecord {
+                stack: inner,
+                around,
+                module: identity,
+                address: address.wrapping_sub(base) as u64,
+            };
+            // One that finds no room in the ring is described the next time, and so is what is inside of it: of a stack
+            // that is known, all is.
+            // SAFETY: plain data without gaps.
+            if !unsafe { write_at(writer, special::FRAME, Plain(&record), time) } {
+                return;
+            }
+            full |= KNOWN.add(inner) == Added::Full;
+        }
+        around = inner;
+    }
+    if full {
+        once(
+            &FULL,
+            b"Native stacks: there are more different ones than a process remembers; some are described repeatedly",
+        );
+    }
+}
+
+/// The id of a stack: that of the one around it, with a frame inside.
+#[inline(always)]
+fn within(around: u64, place: u64) -> u64 {
+    hash::mix(around, place).max(stack::FIRST)
+}
+
+/// Records what a module is. Returns whether there was room.
+#[inline(never)]
+fn describe_module(writer: &Writer, time: u64, finder: &Finder, module: &Module) -> bool {
+    // One that is gone meanwhile has no frames on this stack: it is corrupt.
+    let Some(about) = finder.about(module) else { return true };
+    let record = ModuleRecord {
+        module: module.identity,
+        base: module.base as u64,
+        bytes: module.memory.1.wrapping_sub(module.memory.0) as u64,
+        build_id: about.build_id().len() as u32,
+        path: about.path().len() as u32,
+    };
+    let fields = WithTexts { record: &record, texts: [about.build_id(), about.path()] };
+    // SAFETY: plain data without gaps, and bytes.
+    unsafe { write_at(writer, special::MODULE, fields, time) }
+}
+
+/// A record and the bytes behind it.
+#[derive(Clone, Copy)]
+struct WithTexts<'d> {
+    record: &'d ModuleRecord,
+    texts: [&'d [u8]; 2],
+}
+
+impl Put for WithTexts<'_> {
+    fn size(&self) -> usize {
+        size_of::<ModuleRecord>() + self.texts.iter().map(|text| text.len()).sum::<usize>()
+    }
+
+    unsafe fn put(&self, at: *mut u8) -> *mut u8 {
+        // SAFETY: contract of `put`: room for `size` bytes.
+        let mut at = unsafe { Plain(self.record).put(at) };
+        for text in self.texts {
+            // SAFETY: likewise.
+            at = unsafe {
+                at.copy_from_nonoverlapping(text.as_ptr(), text.len());
+                at.add(text.len())
+            };
+        }
+        at
+    }
+}
+
+/// How to find modules, once it was looked for.
+#[inline(always)]
+fn finder() -> Option<&'static Finder> {
+    if STATE.load(Ordering::Acquire) != state::FOUND {
+        look();
+    }
+    // Pairs with the Release store in `look`.
+    (STATE.load(Ordering::Acquire) == state::FOUND).then(|| {
+        // SAFETY: written before `STATE` became FOUND, and never again.
+        unsafe { (*FINDER.0.get()).assume_init_ref() }
+    })
+}
+
+/// Looks for it, unless another thread, or the one that this handler has interrupted, does.
+#[cold]
+#[inline(never)]
+fn look() {
+    let looking =
+        STATE.compare_exchange(state::UNKNOWN, state::LOOKING, Ordering::Relaxed, Ordering::Relaxed);
+    if looking.is_err() {
+        return;
+    }
+    let finder = Finder::new();
+    // SAFETY: only the thread that made `STATE` LOOKING comes here, and nobody reads before it is FOUND.
+    unsafe { (*FINDER.0.get()).write(finder) };
+    // Pairs with the Acquire loads in `finder`.
+    STATE.store(state::FOUND, Ordering::Release);
+}
+
+static FULL: AtomicBool = AtomicBool::new(false);
+static LOST: AtomicBool = AtomicBool::new(false);
+
+fn once(said: &AtomicBool, text: &[u8]) {
+    if !said.swap(true, Ordering::Relaxed) {
+        leave(text);
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn explain() {
+    once(
+        &LOST,
+        b"Native stacks of some calls end early: code has neither an unwind table nor frame pointers, or a stack is corrupt",
+    );
+}
+
+#[cfg(test)]
+mod tests;
