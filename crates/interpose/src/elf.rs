@@ -148,12 +148,12 @@ impl Object {
     }
 
     /// How many words there are of it.
-    pub(crate) const WORDS: usize = 9;
+    pub(crate) const WORDS: usize = 10;
 
     /// All that is known of it, for places that other threads read.
     pub(crate) fn words(&self) -> [usize; Self::WORDS] {
-        let Object { base, start, end, dynamic, name, relro, code } = *self;
-        [base, start, end, dynamic as usize, name as usize, relro.0, relro.1, code.0, code.1]
+        let Object { base, start, end, dynamic, name, relro, code, unwind } = *self;
+        [base, start, end, dynamic as usize, name as usize, relro.0, relro.1, code.0, code.1, unwind]
     }
 
     /// What [`Object::words`] were of.
@@ -161,9 +161,9 @@ impl Object {
     /// # Safety
     /// They are the words of a library that is loaded.
     pub(crate) unsafe fn from_words(words: [usize; Self::WORDS]) -> Object {
-        let [base, start, end, dynamic, name, relro, relro_end, code, code_end] = words;
+        let [base, start, end, dynamic, name, relro, relro_end, code, code_end, unwind] = words;
         let (dynamic, name) = (dynamic as *const Dynamic, name as *const c_char);
-        Object { base, start, end, dynamic, name, relro: (relro, relro_end), code: (code, code_end) }
+        Object { base, start, end, dynamic, name, relro: (relro, relro_end), code: (code, code_end), unwind }
     }
 
     /// The library in which an address lies.

@@ -110,9 +110,20 @@ fn put(writer: &Writer, entry: u16, time: u64, stack: u64) -> bool {
 
 /// Returns the id of this thread's stack, which the trace has then.
 fn stack(writer: &Writer, time: u64) -> Result<u64, Unknown> {
-    let Some(found) = interpreter() else {
-        let none = matches!(STATE.load(Ordering::Relaxed), state::UNKNOWN);
-        return Ok(if none { py_stack::NONE } else { py_stack::UNKNOWN });
+    let own;
+    let found = match interpreter() {
+        Ok(found) => found,
+        Err(state::UNKNOWN) => return Ok(py_stack::NONE),
+        // Another thread has not found it yet, and nobody waits for it.
+        Err(state::LOOKING) => match find::find() {
+            Some(Ok(found)) => {
+                own = found;
+                &own
+            }
+            Some(Err(_)) => return Ok(py_stack::UNKNOWN),
+            None => return Ok(py_stack::NONE),
+        },
+        Err(_) => return Ok(py_stack::UNKNOWN),
     };
     if PROVED.load(Ordering::Relaxed) >= PROOF {
         return read(writer, time, found, Memory::<false>);
@@ -236,16 +247,17 @@ impl Put for Frame<'_> {
     }
 }
 
-/// The interpreter, if it is known by now.
-fn interpreter() -> Option<&'static Found> {
+/// The interpreter, if it is known by now; else what is known of it.
+fn interpreter() -> Result<&'static Found, u8> {
     if STATE.load(Ordering::Acquire) == state::UNKNOWN {
         look();
     }
     // Pairs with the Release store in `look`.
-    (STATE.load(Ordering::Acquire) == state::FOUND).then(|| {
+    match STATE.load(Ordering::Acquire) {
         // SAFETY: written before `STATE` became FOUND, and never again.
-        unsafe { (*PLACE.0.get()).assume_init_ref() }
-    })
+        state::FOUND => Ok(unsafe { (*PLACE.0.get()).assume_init_ref() }),
+        other => Err(other),
+    }
 }
 
 /// Looks for the interpreter.
