@@ -32,6 +32,7 @@ mod forked;
 pub mod glob;
 mod grow;
 pub mod halves;
+pub mod handles;
 pub mod held;
 // Has a table in a static, which `Table::new` of a build for loom can't make.
 #[cfg(not(loom))]
