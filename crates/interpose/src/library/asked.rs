@@ -120,7 +120,7 @@ impl Library {
         // or a tool about its own business.
         let spared = calling
             .as_ref()
-            .is_some_and(|c| c.definition(name).is_some() || self.is_copy(c) || self.is_spared(c));
+            .is_some_and(|c| c.definition(name).is_some() || self.is_own(c) || self.is_spared(c));
         let handle = if asked.handle == libc::RTLD_DEFAULT { global_scope() } else { asked.handle };
         // SAFETY: the program's own question.
         let mut address = unsafe { lookup.ask(&Asked { handle, ..*asked }) };
@@ -133,6 +133,9 @@ impl Library {
         }
         if !through_us && let Some(calling) = &calling {
             self.asks_driver(calling, address);
+            if spared {
+                self.asks_part(address);
+            }
         }
         if through_us {
             // In the global scope: what is behind us there, or else what the
@@ -160,14 +163,16 @@ impl Library {
     /// What stands for an address of the API: the entry of the copy it lies in,
     /// or the jump of an unknown function.
     fn exchanged(&self, address: P, name: &CStr) -> Option<P> {
-        let object = Object::holding(address).filter(|o| self.is_copy(o) && !self.calls_below(o))?;
+        let holding = Object::holding(address)?;
+        let object = self.copy_with(&holding).filter(|o| !self.calls_below(o))?;
         // Who asks for its functions is about to call them.
         used();
         let copy = self.copy(&object)?;
         if copy > 0 {
             self.ask_each_time();
         }
-        match self.by_address(copy, address, name) {
+        let behind = || if self.is_behind(&holding) { self.number(name) } else { None };
+        match behind().or_else(|| self.by_address(copy, address, name)) {
             // Its older signature is not in the model.
             Some(number) if self.changed(copy, number).is_some_and(|(_, older)| older) => {
                 unknown::thunk(name, address)
@@ -179,7 +184,7 @@ impl Library {
                 }
                 self.entry_of(copy, number)
             }
-            None if object.executes(address) => unknown::thunk(name, address),
+            None if holding.executes(address) => unknown::thunk(name, address),
             None => None,
         }
     }
