@@ -2,13 +2,13 @@
 //! its version.
 
 use hetrace_interpose::library;
-use hetrace_interpose::library::Traits;
+use hetrace_interpose::library::{FindVersion, Traits};
 
-use crate::generated::tables::{LOADER, NAMES};
+use crate::generated::tables::{CHANGED, LOADER, NAMES};
 
 library! {
     // CUSPARSE_STATUS_NOT_SUPPORTED
-    NAMES, LOADER, absent: 10, Traits {
+    NAMES, LOADER, changed: CHANGED, absent: 10, Traits {
         title: "cuSPARSE",
         signature: c"cusparseGetProperty",
         // And not `libcusparseLt`.
@@ -17,7 +17,8 @@ library! {
         beside: |_| None,
         versioned: true,
         several: true,
-        version: None,
+        // `cusparseGetVersion` wants a handle.
+        version: Some(FindVersion::Exports(&[(c"cusparseSpMVOp", (12, 7)), (c"cusparseSpGEAM", (12, 8))])),
         // The driver's own parts, and the tools that look into it.
         spared: &["libnvidia-", "libcudadebugger", "libnvcuvid", "libnvoptix", "libcupti"],
         sparing: &[c"cuptiActivityEnable"],

@@ -8,7 +8,7 @@ use super::wrappers;
 pub const API: &str = "cufft";
 
 /// Names of all functions with a NUL, in the order of their numbers.
-pub static NAMES: [&std::ffi::CStr; 57] = [
+pub static NAMES: [&std::ffi::CStr; 74] = [
     c"cufftPlan1d",
     c"cufftPlan2d",
     c"cufftPlan3d",
@@ -65,11 +65,28 @@ pub static NAMES: [&std::ffi::CStr; 57] = [
     c"cufftXtExec",
     c"cufftXtExecDescriptor",
     c"cufftXtSetWorkAreaPolicy",
+    c"cufftDeviceGetVersion",
+    c"cufftDeviceGetSemanticVersion",
+    c"cufftDescriptionCreate",
+    c"cufftDescriptionDestroy",
+    c"cufftDescriptionSetTraitInt64",
+    c"cufftDescriptionGetTraitInt64",
+    c"cufftDeviceCreate",
+    c"cufftDeviceIsSupported",
+    c"cufftDeviceGetNumDeviceFunctions",
+    c"cufftDeviceGetDeviceFunctions",
+    c"cufftDeviceGetDeviceFunctionTraitInt64",
+    c"cufftDeviceGetDatabaseStrSize",
+    c"cufftDeviceGetDatabaseStr",
+    c"cufftDeviceGetNumLTOIRs",
+    c"cufftDeviceGetLTOIRSizes",
+    c"cufftDeviceGetLTOIRs",
+    c"cufftDeviceDestroy",
     c"__cufftXtSetJITCallback_12_7",
 ];
 
 /// Number and wrapper of each function that the loader exports.
-pub static LOADER: [(usize, Address); 57] = [
+pub static LOADER: [(usize, Address); 74] = [
     (0, Address(wrappers::cufftPlan1d as *const c_void)),
     (1, Address(wrappers::cufftPlan2d as *const c_void)),
     (2, Address(wrappers::cufftPlan3d as *const c_void)),
@@ -126,7 +143,24 @@ pub static LOADER: [(usize, Address); 57] = [
     (53, Address(wrappers::cufftXtExec as *const c_void)),
     (54, Address(wrappers::cufftXtExecDescriptor as *const c_void)),
     (55, Address(wrappers::cufftXtSetWorkAreaPolicy as *const c_void)),
-    (56, Address(wrappers::__cufftXtSetJITCallback_12_7 as *const c_void)),
+    (56, Address(wrappers::cufftDeviceGetVersion as *const c_void)),
+    (57, Address(wrappers::cufftDeviceGetSemanticVersion as *const c_void)),
+    (58, Address(wrappers::cufftDescriptionCreate as *const c_void)),
+    (59, Address(wrappers::cufftDescriptionDestroy as *const c_void)),
+    (60, Address(wrappers::cufftDescriptionSetTraitInt64 as *const c_void)),
+    (61, Address(wrappers::cufftDescriptionGetTraitInt64 as *const c_void)),
+    (62, Address(wrappers::cufftDeviceCreate as *const c_void)),
+    (63, Address(wrappers::cufftDeviceIsSupported as *const c_void)),
+    (64, Address(wrappers::cufftDeviceGetNumDeviceFunctions as *const c_void)),
+    (65, Address(wrappers::cufftDeviceGetDeviceFunctions as *const c_void)),
+    (66, Address(wrappers::cufftDeviceGetDeviceFunctionTraitInt64 as *const c_void)),
+    (67, Address(wrappers::cufftDeviceGetDatabaseStrSize as *const c_void)),
+    (68, Address(wrappers::cufftDeviceGetDatabaseStr as *const c_void)),
+    (69, Address(wrappers::cufftDeviceGetNumLTOIRs as *const c_void)),
+    (70, Address(wrappers::cufftDeviceGetLTOIRSizes as *const c_void)),
+    (71, Address(wrappers::cufftDeviceGetLTOIRs as *const c_void)),
+    (72, Address(wrappers::cufftDeviceDestroy as *const c_void)),
+    (73, Address(wrappers::__cufftXtSetJITCallback_12_7 as *const c_void)),
 ];
 
 /// Number and wrappers of each function that is handed out by address.

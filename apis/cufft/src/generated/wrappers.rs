@@ -172,6 +172,57 @@ wrapper! { #[unsafe(no_mangle)] 54 cufftXtExecDescriptor(plan: i32, input: *mut 
 wrapper! { #[unsafe(no_mangle)] 55 cufftXtSetWorkAreaPolicy(plan: i32, policy: u32, workSize: *mut u64) -> u32, on, {
     call(on, 197, move || (plan,policy,one(workSize, true),), move |_| real::cufftXtSetWorkAreaPolicy(plan, policy, workSize), move |result| { let ok = result == 0; (result,one(workSize, ok),) }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 56 __cufftXtSetJITCallback_12_7(plan: i32, lto_callback_symbol_name: *const i8, lto_callback_fatbin: *const c_void, lto_callback_fatbin_size: u64, type_: u32, caller_info: *mut P) -> u32, on, {
-    call(on, 200, move || { let caps = Caps::current(); (plan,text(lto_callback_symbol_name, 0, caps),lto_callback_fatbin,lto_callback_fatbin_size,type_,caller_info,) }, move |_| real::__cufftXtSetJITCallback_12_7(plan, lto_callback_symbol_name, lto_callback_fatbin, lto_callback_fatbin_size, type_, caller_info), move |result| { let _ = result; (result,) }, || ())
+wrapper! { #[unsafe(no_mangle)] 56 cufftDeviceGetVersion(version: *mut i32) -> u32, on, {
+    call(on, 200, move || (), move |_| real::cufftDeviceGetVersion(version), move |result| { let ok = result == 0; (result,one(version, ok),) }, || ())
+} }
+wrapper! { #[unsafe(no_mangle)] 57 cufftDeviceGetSemanticVersion(major: *mut i32, minor: *mut i32, patch: *mut i32) -> u32, on, {
+    call(on, 203, move || (), move |_| real::cufftDeviceGetSemanticVersion(major, minor, patch), move |result| { let ok = result == 0; (result,one(major, ok),one(minor, ok),one(patch, ok),) }, || ())
+} }
+wrapper! { #[unsafe(no_mangle)] 58 cufftDescriptionCreate(desc_handle: *mut i32) -> u32, on, {
+    call(on, 206, move || (), move |_| real::cufftDescriptionCreate(desc_handle), move |result| { let ok = result == 0; (result,one(desc_handle, ok),) }, || ())
+} }
+wrapper! { #[unsafe(no_mangle)] 59 cufftDescriptionDestroy(desc_handle: i32) -> u32, on, {
+    call(on, 209, move || (desc_handle,), move |_| real::cufftDescriptionDestroy(desc_handle), move |result| { let _ = result; (result,) }, || ())
+} }
+wrapper! { #[unsafe(no_mangle)] 60 cufftDescriptionSetTraitInt64(desc_handle: i32, trait_: u32, value: i64) -> u32, on, {
+    call(on, 212, move || (desc_handle,trait_,value,), move |_| real::cufftDescriptionSetTraitInt64(desc_handle, trait_, value), move |result| { let _ = result; (result,) }, || ())
+} }
+wrapper! { #[unsafe(no_mangle)] 61 cufftDescriptionGetTraitInt64(desc_handle: i32, trait_: u32, value: *mut i64) -> u32, on, {
+    call(on, 215, move || (desc_handle,trait_,), move |_| real::cufftDescriptionGetTraitInt64(desc_handle, trait_, value), move |result| { let ok = result == 0; (result,one(value, ok),) }, || ())
+} }
+wrapper! { #[unsafe(no_mangle)] 62 cufftDeviceCreate(handle: *mut i32, desc_count: u64, desc_handles: *mut i32) -> u32, on, {
+    call(on, 218, move || { let caps = Caps::current(); (desc_count,seq(desc_handles, crate::measure::if_at_most(desc_count as usize, 256), caps),) }, move |_| real::cufftDeviceCreate(handle, desc_count, desc_handles), move |result| { let ok = result == 0; (result,one(handle, ok),) }, || ())
+} }
+wrapper! { #[unsafe(no_mangle)] 63 cufftDeviceIsSupported(handle: i32, desc_handle: i32, is_supported: *mut u8) -> u32, on, {
+    call(on, 221, move || (handle,desc_handle,), move |_| real::cufftDeviceIsSupported(handle, desc_handle, is_supported), move |result| { let ok = result == 0; (result,one(is_supported, ok),) }, || ())
+} }
+wrapper! { #[unsafe(no_mangle)] 64 cufftDeviceGetNumDeviceFunctions(handle: i32, desc_handle: i32, func_count: *mut u64) -> u32, on, {
+    call(on, 224, move || (handle,desc_handle,), move |_| real::cufftDeviceGetNumDeviceFunctions(handle, desc_handle, func_count), move |result| { let ok = result == 0; (result,one(func_count, ok),) }, || ())
+} }
+wrapper! { #[unsafe(no_mangle)] 65 cufftDeviceGetDeviceFunctions(handle: i32, desc_handle: i32, func_count: u64, func_handles: *mut i32) -> u32, on, {
+    call(on, 227, move || (handle,desc_handle,func_count,), move |_| real::cufftDeviceGetDeviceFunctions(handle, desc_handle, func_count, func_handles), move |result| { let caps = Caps::current(); let ok = result == 0; (result,seq(func_handles, if ok { crate::measure::if_at_most(func_count as usize, 256) } else { 0 }, caps),) }, || ())
+} }
+wrapper! { #[unsafe(no_mangle)] 66 cufftDeviceGetDeviceFunctionTraitInt64(handle: i32, func_handle: i32, trait_: u32, value: *mut i64) -> u32, on, {
+    call(on, 230, move || (handle,func_handle,trait_,), move |_| real::cufftDeviceGetDeviceFunctionTraitInt64(handle, func_handle, trait_, value), move |result| { let ok = result == 0; (result,one(value, ok),) }, || ())
+} }
+wrapper! { #[unsafe(no_mangle)] 67 cufftDeviceGetDatabaseStrSize(handle: i32, db_str_size: *mut u64, func_handle: i32) -> u32, on, {
+    call(on, 233, move || (handle,func_handle,), move |_| real::cufftDeviceGetDatabaseStrSize(handle, db_str_size, func_handle), move |result| { let ok = result == 0; (result,one(db_str_size, ok),) }, || ())
+} }
+wrapper! { #[unsafe(no_mangle)] 68 cufftDeviceGetDatabaseStr(handle: i32, db_str_size: u64, db_str: *mut i8, func_handle: i32) -> u32, on, {
+    call(on, 236, move || (handle,db_str_size,db_str,func_handle,), move |_| real::cufftDeviceGetDatabaseStr(handle, db_str_size, db_str, func_handle), move |result| { let _ = result; (result,) }, || ())
+} }
+wrapper! { #[unsafe(no_mangle)] 69 cufftDeviceGetNumLTOIRs(handle: i32, code_count: *mut u64, func_handle: i32) -> u32, on, {
+    call(on, 239, move || (handle,func_handle,), move |_| real::cufftDeviceGetNumLTOIRs(handle, code_count, func_handle), move |result| { let ok = result == 0; (result,one(code_count, ok),) }, || ())
+} }
+wrapper! { #[unsafe(no_mangle)] 70 cufftDeviceGetLTOIRSizes(handle: i32, code_count: u64, code_sizes: *mut u64, func_handle: i32) -> u32, on, {
+    call(on, 242, move || (handle,code_count,func_handle,), move |_| real::cufftDeviceGetLTOIRSizes(handle, code_count, code_sizes, func_handle), move |result| { let caps = Caps::current(); let ok = result == 0; (result,seq(code_sizes, if ok { crate::measure::if_at_most(code_count as usize, 256) } else { 0 }, caps),) }, || ())
+} }
+wrapper! { #[unsafe(no_mangle)] 71 cufftDeviceGetLTOIRs(handle: i32, code_count: u64, code_ptrs: *mut P, code_containers: *mut u32, func_handle: i32) -> u32, on, {
+    call(on, 245, move || (handle,code_count,code_ptrs,func_handle,), move |_| real::cufftDeviceGetLTOIRs(handle, code_count, code_ptrs, code_containers, func_handle), move |result| { let caps = Caps::current(); let ok = result == 0; (result,seq(code_containers, if ok { crate::measure::if_at_most(code_count as usize, 256) } else { 0 }, caps),) }, || ())
+} }
+wrapper! { #[unsafe(no_mangle)] 72 cufftDeviceDestroy(handle: i32) -> u32, on, {
+    call(on, 248, move || (handle,), move |_| real::cufftDeviceDestroy(handle), move |result| { let _ = result; (result,) }, || ())
+} }
+wrapper! { #[unsafe(no_mangle)] 73 __cufftXtSetJITCallback_12_7(plan: i32, lto_callback_symbol_name: *const i8, lto_callback_fatbin: *const c_void, lto_callback_fatbin_size: u64, type_: u32, caller_info: *mut P) -> u32, on, {
+    call(on, 251, move || { let caps = Caps::current(); (plan,text(lto_callback_symbol_name, 0, caps),lto_callback_fatbin,lto_callback_fatbin_size,type_,caller_info,) }, move |_| real::__cufftXtSetJITCallback_12_7(plan, lto_callback_symbol_name, lto_callback_fatbin, lto_callback_fatbin_size, type_, caller_info), move |result| { let _ = result; (result,) }, || ())
 } }

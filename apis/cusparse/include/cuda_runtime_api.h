@@ -1,4 +1,4 @@
-/* What cublas.h needs of it. */
+/* What cusparse.h needs of it. */
 #pragma once
 #include <stddef.h>
 #include <driver_types.h>
