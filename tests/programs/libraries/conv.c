@@ -41,7 +41,7 @@ static void operations(void)
 static void graph(void)
 {
     cudnnBackendDescriptor_t tensor, plan, pack;
-    int64_t sizes[] = {8, 128, 64}, uids[] = {'x', 'y'}, read[8] = {0}, count = 0, fraction[] = {2, 3};
+    int64_t sizes[] = {8, 128, 64}, uids[] = {'x', 'y'}, read[8] = {0}, elements = 0, fraction[] = {2, 3};
     int type = DATA_HALF;
     char by_value = 1;
     float scale = 0.125f;
@@ -55,8 +55,8 @@ static void graph(void)
     OK(cudnnBackendSetAttribute, tensor, ATTR_SCALE, TYPE_DOUBLE, 1, &wide);
     OK(cudnnBackendSetAttribute, tensor, ATTR_SCALE, TYPE_FRACTION, 1, fraction);
     OK(cudnnBackendFinalize, tensor);
-    OK(cudnnBackendGetAttribute, tensor, ATTR_DIMENSIONS, TYPE_INT64, 0, &count, NULL);
-    OK(cudnnBackendGetAttribute, tensor, ATTR_DIMENSIONS, TYPE_INT64, 8, &count, read);
+    OK(cudnnBackendGetAttribute, tensor, ATTR_DIMENSIONS, TYPE_INT64, 0, &elements, NULL);
+    OK(cudnnBackendGetAttribute, tensor, ATTR_DIMENSIONS, TYPE_INT64, 8, &elements, read);
     OK(cudnnBackendCreateDescriptor, PLAN_DESCRIPTOR, &plan);
     OK(cudnnBackendSetAttribute, plan, ATTR_PLAN_HANDLE, TYPE_HANDLE, 1, &handle);
     OK(cudnnBackendSetAttribute, plan, ATTR_OPS, TYPE_DESCRIPTOR, 1, &tensor);
@@ -65,8 +65,8 @@ static void graph(void)
     OK(cudnnBackendSetAttribute, pack, ATTR_UIDS, TYPE_INT64, 2, uids);
     OK(cudnnBackendSetAttribute, pack, ATTR_POINTERS, TYPE_VOID_PTR, 2, pointers);
     OK(cudnnBackendExecute, handle, plan, pack);
-    int refused = CALL(cudnnBackendGetAttribute, tensor, ATTR_JSON, TYPE_CHAR, 8, &count, read);
-    printf("%ld: %ld %ld %ld, refused %d\n", count, read[0], read[1], read[2], refused);
+    int refused = CALL(cudnnBackendGetAttribute, tensor, ATTR_JSON, TYPE_CHAR, 8, &elements, read);
+    printf("%ld: %ld %ld %ld, refused %d\n", elements, read[0], read[1], read[2], refused);
     OK(cudnnBackendDestroyDescriptor, pack);
     OK(cudnnBackendDestroyDescriptor, plan);
     OK(cudnnBackendDestroyDescriptor, tensor);
