@@ -31,7 +31,12 @@ impl Ran {
         let mut traced = Command::new(hetrace());
         traced.args(["run", "-q", "--buffer", "8192", "--device-times", "events"]).args(options);
         let done = with(traced.arg("-o").arg(&trace).arg("--").arg(program).args(arguments));
-        assert_eq!((&done.out, done.status), (&bare.out, bare.status), "{program:?} {arguments:?}: {}", done.err);
+        assert_eq!(
+            (&done.out, done.status),
+            (&bare.out, bare.status),
+            "{program:?} {arguments:?}: {}",
+            done.err
+        );
         Ran { api, bare, done, folder: trace, _scratch: scratch }
     }
 
@@ -74,8 +79,10 @@ impl Ran {
         let tally = self.json(&["tally", "--json", "--by", "layer"]);
         ["host", "device"].map(|table| {
             let rows = tally[table].as_array().expect("rows").iter();
-            rows.map(|row| (row["layer"].as_str().unwrap_or("").to_owned(), row["calls"].as_u64().unwrap_or(0)))
-                .collect()
+            rows.map(|row| {
+                (row["layer"].as_str().unwrap_or("").to_owned(), row["calls"].as_u64().unwrap_or(0))
+            })
+            .collect()
         })
     }
 
@@ -91,7 +98,9 @@ impl Ran {
     /// What lint says of the API.
     fn lint(&self) -> String {
         let all = self.report(&["lint"]);
-        all.lines().filter(|line| line.contains(self.api)).fold(String::new(), |text, line| text + line + "\n")
+        all.lines()
+            .filter(|line| line.contains(self.api))
+            .fold(String::new(), |text, line| text + line + "\n")
     }
 }
 
@@ -130,9 +139,9 @@ fn transforms() {
     ran.expect_calls(&[
         "cufftGetVersion(version=[12300]) = CUFFT_SUCCESS",
         "cufftPlan1d(plan=[1], nx=1024, type=CUFFT_C2C, batch=8) = CUFFT_SUCCESS",
-        "cufftPlanMany(plan=[2], rank=2, n=[32, 64], inembed=[32, 66], istride=1, idist=2112, onembed=NULL, ostride=1, \
+        "cufftPlanMany(plan=[2], rank=2, n=[32, 64], inembed=[32, 66], istride=1, idist=2112, onembed=[], ostride=1, \
          odist=2048, type=CUFFT_R2C, batch=16)",
-        "cufftXtMakePlanMany(plan=3, rank=3, n=[128, 256, 512], inembed=NULL, …inputtype=CUDA_R_16F, …\
+        "cufftXtMakePlanMany(plan=3, rank=3, n=[128, 256, 512], inembed=[], …inputtype=CUDA_R_16F, …\
          outputtype=CUDA_C_16F, batch=4, workSize=[12288], executiontype=CUDA_C_16F)",
         "cufftExecC2C(plan=1, idata=0x700000001000, odata=0x700000001000, direction=CUFFT_FORWARD)",
         "direction=CUFFT_INVERSE)",
@@ -181,12 +190,12 @@ fn operations_and_graphs() {
         "attributeType=CUDNN_TYPE_FLOAT, elementCount=1, arrayOfElements=[0.125])",
         "attributeType=CUDNN_TYPE_DOUBLE, elementCount=1, arrayOfElements=[2.5])",
         "attributeType=CUDNN_TYPE_FRACTION, elementCount=1, arrayOfElements=[{numerator=2, denominator=3}])",
-        "requestedElementCount=0, elementCount=[3], arrayOfElements=NULL)",
+        "requestedElementCount=0, elementCount=[3], arrayOfElements=[])",
         "requestedElementCount=8, elementCount=[3], arrayOfElements=[8, 128, 64])",
         "attributeType=CUDNN_TYPE_HANDLE, elementCount=1, arrayOfElements=[0x",
         "attributeType=CUDNN_TYPE_BACKEND_DESCRIPTOR, elementCount=1, arrayOfElements=[0x",
         "attributeType=CUDNN_TYPE_CHAR, elementCount=9, arrayOfElements=\"{\\\"a\\\": 1}\")",
-        "attributeType=CUDNN_TYPE_VOID_PTR, elementCount=2, arrayOfElements=[0x700000001000, 0x0])",
+        "attributeType=CUDNN_TYPE_VOID_PTR, elementCount=2, arrayOfElements=[0x700000001000, NULL])",
         "cudnnBackendExecute(handle=0x…executionPlan=0x…variantPack=0x…) = CUDNN_STATUS_SUCCESS",
         "= CUDNN_STATUS_NOT_SUPPORTED",
     ]);
@@ -209,8 +218,14 @@ fn parts_that_call_each_other_are_no_callers() {
         assert!(!host.contains_key("cudnn > cudnn"), "{name}: {host:?}");
         // A handle of the library below, and four products.
         assert_eq!(host["cudnn > cublaslt"], 5, "{name}: {host:?}");
-        assert_eq!(device["cudnnConvolutionForward > cublaslt > cudart > cuLaunchKernel"], 4, "{name}: {device:?}");
-        assert_eq!(device["cudnnBatchNormalizationForwardTraining > cudart > cuLaunchKernel"], 1, "{name}: {device:?}");
+        assert_eq!(
+            device["cudnnConvolutionForward > cublaslt > cudart > cuLaunchKernel"], 4,
+            "{name}: {device:?}"
+        );
+        assert_eq!(
+            device["cudnnBatchNormalizationForwardTraining > cudart > cuLaunchKernel"], 1,
+            "{name}: {device:?}"
+        );
         assert_eq!(device["cudnnBackendExecute > cudart > cuLaunchKernel"], 1, "{name}: {device:?}");
     }
 }
@@ -286,7 +301,8 @@ fn factorizations_by_the_libraries_below() {
 fn copies_that_are_opened_late_are_traced() {
     let opened = programs().join("opened");
     for (api, majors) in APIS.into_iter().filter(|(_, majors)| majors.len() > 1) {
-        let files: Vec<String> = majors.iter().map(|major| library(api, *major).display().to_string()).collect();
+        let files: Vec<String> =
+            majors.iter().map(|major| library(api, *major).display().to_string()).collect();
         for order in [[&files[0], &files[1]], [&files[1], &files[0]]] {
             let ran = Ran::new(api, &[], &opened, &[api, order[0], order[1]], &folders());
             assert_eq!(ran.done.status, 0, "{}", ran.done.err);
@@ -310,7 +326,13 @@ fn copies_that_are_opened_late_are_traced() {
 
 /// Wheels with NVIDIA's own libraries: the API, its version, the file, and what it exports that no header has.
 const WHEELS: [(&str, &str, &str, &str, &[&str]); 5] = [
-    ("cufft", "nvidia-cufft-cu12==11.3.3.83", "11.3.3", "libcufft.so.11", &["cufftDebug", "cufftXtMakePlanGuru64"]),
+    (
+        "cufft",
+        "nvidia-cufft-cu12==11.3.3.83",
+        "11.3.3",
+        "libcufft.so.11",
+        &["cufftDebug", "cufftXtMakePlanGuru64"],
+    ),
     ("cudnn", "nvidia-cudnn-cu12==9.10.2.21", "9.10", "libcudnn.so.9", &CUDNN_MORE),
     ("cudnn", "nvidia-cudnn-cu12==8.9.2.26", "8.9", "libcudnn.so.8", &CUDNN_MORE),
     ("cusparse", "nvidia-cusparse-cu12==12.5.8.93", "12.5.8", "libcusparse.so.12", &[]),
@@ -339,7 +361,10 @@ fn unpack(wheel: &str, into: &Path) {
 /// The folder with a file, somewhere below.
 fn folder_of(file: &str, below: &Path) -> PathBuf {
     let found = run(Command::new("find").arg(below).args(["-name", file, "-type", "f"]));
-    Path::new(found.out.lines().next().unwrap_or_else(|| panic!("no {file}"))).parent().expect("a folder").to_owned()
+    Path::new(found.out.lines().next().unwrap_or_else(|| panic!("no {file}")))
+        .parent()
+        .expect("a folder")
+        .to_owned()
 }
 
 fn version(text: &str) -> Vec<u32> {

@@ -97,7 +97,13 @@ fn in_parts(out: &Path, model: &Value, major: u32) {
         let mut files = vec![write(out, &format!("cudnn_{part}_defaults.c"), &defaults(&of_it))];
         files.extend(Some(hand_written(&format!("cudnn_{part}"))).filter(|file| file.exists()));
         let needs: Vec<String> = needs.iter().map(|part| format!("libcudnn_{part}.so.{major}")).collect();
-        shared(out, &format!("libcudnn_{part}"), major, &files, &needs.iter().map(String::as_str).collect::<Vec<_>>());
+        shared(
+            out,
+            &format!("libcudnn_{part}"),
+            major,
+            &files,
+            &needs.iter().map(String::as_str).collect::<Vec<_>>(),
+        );
     }
     let passes_on = write(out, &format!("cudnn_{major}.c"), &passes_on(model, major));
     shared(out, "libcudnn", major, &[passes_on], &[]);
@@ -110,7 +116,19 @@ fn part_of(name: &str) -> &'static str {
         "adv"
     } else if has(&["Convolution", "Cnn", "FusedOps", "Im2Col", "Conv1d"]) {
         "cnn"
-    } else if has(&["Tensor", "Filter", "Pooling", "Activation", "Norm", "Dropout", "Softmax", "LRN", "Spatial", "Reduc", "Ops"]) {
+    } else if has(&[
+        "Tensor",
+        "Filter",
+        "Pooling",
+        "Activation",
+        "Norm",
+        "Dropout",
+        "Softmax",
+        "LRN",
+        "Spatial",
+        "Reduc",
+        "Ops",
+    ]) {
         "ops"
     } else {
         "graph"
@@ -174,8 +192,10 @@ fn write(out: &Path, name: &str, text: &str) -> PathBuf {
 /// A library whose symbols carry its version, as those of the real ones do.
 fn shared(out: &Path, stem: &str, major: u32, files: &[PathBuf], needs: &[&str]) {
     let name = format!("{stem}.so.{major}");
-    let versions = write(out, &format!("{name}.versions"), &format!("{name} {{ global: cu*; __cu*; local: *; }};\n"));
-    let mut line = vec!["-shared".to_owned(), "-fPIC".to_owned(), "-Wl,-Bsymbolic".to_owned(), "-O1".to_owned()];
+    let versions =
+        write(out, &format!("{name}.versions"), &format!("{name} {{ global: cu*; __cu*; local: *; }};\n"));
+    let mut line =
+        vec!["-shared".to_owned(), "-fPIC".to_owned(), "-Wl,-Bsymbolic".to_owned(), "-O1".to_owned()];
     line.extend([format!("-Wl,-soname,{name}"), format!("-DMAJOR={major}")]);
     line.push(format!("-Wl,--version-script,{}", versions.display()));
     line.extend(["-o".to_owned(), out.join(&name).display().to_string()]);
@@ -184,7 +204,12 @@ fn shared(out: &Path, stem: &str, major: u32, files: &[PathBuf], needs: &[&str])
 }
 
 fn program(out: &Path, name: &str, source: &Path, libraries: &[&str]) {
-    let line = ["-O0".to_owned(), "-o".to_owned(), out.join(name).display().to_string(), source.display().to_string()];
+    let line = [
+        "-O0".to_owned(),
+        "-o".to_owned(),
+        out.join(name).display().to_string(),
+        source.display().to_string(),
+    ];
     cc(out, line.into(), libraries);
 }
 

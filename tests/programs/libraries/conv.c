@@ -43,14 +43,14 @@ static void graph(void)
     cudnnBackendDescriptor_t tensor, plan, pack;
     int64_t sizes[] = {8, 128, 64}, uids[] = {'x', 'y'}, read[8] = {0}, elements = 0, fraction[] = {2, 3};
     int type = DATA_HALF;
-    char by_value = 1;
+    char is_virtual = 1;
     float scale = 0.125f;
     double wide = 2.5;
     void *pointers[] = {DEVICE, NULL};
     OK(cudnnBackendCreateDescriptor, TENSOR_DESCRIPTOR, &tensor);
     OK(cudnnBackendSetAttribute, tensor, ATTR_DATA_TYPE, TYPE_DATA_TYPE, 1, &type);
     OK(cudnnBackendSetAttribute, tensor, ATTR_DIMENSIONS, TYPE_INT64, 3, sizes);
-    OK(cudnnBackendSetAttribute, tensor, ATTR_BY_VALUE, TYPE_BOOLEAN, 1, &by_value);
+    OK(cudnnBackendSetAttribute, tensor, ATTR_VIRTUAL, TYPE_BOOLEAN, 1, &is_virtual);
     OK(cudnnBackendSetAttribute, tensor, ATTR_SCALE, TYPE_FLOAT, 1, &scale);
     OK(cudnnBackendSetAttribute, tensor, ATTR_SCALE, TYPE_DOUBLE, 1, &wide);
     OK(cudnnBackendSetAttribute, tensor, ATTR_SCALE, TYPE_FRACTION, 1, fraction);

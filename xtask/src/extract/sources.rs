@@ -31,7 +31,11 @@ pub fn find(api: &Description, from: Option<&Path>) -> Result<Vec<Found>> {
             let other = Source { wheel: Some(wheel.clone()), ..Source::default() };
             self::place(api, &other, from)
         });
-        Ok(Found { version: source.version.clone(), place, with: with.collect::<Result<_>>().with_context(entry)? })
+        Ok(Found {
+            version: source.version.clone(),
+            place,
+            with: with.collect::<Result<_>>().with_context(entry)?,
+        })
     });
     found.collect()
 }

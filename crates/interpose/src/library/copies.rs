@@ -78,7 +78,8 @@ impl Library {
     /// only be passing them on. A part is none, behind a whole library.
     pub(super) fn is_copy(&self, object: &Object) -> bool {
         let signature = object.definition(self.traits.signature);
-        signature.is_some_and(|a| !is_ours(a)) && (!is_before_us(object) || self.stands_in(object))
+        signature.is_some_and(|a| !is_ours(a))
+            && (!is_before_us(object) || self.stands_in(object))
             && !self.is_behind(object)
     }
 
@@ -160,7 +161,8 @@ impl Library {
 
     fn look_into(&self, copy: usize, object: &Object, number: usize) -> Option<P> {
         let name = self.names.get(number)?;
-        let address = object.definition(name).or_else(|| self.in_parts(object, name)).filter(|a| !is_ours(*a));
+        let address =
+            object.definition(name).or_else(|| self.in_parts(object, name)).filter(|a| !is_ours(*a));
         // A part may come later.
         if address.is_some() || self.parts.is_empty() {
             self.defined.get(copy * self.names.len() + number)?.replace(address.unwrap_or(NONE));
