@@ -17,7 +17,7 @@ int main(int argc, char **argv)
     OK(cusolverDnSgetrf_bufferSize, handle, 512, 256, DEVICE, 512, &lwork);
     for (int i = 0; i < 3; i++)
         OK(cusolverDnSgetrf, handle, 512, 256, DEVICE, 512, DEVICE, DEVICE, DEVICE);
-    OK(cusolverDnXsyevdx, handle, NULL, 1, 1002, 0, 128, 0, DEVICE, 128, &low, &high, 0, 0, &found, 0, DEVICE, 0, DEVICE, 4096,
+    OK(cusolverDnXsyevdx, handle, NULL, 1, 1003, 0, 128, 0, DEVICE, 128, &low, &high, 0, 0, &found, 0, DEVICE, 0, DEVICE, 4096,
        NULL, 0, DEVICE);
     OK(cusolverDnSSgesv, handle, 64, 1, DEVICE, 64, DEVICE, DEVICE, 64, DEVICE, 64, DEVICE, 4096, &iterations, DEVICE);
     errno = 42;
