@@ -43,8 +43,7 @@ mod tests {
     #[test]
     fn objects_have_one_type() {
         let handle = |name: &str| Type { name: name.into(), kind: Kind::Handle, size: 8, ..Type::default() };
-        let param =
-            |ctype: &str| ExtractedParam { name: "box".into(), ctype: ctype.into(), ..Default::default() };
+        let param = |ctype: &str| ExtractedParam { name: "box".into(), ctype: ctype.into() };
         let mut api = Extracted {
             types: vec![handle("toyBox_t"), handle("toyConstBox_t")],
             functions: vec![ExtractedFunction {
