@@ -50,8 +50,28 @@ fn build(out: &Path) {
     cc(&["-o", &program, &source, &find[0], &find[1], "-l:libnccl.so.2", "-l:libcuda.so.1"]);
 }
 
-/// Functions that do nothing, and set nothing: programs here do not look at their outputs.
-pub(crate) fn defaults(api: &Value) -> String {
+/// A prototype in C, in which of each type only its size matters.
+#[derive(Debug)]
+pub(crate) struct Prototype {
+    /// The function.
+    pub name: String,
+    /// What it returns.
+    pub returns: String,
+    /// The types of its parameters.
+    pub params: Vec<String>,
+}
+
+impl Prototype {
+    /// As it is declared and defined.
+    pub(crate) fn declaration(&self) -> String {
+        let params: Vec<String> = self.params.iter().enumerate().map(|(i, p)| format!("{p} p{i}")).collect();
+        let params = if params.is_empty() { "void".to_owned() } else { params.join(", ") };
+        format!("{} {}({params})", self.returns, self.name)
+    }
+}
+
+/// The prototypes of all functions of a model, each once, and the structs that they pass by value.
+pub(crate) fn prototypes(api: &Value) -> (String, Vec<Prototype>) {
     let types = api["types"].as_array().expect("types");
     let list = |value: &Value| value.as_array().expect("a list").clone();
     let text = |value: &Value| value.as_str().expect("a text").to_owned();
@@ -71,28 +91,14 @@ pub(crate) fn defaults(api: &Value) -> String {
             _ => "long".to_owned(),
         }
     };
-    let mut out = String::new();
-    let mut seen = Vec::new();
+    let mut all: Vec<Prototype> = Vec::new();
     for f in list(&api["functions"]) {
         let name = text(&f["name"]);
-        if seen.contains(&name) {
+        if all.iter().any(|other| other.name == name) {
             continue; // An older form of it.
         }
-        let params: Vec<String> = list(&f["params"]).iter().map(|p| plain(&text(&p["type"]))).collect();
-        let params: Vec<String> = params.iter().enumerate().map(|(i, p)| format!("{p} p{i}")).collect();
-        let params = if params.is_empty() { "void".to_owned() } else { params.join(", ") };
-        let returns = plain(&text(&f["returns"]));
-        let body = match returns.as_str() {
-            "void" => String::new(),
-            "void *" => "return \"\";".to_owned(),
-            other if other.starts_with("struct") => format!("return ({other}){{{{0}}}};"),
-            _ => "return 0;".to_owned(),
-        };
-        let _ = writeln!(
-            out,
-            "__attribute__((weak, visibility(\"default\"))) {returns} {name}({params}) {{ {body} }}"
-        );
-        seen.push(name);
+        let params = list(&f["params"]).iter().map(|p| plain(&text(&p["type"]))).collect();
+        all.push(Prototype { name, returns: plain(&text(&f["returns"])), params });
     }
     sizes.sort_unstable();
     sizes.dedup();
@@ -100,5 +106,22 @@ pub(crate) fn defaults(api: &Value) -> String {
     let structs = sizes
         .iter()
         .map(|s| format!("#ifndef OF_{s}\n#define OF_{s}\nstruct of_{s} {{ char bytes[{s}]; }};\n#endif\n"));
-    format!("/* Made by tests/src/fake_nccl.rs. */\n{}{out}", structs.collect::<String>())
+    (structs.collect(), all)
+}
+
+/// Functions that do nothing, and set nothing: programs here do not look at their outputs.
+pub(crate) fn defaults(api: &Value) -> String {
+    let (structs, all) = prototypes(api);
+    let mut out = format!("/* Made by tests/src/fake_nccl.rs. */\n{structs}");
+    for f in all {
+        let body = match f.returns.as_str() {
+            "void" => String::new(),
+            "void *" => "return \"\";".to_owned(),
+            other if other.starts_with("struct") => format!("return ({other}){{{{0}}}};"),
+            _ => "return 0;".to_owned(),
+        };
+        let declaration = f.declaration();
+        let _ = writeln!(out, "__attribute__((weak, visibility(\"default\"))) {declaration} {{ {body} }}");
+    }
+    out
 }

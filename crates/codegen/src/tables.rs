@@ -16,9 +16,9 @@ pub fn by_loader(model: &Model, f: &Function) -> bool {
 
 /// Returns the two numbers of a version.
 fn version(text: &str) -> (u32, u32) {
-    let (major, minor) = text.split_once('.').unwrap_or((text, "0"));
-    // What was always there has no version.
-    (major.parse().unwrap_or(0), minor.parse().unwrap_or(0))
+    // What was always there has no version. A third number makes no other signature.
+    let mut numbers = text.split('.').map(|number| number.parse().unwrap_or(0));
+    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
 }
 
 /// `tables.rs`.

@@ -32,6 +32,7 @@ mod forked;
 pub mod glob;
 mod grow;
 pub mod halves;
+pub mod handles;
 mod hash;
 pub mod held;
 mod known;

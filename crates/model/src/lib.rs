@@ -26,7 +26,7 @@ pub mod layout;
 mod made;
 mod members;
 mod memory;
-mod one_or_more;
+pub mod one_or_more;
 mod resolve;
 mod resolved;
 mod role;

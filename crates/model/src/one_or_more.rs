@@ -9,6 +9,10 @@ enum Written {
     More(Vec<String>),
 }
 
+/// Writes a list so.
+///
+/// # Errors
+/// Those of the format.
 pub fn serialize<S: Serializer>(list: &[String], to: S) -> Result<S::Ok, S::Error> {
     match list {
         [one] => one.serialize(to),
@@ -16,6 +20,10 @@ pub fn serialize<S: Serializer>(list: &[String], to: S) -> Result<S::Ok, S::Erro
     }
 }
 
+/// Reads either form.
+///
+/// # Errors
+/// When it is neither.
 pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
     Ok(match Written::deserialize(from)? {
         Written::One(one) => vec![one],

@@ -26,7 +26,7 @@ pub const RING_MAGIC: u64 = u64::from_le_bytes(*b"HTRRING1");
 /// Page size that the file layout assumes; a larger page of the machine is fine.
 pub const PAGE: usize = 4096;
 /// APIs in one session.
-pub const MAX_APIS: usize = 16;
+pub const MAX_APIS: usize = 32;
 /// Functions of one API: one flag byte each, one page of flags.
 pub const MAX_FUNCTIONS: usize = PAGE;
 /// Pages for notes in what programs write together.

@@ -8,7 +8,7 @@
 //!     { version = "1.2", folder = "." },                      # a folder, seen from extract.toml's
 //!     { version = "1.3", given = "toy.xml" },                 # lies nowhere: handed in with --from
 //! ]                                                           # `version`: with several sources only
-//! # A wheel's headers may include those of another: `with = "toy-base==1.0.1"` beside it.
+//! # A wheel's headers may include those of others: `with = "toy-base==1.0.1"` beside it, or a list.
 //!
 //! [headers]                            # C headers, read by libclang
 //! files = ["toy.h", "toy_ext.h"]       # as programs include them; not every version has all, but the first
@@ -25,6 +25,9 @@
 //! constants = [                        # macros that are values of a parameter
 //!     { group = "toyOpen_flags", bits = true, names = ["TOY_OPEN_*"], except = ["TOY_OPEN_MAX"] },
 //! ]
+//!
+//! [headers.same]                       # handle types that differ in `const` only: the first is called as the second
+//! toyConstBox_t = "toyBox_t"
 //!
 //! [headers.suffixes]                   # of exported names, which the API's lookup function leaves out
 //! version = "_v"                       # before a number: `toyOpen_v2`
@@ -100,8 +103,9 @@ pub struct Source {
     pub folder: Option<PathBuf>,
     /// A file or folder that a person hands in.
     pub given: Option<String>,
-    /// Another package of PyPI, `NAME==VERSION`, with headers that this one's include.
-    pub with: Option<String>,
+    /// Other packages of PyPI, `NAME==VERSION`, with headers that this one's include.
+    #[serde(default, deserialize_with = "hetrace_model::one_or_more::deserialize")]
+    pub with: Vec<String>,
 }
 
 /// What is special in an API's C headers.
@@ -144,6 +148,9 @@ pub struct Headers {
     /// Enumerations that look like sets of bits and are not.
     #[serde(default)]
     pub not_bits: Vec<String>,
+    /// Handle types of the same objects, and the name that they get.
+    #[serde(default)]
+    pub same: BTreeMap<String, String>,
     /// What lookups leave out of exported names.
     #[serde(default)]
     pub suffixes: Suffixes,
@@ -351,11 +358,11 @@ fn check_source(source: &Source, several: bool) -> Result<()> {
         "write one of `wheel`, `debian`, `folder` and `given`"
     );
     ensure!(!several || !source.version.is_empty(), "with several sources each needs a `version`");
-    ensure!(source.with.is_none() || source.wheel.is_some(), "`with` goes with a `wheel`");
-    let packages =
-        [("wheel", &source.wheel, "=="), ("with", &source.with, "=="), ("debian", &source.debian, "=")];
-    for (key, text, between) in packages {
-        let Some(text) = text else { continue };
+    ensure!(source.with.is_empty() || source.wheel.is_some(), "`with` goes with a `wheel`");
+    let with = source.with.iter().map(|text| ("with", text, "=="));
+    let wheel = source.wheel.iter().map(|text| ("wheel", text, "=="));
+    let debian = source.debian.iter().map(|text| ("debian", text, "="));
+    for (key, text, between) in wheel.chain(with).chain(debian) {
         let parts = text.split_once(between);
         ensure!(
             parts.is_some_and(|(name, version)| !name.is_empty() && !version.is_empty()),

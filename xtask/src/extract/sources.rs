@@ -14,8 +14,8 @@ pub struct Found {
     pub version: String,
     /// The folder or file in which they are.
     pub place: PathBuf,
-    /// The folder with the package whose headers they include.
-    pub with: Option<PathBuf>,
+    /// The folders with the packages whose headers they include.
+    pub with: Vec<PathBuf>,
 }
 
 /// Brings the headers of a package, by its name and version, into a folder.
@@ -27,11 +27,15 @@ pub fn find(api: &Description, from: Option<&Path>) -> Result<Vec<Found>> {
     let found = api.sources.iter().enumerate().map(|(i, source)| {
         let entry = || format!("{}, `source`, entry {}", shown(&api.folder.join("extract.toml")), i + 1);
         let place = place(api, source, from).with_context(entry)?;
-        let with = source.with.as_ref().map(|wheel| {
+        let with = source.with.iter().map(|wheel| {
             let other = Source { wheel: Some(wheel.clone()), ..Source::default() };
             self::place(api, &other, from)
         });
-        Ok(Found { version: source.version.clone(), place, with: with.transpose().with_context(entry)? })
+        Ok(Found {
+            version: source.version.clone(),
+            place,
+            with: with.collect::<Result<_>>().with_context(entry)?,
+        })
     });
     found.collect()
 }
@@ -225,7 +229,7 @@ mod tests {
         assert!(none.contains("no folder base-2-*"), "{none}");
         let deep = folder.join("base-2-any/vendor/include");
         std::fs::create_dir_all(deep.join("more")).unwrap();
-        let other = find(&api, Some(&folder)).unwrap().remove(0).with.unwrap();
+        let other = find(&api, Some(&folder)).unwrap().remove(0).with.remove(0);
         assert_eq!(other, folder.join("base-2-any"));
         assert!(any_include_folder(&other).unwrap_err().to_string().contains("no header in "));
         for header in ["more/a.h", "z.h"] {

@@ -121,7 +121,7 @@ impl Library {
         // or a tool about its own business.
         let spared = calling
             .as_ref()
-            .is_some_and(|c| c.definition(name).is_some() || self.is_copy(c) || self.is_spared(c));
+            .is_some_and(|c| c.definition(name).is_some() || self.is_own(c) || self.is_spared(c));
         let handle = if asked.handle == libc::RTLD_DEFAULT { global_scope() } else { asked.handle };
         // SAFETY: the program's own question.
         let mut address = unsafe { lookup.ask(&Asked { handle, ..*asked }) };
@@ -134,6 +134,9 @@ impl Library {
         }
         if !through_us && let Some(calling) = &calling {
             self.asks_driver(calling, address);
+            if spared {
+                self.asks_part(address);
+            }
         }
         if through_us {
             // In the global scope: what is behind us there, or else what the
@@ -163,19 +166,27 @@ impl Library {
     fn exchanged(&self, address: P, name: &CStr) -> Option<P> {
         let age = moves();
         let known = givers::known(address, age);
-        let object = known.map(|(_, object)| object);
-        let object = object.or_else(|| Object::holding(address).filter(|o| self.is_copy(o)));
+        let holding = known.map(|(_, object)| object).or_else(|| Object::holding(address))?;
+        let object = known.map(|(_, object)| object).or_else(|| self.copy_with(&holding));
         let object = object.filter(|o| !self.calls_below(o))?;
         // Who asks for its functions is about to call them.
         used();
         let copy = match known {
             Some((copy, _)) => copy,
-            None => self.copy(&object).inspect(|copy| givers::remember(&(*copy, object), age))?,
+            None => {
+                let copy = self.copy(&object)?;
+                // What lies in a part is looked at each time.
+                if object.start() == holding.start() {
+                    givers::remember(&(copy, object), age);
+                }
+                copy
+            }
         };
         if copy > 0 {
             self.ask_each_time();
         }
-        match self.by_address(copy, &object, address, name) {
+        let behind = || if self.is_behind(&holding) { self.number(name) } else { None };
+        match behind().or_else(|| self.by_address(copy, &object, address, name)) {
             // Its older signature is not in the model.
             Some(number) if self.changed(copy, number).is_some_and(|(_, older)| older) => {
                 unknown::thunk(name, address)
@@ -187,7 +198,7 @@ impl Library {
                 }
                 self.entry_of(copy, number)
             }
-            None if object.executes(address) => unknown::thunk(name, address),
+            None if holding.executes(address) => unknown::thunk(name, address),
             None => None,
         }
     }

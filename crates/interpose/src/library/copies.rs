@@ -75,10 +75,12 @@ pub(super) fn exported(object: &Object, brought: &[(&CStr, Version)]) -> Version
 impl Library {
     /// Whether this is a copy of the library: a file of its own, or a part of
     /// another one. Who stands before us gets the calls that we get, and can
-    /// only be passing them on.
+    /// only be passing them on. A part is none, behind a whole library.
     pub(super) fn is_copy(&self, object: &Object) -> bool {
         let signature = object.definition(self.traits.signature);
-        signature.is_some_and(|a| !is_ours(a)) && (!is_before_us(object) || self.stands_in(object))
+        signature.is_some_and(|a| !is_ours(a))
+            && (!is_before_us(object) || self.stands_in(object))
+            && !self.is_behind(object)
     }
 
     /// Whether it is a copy by its name.
@@ -117,6 +119,7 @@ impl Library {
             };
             if there == 0 {
                 restore(object, |name| self.number(name).is_some());
+                self.bind_all();
                 return Some(number);
             }
             if there == at {
@@ -165,8 +168,13 @@ impl Library {
     }
 
     fn look_into(&self, copy: usize, object: &Object, number: usize) -> Option<P> {
-        let address = object.definition(self.names.get(number)?).filter(|a| !is_ours(*a));
-        self.defined.get(copy * self.names.len() + number)?.replace(address.unwrap_or(NONE));
+        let name = self.names.get(number)?;
+        let address =
+            object.definition(name).or_else(|| self.in_parts(object, name)).filter(|a| !is_ours(*a));
+        // A part may come later.
+        if address.is_some() || self.parts.is_empty() {
+            self.defined.get(copy * self.names.len() + number)?.replace(address.unwrap_or(NONE));
+        }
         address
     }
 
@@ -180,7 +188,7 @@ impl Library {
         for number in 0..self.names.len() {
             self.look_into(copy, &object, number);
         }
-        copy_known.complete.store(true, Ordering::Release);
+        copy_known.complete.store(self.parts.is_empty(), Ordering::Release);
     }
 
     /// A copy's version; the newest there can be, if it has none.

@@ -34,6 +34,7 @@ fn library(choosing: fn(usize) -> Option<P>, loader: Option<Loader>) -> Library 
             sparing: &[],
             loader,
         },
+        parts: &[],
         names: crate::names!(NAMES),
         index: &INDEX,
         wrapper_of: |_| None,

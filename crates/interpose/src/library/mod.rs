@@ -27,6 +27,7 @@
 //! * [`asked`]: what `dlsym` returns; [`names`], [`index`]: the names, and their numbers;
 //! * [`loaders`]: what is particular about a library that is a loader of drivers;
 //! * [`handed`]: functions that the API hands out in tables;
+//! * [`parts`]: a library in several files;
 //! * [`neighbours`]: names that another API has, too;
 //! * [`started`]: putting right what our presence changed at the start;
 //! * [`thunks`], [`hint`]: the machine code, and what it shows;
@@ -53,6 +54,7 @@ mod loaders;
 mod loaders_tests;
 pub mod names;
 mod neighbours;
+mod parts;
 mod seen;
 pub mod started;
 #[cfg(test)]
@@ -84,6 +86,8 @@ pub type P = *mut c_void;
 pub struct Library {
     /// What an API says of itself.
     pub traits: Traits,
+    /// Names of files that hold parts of a copy begin like this; none of a library in one file.
+    pub parts: &'static [&'static str],
     /// The names of all functions, by their numbers.
     pub names: Names,
     /// Where each name stands, as [`index::index`] made it.
@@ -195,7 +199,9 @@ impl Library {
 macro_rules! library {
     (@ changed) => { &[] };
     (@ changed $changed:path) => { &$changed };
-    ($names:path, $(changed: $changed:path,)? absent: $absent:literal, $traits:expr) => {
+    (@ parts) => { &[] };
+    (@ parts $parts:expr) => { &$parts };
+    ($names:path, $(changed: $changed:path,)? $(parts: $parts:expr,)? absent: $absent:literal, $traits:expr) => {
         const COUNT: usize = $names.len();
         const ALL: usize = COUNT * $crate::library::COPIES;
         static INDEX: [u16; $crate::library::index::places(COUNT)] = $crate::library::index::index(&$names);
@@ -211,6 +217,7 @@ macro_rules! library {
         /// The API's library.
         pub static LIBRARY: $crate::library::Library = $crate::library::Library {
             traits: $traits,
+            parts: $crate::library!(@ parts $($parts)?),
             names: $crate::names!($names),
             index: &INDEX,
             wrapper_of: $crate::own_definition,

@@ -116,7 +116,7 @@ pub(super) fn restore(object: &Object, known: impl Fn(&CStr) -> bool) {
 }
 
 /// Whether the global scope has our function of this name first.
-fn is_first(name: &CStr) -> bool {
+pub(super) fn is_first(name: &CStr) -> bool {
     // SAFETY: a NUL-terminated name; nothing is loaded.
     is_ours(unsafe { libc::dlsym(super::global_scope(), name.as_ptr()) })
 }
@@ -210,6 +210,7 @@ impl Library {
             without_unanswered(object, known, |name| startup_definition(name, |_| true).is_some());
             true
         });
+        self.bind_all();
         if is_there {
             used();
         }

@@ -45,6 +45,7 @@ const TRAITS: Traits = Traits {
 /// Only one test uses what a library remembers, so that they may run in any order.
 static LIBRARY: Library = Library {
     traits: TRAITS,
+    parts: &[],
     names: crate::names!(NAMES),
     index: &INDEX,
     wrapper_of: |name| match NAMES.iter().position(|n| *n == name)? {

@@ -5,6 +5,7 @@
 //! snapshot.rs ─► all modes of one version together
 //! layouts.rs  ─► types of all versions together
 //! merge.rs    ─► functions, values and all else together
+//! same.rs     ─► one name for types of the same objects
 //! ```
 //! libclang is loaded when an extraction runs, so nothing else needs it.
 
@@ -14,6 +15,7 @@ mod history;
 mod layouts;
 mod merge;
 mod records;
+mod same;
 mod snapshot;
 #[cfg(test)]
 mod tests;
@@ -41,7 +43,9 @@ pub fn extract(api: &Description, headers: &Headers, found: &[Found]) -> Result<
             let root = sources::include_folder(place, &headers.files[0])?.canonicalize()?;
             // Behind the stand-ins.
             let mut others = stand_ins.clone();
-            others.extend(with.as_deref().map(sources::any_include_folder).transpose()?);
+            for package in with {
+                others.push(sources::any_include_folder(package)?);
+            }
             let snapshot = clang::read(&libclang, headers, version, &root, &others)?;
             for file in &snapshot.inputs {
                 sum.update(std::fs::read(file).with_context(|| format!("reading {}", file.display()))?);
@@ -51,6 +55,7 @@ pub fn extract(api: &Description, headers: &Headers, found: &[Found]) -> Result<
         versions.push(read().with_context(|| place.display().to_string())?);
     }
     let mut done = merge::merge(&api.api, headers, versions);
+    same::unite(&mut done.extracted, &headers.same)?;
     done.extracted.registry = Registry {
         file: headers.files.join(", "),
         sha256: hex(&sum.finalize()),

@@ -1,0 +1,4 @@
+/* What cusparse.h needs of it. */
+#pragma once
+#include <stddef.h>
+#include <driver_types.h>

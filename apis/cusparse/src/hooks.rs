@@ -1,0 +1,38 @@
+//! What changes where the scalars of a handle are. Named `hook` in `semantics.toml`; these run for calls that are not
+//! recorded, too.
+
+use crate::generated::prelude::P;
+use crate::generated::real;
+use crate::modes;
+
+/// `CUSPARSE_POINTER_MODE_HOST`.
+const HOST: u32 = 0;
+
+/// A new handle has its scalars in memory of the host.
+pub unsafe fn cusparseCreate(_: u64, handle: *mut P) -> u32 {
+    // SAFETY: the program's own arguments.
+    let status = unsafe { real::cusparseCreate(handle) };
+    if status == 0 && !handle.is_null() {
+        // SAFETY: what a call that succeeded has filled in.
+        modes::host(unsafe { handle.read_unaligned() } as usize);
+    }
+    status
+}
+
+/// It is forgotten before: from then on its address may be that of another.
+pub unsafe fn cusparseDestroy(_: u64, handle: P) -> u32 {
+    modes::forget(handle as usize);
+    // SAFETY: the program's own arguments.
+    unsafe { real::cusparseDestroy(handle) }
+}
+
+/// Nothing is known while the mode changes.
+pub unsafe fn cusparseSetPointerMode(_: u64, handle: P, mode: u32) -> u32 {
+    modes::forget(handle as usize);
+    // SAFETY: the program's own arguments.
+    let status = unsafe { real::cusparseSetPointerMode(handle, mode) };
+    if status == 0 && mode == HOST {
+        modes::host(handle as usize);
+    }
+    status
+}
