@@ -134,6 +134,12 @@ impl QuickHeader {
         Some(MainForm { bytes, id, clock: clock?, ids, slot })
     }
 
+    /// Returns whether it leaves a tag behind.
+    #[inline]
+    pub fn has_tag(&self) -> bool {
+        self.tag.is_some()
+    }
+
     /// Returns the id in the header that `data` has at `at`, where the clock stands after it, and its bytes. Leaves the
     /// tag in its slot, as the long way does.
     #[inline(always)]
