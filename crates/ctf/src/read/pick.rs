@@ -290,7 +290,9 @@ impl Picker {
                 Step::Length(number, length) => {
                     let Some(bits) = number.get(data, at) else { return false };
                     each(position, 0, one(number, bits));
-                    lengths[*length % LISTS] = bits;
+                    if SHARES {
+                        lengths[*length % LISTS] = bits;
+                    }
                     at += number.bytes;
                 }
                 Step::List(number, length, element) => {
@@ -299,7 +301,9 @@ impl Picker {
                     at += number.bytes;
                     // Most lists are there for what is rare.
                     if bits > 0 {
-                        lengths[*length % LISTS] = bits;
+                        if SHARES {
+                            lengths[*length % LISTS] = bits;
+                        }
                         let Some(end) = element.list(data, at, position + 1, bits, &mut each) else {
                             return false;
                         };

@@ -245,16 +245,17 @@ impl<'t> StreamReader<'t> {
             return None;
         }
         let mut at = usize::try_from(self.pos / 8).ok()?;
-        // What a tag in a header leaves behind is of the last event that was read.
-        let most = if header.has_tag() { 1 } else { self.most };
-        while self.events.len() < most
-            && let Some((position, end)) = quick_event(plan, header, data, at, &self.state)
-        {
+        if header.is_common() && plan.clock.is_some() {
+            at = common_events(plan, data, at, &self.state, (&mut self.events, self.most));
+        }
+        if self.events.is_empty() {
+            // What a tag in another header leaves behind is of the last event that was read: so there is one.
+            let (position, end) = quick_event(plan, header, data, at, &self.state)?;
             self.events.push(position);
             at = end;
         }
         self.pos = at as u64 * 8;
-        (!self.events.is_empty()).then_some(())
+        Some(())
     }
 
     /// Returns where in the window the next event starts and the content ends, in bytes, if the
@@ -536,6 +537,39 @@ impl<'t> StreamReader<'t> {
         });
         Ok(())
     }
+}
+
+/// Finds up to `most` events, of which the first has its header at byte `at`, and returns where the last one ends; as many
+/// as have the common header and can be passed over the short way.
+#[inline]
+fn common_events(
+    plan: &StreamPlan,
+    data: &[u8],
+    mut at: usize,
+    state: &State,
+    (events, most): (&mut Vec<Position>, usize),
+) -> usize {
+    let mut clock = state.clock.get();
+    for _ in 0..most {
+        let Some((id, now)) = QuickHeader::common(data, at, clock) else { break };
+        let Some(index) = plan.by_id.get(id) else { break };
+        let Some(body) = plan.events.get(index).and_then(|event| event.quick.as_ref()) else { break };
+        let common = at + QuickHeader::COMMON_BYTES;
+        let fields = common + body.fields;
+        let Some(end) = body.end(data, fields, state) else { break };
+        events.push(Position {
+            index,
+            timestamp: Some(now),
+            header_at: at as u64 * 8,
+            common_at: common as u64 * 8,
+            context_at: (common + body.context) as u64 * 8,
+            fields_at: fields as u64 * 8,
+            end: end as u64 * 8,
+        });
+        (at, clock) = (end, now);
+    }
+    state.clock.set(clock);
+    at
 }
 
 /// Returns where the event is that has its header at byte `at`, and the byte where it ends; none, and nothing done

@@ -98,6 +98,20 @@ impl Calls {
         }
     }
 
+    /// A quiet call of the program itself has succeeded: see [`Facts::quiet`].
+    #[inline]
+    pub fn quiet(
+        &mut self,
+        passed: &Passed,
+        facts: &Facts<'_>,
+        knowledge: &Knowledge<'_>,
+        findings: &mut Findings,
+    ) {
+        if let Some(thread) = self.threads.get_mut(passed.by.thread).filter(|thread| thread.row.is_some()) {
+            thread.repeated(passed, facts, None, knowledge, findings);
+        }
+    }
+
     /// A call of the program itself never returned: what it is passed as NULL, with where that could not be made.
     pub fn ended_in(&self, passed: &Passed, facts: &Facts<'_>, knowledge: &Knowledge<'_>) -> Option<Hit> {
         let thread = self.threads.get(passed.by.thread)?;

@@ -91,6 +91,9 @@ pub(super) struct Facts<'t> {
     pub asks_error: bool,
     /// Some rule looks at what its calls return, beside whether they failed.
     pub returns: bool,
+    /// Its calls, if they succeed, change nothing that rules follow, but for the use of their objects and what arguments of
+    /// kernels are set to: most calls of a program are such.
+    pub quiet: bool,
     /// What is read of each call.
     pub numbers: Reads<'t>,
     /// Parameters that rules ask for of entries, and what they ask for of exits; none if that may be any.
@@ -162,6 +165,7 @@ impl<'t> Knowledge<'t> {
             let is_event =
                 |(_, kind): &(u16, KindId)| kinds.get(*kind as usize).is_some_and(|kind| kind.event);
             facts.names_events = facts.handles.iter().any(is_event);
+            facts.quiet = facts.is_quiet();
         }
         let apis = trace.functions().all().iter().map(|f| u16::try_from(f.api).unwrap_or(u16::MAX));
         let apis: Vec<u16> = apis.collect();
@@ -358,6 +362,7 @@ fn facts_of<'t>(
         reads_bytes: reads_bytes(f),
         asks_error: f.success == Success::Always && result_is_error && f.params.is_empty(),
         returns: false,
+        quiet: false,
         numbers: Reads::default(),
         asked: None,
         duties: None,
@@ -465,6 +470,19 @@ impl Facts<'_> {
             || self.builds
             || [&self.makes, &self.mentions].iter().any(|handed| !handed.is_empty())
             || [&self.answers, &self.addresses].iter().any(|places| !places.is_empty())
+    }
+
+    /// See [`Self::quiet`]: each rule that looks at more than what is asked here has to be asked for here.
+    fn is_quiet(&self) -> bool {
+        let numbers = &self.numbers;
+        let counts = self.gives_back.is_some() || self.retains.is_some() || self.obscure;
+        let moves = self.transfers || self.moves || self.maps || self.unmaps || numbers.moved.is_some();
+        let runs = self.common.launches || self.common.records || self.builds || numbers.kernel.is_some();
+        let memory = self.allocation.is_some() || self.frees.is_some() || self.host.is_some();
+        let ends = self.function.resets || self.asks_error || self.reads_back || self.completes;
+        let about = self.function.replaced.is_some() || self.duties.is_some();
+        let waits = self.orders || self.waits != Waits::Never || self.common.polls || self.names_events;
+        !(self.returns || counts || moves || runs || memory || ends || about || waits)
     }
 
     /// What rules ask for of entries and of exits, but for those about states.

@@ -161,6 +161,14 @@ impl Flow {
         }
     }
 
+    /// A quiet call of the program itself has succeeded: see [`Facts::quiet`].
+    #[inline]
+    pub fn quiet(&mut self, thread: usize, knowledge: &Knowledge<'_>, findings: &mut Findings) {
+        if let Some(thread) = self.threads.get_mut(thread).filter(|thread| thread.polls.is_some()) {
+            thread.end_polls(knowledge, findings);
+        }
+    }
+
     fn launched(&mut self, process: usize, time: u64) {
         if self.launches.len() <= process {
             self.launches.resize_with(process + 1, Milestones::default);

@@ -164,6 +164,22 @@ impl Hazards {
         }
     }
 
+    /// A quiet call of the program itself has succeeded, after so long: see [`Facts::quiet`].
+    #[inline]
+    pub fn quiet(
+        &mut self,
+        passed: &Passed,
+        facts: &Facts<'_>,
+        duration: u64,
+        lifetimes: &Lifetimes,
+        findings: &mut Findings,
+    ) {
+        self.repeats.count(passed.by.thread, duration);
+        if passed.argument.is_some() {
+            self.kernels.set(passed, facts, (duration, false), lifetimes, findings);
+        }
+    }
+
     /// Kernels and queues that a call has made.
     fn made(&mut self, passed: &Passed, facts: &Facts<'_>, out: &Values<'_>, knowledge: &Knowledge<'_>) {
         for (place, kind) in &facts.makes {

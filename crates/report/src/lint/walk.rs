@@ -266,6 +266,9 @@ impl Visitor for Linter<'_> {
             (passed.root_waits, passed.outer) = outer;
         }
         self.lifetimes.entry(passed, facts, &self.knowledge);
+        if facts.quiet {
+            return ControlFlow::Continue(());
+        }
         self.memory.entry(passed, facts, &self.lifetimes);
         self.copies.entry(passed, facts, &self.memory);
         self.hazards.entry(passed, facts, &self.lifetimes, &self.knowledge);
@@ -283,6 +286,13 @@ impl Visitor for Linter<'_> {
         passed.open = false;
         let (knowledge, findings) = (&self.knowledge, &mut self.findings);
         let failed = call.error.is_some();
+        // What is passed several objects may mix contexts.
+        if facts.quiet && !failed && passed.root && passed.handles.len() < 2 && passed.faults.is_empty() {
+            self.calls.quiet(passed, facts, knowledge, findings);
+            self.flow.quiet(passed.by.thread, knowledge, findings);
+            self.hazards.quiet(passed, facts, call.duration(), &self.lifetimes, findings);
+            return ControlFlow::Continue(());
+        }
         for mut hit in std::mem::take(&mut passed.faults) {
             if failed && hit.severity.is_some() {
                 (hit.severity, hit.doubt) = (None, None);
