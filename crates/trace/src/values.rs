@@ -129,7 +129,9 @@ impl<'t> Plans<'t> {
                 };
                 let wanted = known.get(function.index()).copied().flatten();
                 let described = trace.described(function).zip(wanted);
-                if let (Some((described, wanted)), Some(slot @ None)) = (described, to.get_mut(function.index())) {
+                if let (Some((described, wanted)), Some(slot @ None)) =
+                    (described, to.get_mut(function.index()))
+                {
                     *slot = Plan::new(described, event, phase, wanted);
                 }
             }
@@ -392,7 +394,11 @@ impl<'f> Values<'f> {
     pub fn all(&self, place: Place) -> &[u64] {
         let code = Code::of(Some(place));
         #[cfg(debug_assertions)]
-        assert!(!self.withheld.contains(&code), "{place:?} of {:?} is not wanted", self.function.map(|f| &f.name));
+        assert!(
+            !self.withheld.contains(&code),
+            "{place:?} of {:?} is not wanted",
+            self.function.map(|f| &f.name)
+        );
         let is_it = |(known, _): &(Code, u32)| *known == code;
         // Mostly there is a field for each parameter.
         let at = match self.fields.get(code.0 as usize) {

@@ -173,8 +173,10 @@ impl<'t> Reads<'t> {
             let numbers = offsets.chain([moved.bytes]).flat_map(|number| number.params(function));
             sides.map(|side| side.at).chain(numbers).collect::<Vec<_>>()
         });
-        let numbers = [self.queue, self.size].into_iter().flatten().flat_map(|number| number.params(function));
-        let argument = self.argument.iter().flat_map(|argument| [argument.of, argument.index, argument.value]);
+        let numbers =
+            [self.queue, self.size].into_iter().flatten().flat_map(|number| number.params(function));
+        let argument =
+            self.argument.iter().flat_map(|argument| [argument.of, argument.index, argument.value]);
         let others = [self.kernel, self.unmapped, self.flags.map(|bits| bits.at)].into_iter().flatten();
         moved.chain(numbers).chain(argument).chain(others).collect()
     }
