@@ -1,4 +1,5 @@
-//! What functions mean to the search for causes, decided once, by their roles.
+//! What functions mean, decided once, by their roles and what else the models say of them. What only one report asks is
+//! in that report.
 
 use hetrace_ctf::Scalar;
 use hetrace_ctf::read::Event;
@@ -28,17 +29,21 @@ pub enum Work {
 
 /// Why a call may wait for a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Waits<'t> {
+pub enum Waits {
+    /// It does not.
     #[default]
     Never,
+    /// Each does.
     Always,
-    /// If this parameter is true.
-    If(&'t str),
+    /// If the parameter at this position is true.
+    If(u16),
 }
 
 /// What a function means.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Facts<'t> {
+    /// What the model says of it; none if it is unknown.
+    function: Option<&'t Function>,
     /// What a program does in it.
     pub work: Work,
     /// It hands commands to a device.
@@ -47,13 +52,24 @@ pub struct Facts<'t> {
     pub polls: bool,
     /// Nobody knows what it does.
     pub unknown: bool,
+    /// It hands kernels to a device, or is one of the ways to.
+    pub launches: bool,
+    /// It waits for what devices do.
+    pub syncs: bool,
+    /// It compiles or links, or asks about that.
+    pub builds: bool,
+    /// It asks for what does not change by itself.
+    pub queries: bool,
+    /// It appends to what is run later.
+    pub records: bool,
     /// A range or a mark: it says something and does nothing.
     pub marks: bool,
-    waits: Waits<'t>,
+    /// When it waits for a device.
+    pub waits: Waits,
     /// The parameter with the queue.
     queue: Option<&'t str>,
     /// Values that mean the default queue, beside NULL.
-    default_queues: &'t [u64],
+    pub default_queues: &'t [u64],
 }
 
 /// Roles with what a program does in such a call; the first that fits counts.
@@ -109,18 +125,26 @@ pub fn facts(trace: &Trace) -> Vec<Facts<'_>> {
             let queue = f.params.iter().find(|p| p.pointers == 0 && types.contains(&p.base.as_str()));
             let work = WORKS.iter().find(|(role, _)| f.has_role(role));
             let work = work.map_or(Work::Other, |(_, work)| *work);
-            let waits = match f.blocking.as_deref() {
+            let position = |name: &str| f.params.iter().position(|p| p.name == name);
+            let blocking = f.blocking.as_deref().and_then(position).and_then(|at| u16::try_from(at).ok());
+            let waits = match blocking {
                 _ if f.has_role("build") => Waits::Never,
                 _ if f.has_role("sync") => Waits::Always,
-                Some(parameter) => Waits::If(parameter),
+                Some(at) => Waits::If(at),
                 None if f.has_role("blocks") => Waits::Always,
                 None => Waits::Never,
             };
             Facts {
+                function: Some(f),
                 work,
                 enqueues: function.enqueues,
                 polls: f.has_role("poll"),
                 unknown: false,
+                launches: f.has_role("launch"),
+                syncs: f.has_role("sync"),
+                builds: f.has_role("build"),
+                queries: f.has_role("query"),
+                records: f.has_role("record"),
                 marks: is_mark(f),
                 waits,
                 queue: queue.map(|p| p.name.as_str()),
@@ -142,18 +166,27 @@ pub fn queue_types(model: &hetrace_model::Model) -> Vec<&str> {
 
 impl Facts<'_> {
     /// Whether a call that begins so waits for a device.
-    pub fn waits(&self, entry: &Event<'_, '_>) -> bool {
+    pub fn is_waiting(&self, entry: &Event<'_, '_>) -> bool {
         match self.waits {
             Waits::Never => false,
             Waits::Always => true,
-            Waits::If(parameter) => entry.get(parameter).and_then(Scalar::as_i64).is_some_and(|v| v != 0),
+            Waits::If(at) => {
+                let name = self.function.and_then(|f| f.params.get(usize::from(at))).map(|p| p.name.as_str());
+                name.and_then(|name| entry.get(name)).and_then(Scalar::as_i64).is_some_and(|v| v != 0)
+            }
         }
+    }
+
+    /// Returns a queue's handle; 0 for the default one, whichever value stands for it.
+    #[inline]
+    pub fn queue_of(&self, handle: u64) -> u64 {
+        if self.default_queues.contains(&handle) { 0 } else { handle }
     }
 
     /// Returns the handle of the queue that a call names; 0 for the default one, whichever value
     /// stands for it. It is compared with [`Command::named_queue`](crate::spans::Command::named_queue).
     pub fn queue(&self, entry: &Event<'_, '_>) -> Option<u64> {
         let handle = self.queue.and_then(|queue| entry.get(queue)).and_then(Scalar::as_u64)?;
-        Some(if self.default_queues.contains(&handle) { 0 } else { handle })
+        Some(self.queue_of(handle))
     }
 }

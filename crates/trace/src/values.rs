@@ -2,7 +2,7 @@
 
 use hetrace_ctf::Scalar;
 use hetrace_ctf::class::{EventClass, Scope};
-use hetrace_ctf::read::{Event, FieldRef, FieldVisitor, Picker};
+use hetrace_ctf::read::{Event, FieldRef, FieldVisitor, Leading, Picker};
 use hetrace_model::{Expr, Function};
 
 use crate::trace::{Class, FunctionId, Trace};
@@ -29,10 +29,16 @@ struct Plan<'t> {
     picker: Picker,
     /// By field.
     fields: Box<[Planned]>,
-    /// Of the fields that the picker has as leading ones: whose they are, and the number of each.
-    leading: Box<[(Code, u32)]>,
-    /// Whether anything goes into a hash.
-    hashed: bool,
+    /// Of the fields that the picker has as leading ones those that are wanted.
+    leading: Box<[Leading]>,
+    /// Whose they are, and the number of each.
+    places: Box<[(Code, u32)]>,
+    /// The leading ones that go into a hash.
+    hashed: Box<[Leading]>,
+    /// How many fields the picker has as leading ones.
+    first: usize,
+    /// Whether a field behind them is wanted or goes into a hash.
+    more: bool,
 }
 
 /// What a plan says of a field.
@@ -40,6 +46,16 @@ struct Plan<'t> {
 struct Planned {
     place: Code,
     hashed: Hashed,
+    wanted: bool,
+}
+
+/// What is wanted of the values of a function's calls, beside whether they are wanted at all.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Wanted<'a> {
+    /// The parameters that are handles, if entries are to have a hash of all else: [`Values::hash`].
+    pub hashed: Option<&'a [(u16, u32)]>,
+    /// What is asked for of entries and of exits; all if there are none.
+    pub places: Option<[&'a [Place]; 2]>,
 }
 
 /// What of a field goes into [`Values::hash`].
@@ -83,34 +99,40 @@ pub struct Plans<'t> {
     wanted: Vec<bool>,
 }
 
+impl Wanted<'_> {
+    /// Whether a field's value is asked for, of an entry (0) or an exit (1).
+    fn has(&self, phase: usize, place: Option<Place>) -> bool {
+        let places = self.places.and_then(|places| places.get(phase).copied());
+        places.is_none_or(|places| place.is_some_and(|place| places.contains(&place)))
+    }
+}
+
 impl<'t> Plans<'t> {
     /// Plans for the functions that `wanted` is true of, without a hash of their values.
     pub fn new(trace: &'t Trace, wanted: impl Fn(FunctionId) -> bool) -> Self {
-        Self::with_hash(trace, wanted, &|_| None)
+        Self::of(trace, |function| wanted(function).then(Wanted::default))
     }
 
-    /// The same, with [`Values::hash`] of the entries of those functions for which `hashed` returns the
-    /// parameters that are handles.
-    pub fn with_hash<'h>(
-        trace: &'t Trace,
-        wanted: impl Fn(FunctionId) -> bool,
-        hashed: &dyn Fn(FunctionId) -> Option<&'h [(u16, u32)]>,
-    ) -> Self {
+    /// Plans for the functions that `wanted` returns something for, and for that.
+    pub fn of<'w>(trace: &'t Trace, wanted: impl Fn(FunctionId) -> Option<Wanted<'w>>) -> Self {
         let ids = (0u32..).zip(trace.functions().all()).map(|(id, _)| FunctionId(id));
-        let known: Vec<bool> = ids.map(|id| wanted(id) && trace.described(id).is_some()).collect();
+        let known: Vec<_> = ids.map(|id| wanted(id).filter(|_| trace.described(id).is_some())).collect();
         let none = || std::iter::repeat_with(|| None).take(known.len()).collect();
-        let mut plans = Self { entries: none(), exits: none(), wanted: known };
+        let are_wanted = known.iter().map(Option::is_some).collect();
+        let mut plans = Self { entries: none(), exits: none(), wanted: are_wanted };
         for (position, stream) in trace.ctf().class().streams.iter().enumerate() {
             for (class, event) in trace.classes().of_stream(position).iter().zip(&stream.events) {
-                let (function, to, handles) = match class {
-                    Class::Entry(function) => (*function, &mut plans.entries, hashed(*function)),
-                    Class::Exit(function, _) => (*function, &mut plans.exits, None),
+                let (function, phase, to) = match class {
+                    Class::Entry(function) => (*function, 0, &mut plans.entries),
+                    Class::Exit(function, _) => (*function, 1, &mut plans.exits),
                     _ => continue,
                 };
-                let is_wanted = plans.wanted.get(function.index()) == Some(&true);
-                let described = trace.described(function).filter(|_| is_wanted);
-                if let (Some(described), Some(slot @ None)) = (described, to.get_mut(function.index())) {
-                    *slot = Plan::new(described, event, handles);
+                let wanted = known.get(function.index()).copied().flatten();
+                let described = trace.described(function).zip(wanted);
+                if let (Some((described, wanted)), Some(slot @ None)) =
+                    (described, to.get_mut(function.index()))
+                {
+                    *slot = Plan::new(described, event, phase, wanted);
                 }
             }
         }
@@ -133,22 +155,36 @@ impl<'t> Plans<'t> {
 }
 
 impl<'t> Plan<'t> {
-    fn new(function: &Function, class: &'t EventClass, hashed: Option<&[(u16, u32)]>) -> Option<Self> {
+    fn new(function: &Function, class: &'t EventClass, phase: usize, wanted: Wanted<'_>) -> Option<Self> {
+        let handles = wanted.hashed.filter(|_| phase == 0);
         let fields = class.fields.fields.iter().map(|field| {
-            let place = Code::of(place(function, &field.name));
+            let place = place(function, &field.name);
+            let wanted = wanted.has(phase, place);
+            let place = Code::of(place);
             let is_handle = |handles: &[(u16, u32)]| handles.iter().any(|(at, _)| Some(*at) == place.param());
-            let hashed = match hashed.map(is_handle) {
+            let hashed = match handles.map(is_handle) {
                 None => Hashed::Nothing,
                 Some(true) => Hashed::Lists,
                 Some(false) => Hashed::All,
             };
-            Planned { place, hashed }
+            Planned { place, hashed, wanted }
         });
         let (picker, fields) = (Picker::new(&class.fields)?, fields.collect::<Box<[Planned]>>());
-        let leading = fields.iter().zip(0u32..).take(picker.leading_count());
-        let leading = leading.map(|(field, at)| (field.place, at)).collect();
-        let hashed = fields.iter().any(|field| field.hashed != Hashed::Nothing);
-        Some(Self { class, picker, fields, leading, hashed })
+        let leading = || fields.iter().zip(picker.leading().iter().copied());
+        let wanted = || leading().filter(|(field, _)| field.wanted);
+        let hashed = leading().filter(|(field, _)| field.hashed == Hashed::All);
+        let first = picker.leading().len();
+        let behind = fields.iter().skip(first);
+        Some(Self {
+            class,
+            leading: wanted().map(|(_, integer)| integer).collect(),
+            places: wanted().zip(0u32..).map(|((field, _), at)| (field.place, at)).collect(),
+            hashed: hashed.map(|(_, integer)| integer).collect(),
+            more: behind.clone().any(|field| field.wanted || field.hashed != Hashed::Nothing),
+            first,
+            picker,
+            fields,
+        })
     }
 }
 
@@ -180,8 +216,11 @@ pub struct Values<'f> {
     numbers: Vec<u64>,
     /// Members of structs, by parameter.
     members: Vec<(u16, String, u64)>,
-    /// Of all that the event has but single handles; only of entries for which [`Plans`] are with hashes.
+    /// Of all that the event has but single handles; only of entries of which [`Wanted::hashed`] says so.
     pub hash: u64,
+    /// Fields that were passed over, as [`Wanted::places`] has them not: nobody may ask for these.
+    #[cfg(debug_assertions)]
+    withheld: Vec<Code>,
 }
 
 impl<'f> Values<'f> {
@@ -204,6 +243,8 @@ impl<'f> Values<'f> {
         self.numbers.clear();
         self.members.clear();
         self.hash = NO_HASH;
+        #[cfg(debug_assertions)]
+        self.withheld.clear();
     }
 
     /// The entry of a call.
@@ -286,45 +327,55 @@ impl<'f> Values<'f> {
 
     /// False if the payload ends too early.
     fn pick(&mut self, plan: &Plan<'_>, payload: &[u8]) -> bool {
-        let Self { fields, numbers, hash, .. } = self;
-        numbers.resize(plan.leading.len(), 0);
-        let leading = plan.picker.leading(payload, numbers);
-        numbers.truncate(leading);
-        fields.extend_from_slice(plan.leading.get(..leading).unwrap_or_default());
-        if plan.hashed {
-            let all = numbers.iter().zip(&plan.fields).filter(|(_, field)| field.hashed == Hashed::All);
-            *hash = all.fold(*hash, |hash, (number, _)| with_number(hash, *number));
+        #[cfg(debug_assertions)]
+        self.withheld.extend(plan.fields.iter().filter(|field| !field.wanted).map(|field| field.place));
+        let first = if plan.picker.has_leading(payload) { plan.first } else { 0 };
+        if first > 0 {
+            // They begin at 0, as nothing is there yet.
+            self.fields.extend_from_slice(&plan.places);
+            self.numbers.extend(plan.leading.iter().map(|integer| integer.get(payload)));
+            let hashed = plan.hashed.iter().map(|integer| integer.get(payload));
+            self.hash = hashed.fold(self.hash, with_number);
         }
-        let mut hashed = Hashed::Nothing;
-        plan.picker.pick_behind(leading, payload, |position, element, value| {
+        if first == plan.first && !plan.more {
+            return true;
+        }
+        self.pick_behind(first, plan, payload)
+    }
+
+    /// The same for the fields behind the first so many.
+    fn pick_behind(&mut self, first: usize, plan: &Plan<'_>, payload: &[u8]) -> bool {
+        let Self { fields, numbers, hash, .. } = self;
+        let mut now = Planned { place: Code::NONE, hashed: Hashed::Nothing, wanted: false };
+        plan.picker.pick_behind(first, payload, |position, element, value| {
             if element == 0 {
-                let known = plan.fields.get(position);
-                hashed = known.map_or(Hashed::Nothing, |field| field.hashed);
-                // There are at most KEPT.
-                fields.push((known.map_or(Code::NONE, |field| field.place), numbers.len() as u32));
+                let nothing = Planned { place: Code::NONE, hashed: Hashed::Nothing, wanted: false };
+                now = plan.fields.get(position).copied().unwrap_or(nothing);
+                if now.wanted {
+                    // There are at most KEPT.
+                    fields.push((now.place, numbers.len() as u32));
+                }
             }
             if let Some(bytes) = value.bytes() {
-                for byte in bytes {
-                    let number = u64::from(*byte);
-                    if hashed != Hashed::Nothing {
-                        *hash = with_number(*hash, number);
-                    }
-                    if numbers.len() < KEPT {
-                        numbers.push(number);
-                    }
+                let all = || bytes.iter().map(|byte| u64::from(*byte));
+                if now.hashed != Hashed::Nothing {
+                    *hash = all().fold(*hash, with_number);
+                }
+                if now.wanted {
+                    numbers.extend(all().take(KEPT.saturating_sub(numbers.len())));
                 }
                 return;
             }
             let Some(number) = value.bits() else {
-                if hashed != Hashed::Nothing {
+                if now.hashed != Hashed::Nothing {
                     *hash = with_text(*hash, value.text().unwrap_or_default());
                 }
                 return;
             };
-            if hashed == Hashed::All || (hashed == Hashed::Lists && value.in_list()) {
+            if now.hashed == Hashed::All || (now.hashed == Hashed::Lists && value.in_list()) {
                 *hash = with_number(*hash, number);
             }
-            if numbers.len() < KEPT {
+            if now.wanted && numbers.len() < KEPT {
                 numbers.push(number);
             }
         })
@@ -342,6 +393,12 @@ impl<'f> Values<'f> {
     #[inline]
     pub fn all(&self, place: Place) -> &[u64] {
         let code = Code::of(Some(place));
+        #[cfg(debug_assertions)]
+        assert!(
+            !self.withheld.contains(&code),
+            "{place:?} of {:?} is not wanted",
+            self.function.map(|f| &f.name)
+        );
         let is_it = |(known, _): &(Code, u32)| *known == code;
         // Mostly there is a field for each parameter.
         let at = match self.fields.get(code.0 as usize) {

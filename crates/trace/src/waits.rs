@@ -188,7 +188,8 @@ impl<'t, T> Waits<'t, T> {
             }
             self.polled.remove(&call.thread);
         }
-        let Some(facts) = self.facts.get(call.function.index()).filter(|facts| facts.waits(event)) else {
+        let Some(facts) = self.facts.get(call.function.index()).filter(|facts| facts.is_waiting(event))
+        else {
             return;
         };
         let what = match facts.queue(event) {

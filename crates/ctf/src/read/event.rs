@@ -243,6 +243,8 @@ impl<'e, 't> Event<'e, 't> {
         let mut decoder = self.decoder(at);
         decoder.align(node.align).ok()?;
         let known = (0..=index).rev().find(|&i| offsets[i].is_some()).unwrap_or(0);
+        // Lengths and tags are of the event that was read last, unless they are read again.
+        let known = if nodes[known..=index].iter().any(Node::needs_slot) { 0 } else { known };
         decoder.pos = decoder.pos.checked_add(offsets[known].unwrap_or(0))?;
         for node in &nodes[known..index] {
             decoder.skip(node).ok()?;

@@ -56,7 +56,7 @@ pub use merge::Merge;
 pub use packet::PacketInfo;
 pub use packets::{Packet, PacketReader, clock_bits};
 pub use parts::FrameHeads;
-pub use pick::{Picked, Picker};
+pub use pick::{Leading, Picked, Picker};
 pub use scan::{EventView, EventVisitor, Next, Pause, Scanned, Scanner, Want};
 pub use series::{Member, Part, Repeated};
 pub use stream::{Losses, StreamReader};

@@ -60,8 +60,7 @@ impl<'t> PacketReader<'t> {
         if self.reader.next == NOWHERE {
             self.reader.next = self.next;
         }
-        self.reader.packet = None;
-        self.reader.event = None;
+        self.reader.leave_packet();
         self.head = None;
         if let Err(error) = self.reader.open_packet()? {
             return Some(Err(error));
@@ -80,7 +79,7 @@ impl<'t> PacketReader<'t> {
         if let Err(error) = self.reader.advance()? {
             return Some(Err(error));
         }
-        let at = self.reader.event?;
+        let at = *self.reader.position()?;
         let byte = |bits: u64| usize::try_from(bits).unwrap_or(usize::MAX);
         let bytes = self.reader.data().get(byte(at.header_at / 8)..byte(at.end.div_ceil(8)));
         self.reader.current().map(|event| Ok((event, bytes.unwrap_or(&[]))))

@@ -25,13 +25,23 @@ pub struct Picker {
     shares: bool,
 }
 
-/// An integer at a place that is always the same.
+/// An integer at a place of the payload that is always the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Leading {
+pub struct Leading {
     at: u32,
     /// Bits of its word that it has not.
     unused: u8,
     signed: bool,
+}
+
+impl Leading {
+    /// Returns its bits, the sign extended, in a payload of which [`Picker::has_leading`] is true; else 0, perhaps.
+    #[inline(always)]
+    pub fn get(self, payload: &[u8]) -> u64 {
+        let unused = self.unused % 64;
+        let high = crate::bits::word(payload, self.at as usize).unwrap_or(0) << unused;
+        if self.signed { ((high as i64) >> unused) as u64 } else { high >> unused }
+    }
 }
 
 /// Leading integers at most.
@@ -213,24 +223,15 @@ impl Picker {
         Some(Self { leading: leading(&steps), shares, steps })
     }
 
-    /// Returns how many integers payloads begin with, always at the same places: they are the first fields.
-    pub fn leading_count(&self) -> usize {
-        self.leading.len()
+    /// Returns the integers that payloads begin with, always at the same places: they are the first fields.
+    pub fn leading(&self) -> &[Leading] {
+        &self.leading
     }
 
-    /// Puts the bits of these integers, the sign extended, of the payload that `data` begins with into `to`. Returns how
-    /// many: fewer if `data` ends less than a word behind the start of some.
+    /// Returns whether a whole word is at each of these in the payload that `data` begins with.
     #[inline(always)]
-    pub fn leading(&self, data: &[u8], to: &mut [u64]) -> usize {
-        let mut read = 0;
-        for (integer, to) in self.leading.iter().zip(to) {
-            let unused = integer.unused % 64;
-            let Some(word) = crate::bits::word(data, integer.at as usize) else { break };
-            let high = word << unused;
-            *to = if integer.signed { ((high as i64) >> unused) as u64 } else { high >> unused };
-            read += 1;
-        }
-        read
+    pub fn has_leading(&self, data: &[u8]) -> bool {
+        self.leading.last().is_none_or(|last| data.len() >= last.at as usize + size_of::<u64>())
     }
 
     /// Returns the steps with the positions of their fields.
@@ -289,7 +290,9 @@ impl Picker {
                 Step::Length(number, length) => {
                     let Some(bits) = number.get(data, at) else { return false };
                     each(position, 0, one(number, bits));
-                    lengths[*length % LISTS] = bits;
+                    if SHARES {
+                        lengths[*length % LISTS] = bits;
+                    }
                     at += number.bytes;
                 }
                 Step::List(number, length, element) => {
@@ -298,7 +301,9 @@ impl Picker {
                     at += number.bytes;
                     // Most lists are there for what is rare.
                     if bits > 0 {
-                        lengths[*length % LISTS] = bits;
+                        if SHARES {
+                            lengths[*length % LISTS] = bits;
+                        }
                         let Some(end) = element.list(data, at, position + 1, bits, &mut each) else {
                             return false;
                         };

@@ -17,6 +17,18 @@ pub(super) struct Node {
     pub kind: Kind,
 }
 
+impl Node {
+    /// Whether decoding it takes what another field has left in a slot.
+    pub fn needs_slot(&self) -> bool {
+        match &self.kind {
+            Kind::Int(_) | Kind::Leb(_) | Kind::Float { .. } | Kind::Str { .. } | Kind::Text { .. } => false,
+            Kind::Struct { nodes, .. } => nodes.iter().any(Self::needs_slot),
+            Kind::Array { element, .. } => element.needs_slot(),
+            Kind::TextSequence { .. } | Kind::Sequence { .. } | Kind::Variant(_) | Kind::Optional(_) => true,
+        }
+    }
+}
+
 #[derive(Debug)]
 pub(super) enum Kind {
     Int(Int),

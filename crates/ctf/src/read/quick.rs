@@ -134,15 +134,32 @@ impl QuickHeader {
         Some(MainForm { bytes, id, clock: clock?, ids, slot })
     }
 
+    /// Bytes of the header of most traces: an id of 16 bits, and 32 bits of the clock.
+    pub const COMMON_BYTES: usize = 6;
+
+    /// Returns whether it is that one.
+    #[inline]
+    pub fn is_common(&self) -> bool {
+        self.common
+    }
+
+    /// Returns the id of such a header that `data` has at `at`, and where the clock stands after it, which stood at
+    /// `before`; none where no whole word is there.
+    #[inline(always)]
+    pub fn common(data: &[u8], at: usize, before: u64) -> Option<(u64, u64)> {
+        let word = word(data, at)?;
+        Some((word & mask(16), clock::update(before, word >> 16, 32)))
+    }
+
     /// Returns the id in the header that `data` has at `at`, where the clock stands after it, and its bytes. Leaves the
     /// tag in its slot, as the long way does.
     #[inline(always)]
     pub fn read(&self, data: &[u8], at: usize, state: &State) -> Option<(u64, u64, usize)> {
         let before = state.clock.get();
         if self.common
-            && let Some(word) = word(data, at)
+            && let Some((id, clock)) = Self::common(data, at, before)
         {
-            return Some((word & mask(16), clock::update(before, word >> 16, 32), self.main.bytes));
+            return Some((id, clock, self.main.bytes));
         }
         let form = self.form(data, at, state)?;
         Some((form.id(data, at)?, form.clock(data, at, before)?, form.bytes))

@@ -522,7 +522,7 @@ impl StreamReader<'_> {
         until: u64,
         visitor: &mut impl EventVisitor,
     ) -> Scanned {
-        self.event = None;
+        self.forget_events();
         let (mut events, mut now) = (0, self.state.clock.get());
         let Some((at, end)) = self.scannable(scanner.stream) else {
             return Scanned { events, timestamp: now, pause: Pause::Whole };

@@ -15,49 +15,10 @@ use crate::class::ByteOrder;
 #[derive(Debug)]
 pub(super) struct Steps {
     steps: Vec<Step>,
-    /// All of them, if they are over one list right behind its length.
-    list: Option<OneList>,
+    /// The same as skips, if they can be; what these cannot read, as a length near the end of the data, the steps do.
+    skips: Option<Box<[Skip]>>,
     /// Bytes behind the last step.
     tail: usize,
-}
-
-/// A list right behind its length.
-#[derive(Clone, Copy, Debug)]
-struct OneList {
-    /// Bytes before the length.
-    before: usize,
-    /// The bits of the length in its word, and its bytes.
-    mask: u64,
-    width: usize,
-    slot: u32,
-    /// Bytes of an element.
-    size: u64,
-}
-
-impl OneList {
-    fn of(steps: &[Step]) -> Option<Self> {
-        let [length, list] = steps else { return None };
-        match (&length.action, &list.action) {
-            (
-                &Action::Count { bytes, order: ByteOrder::Little, slot },
-                &Action::Elements { slot: of, size },
-            ) if list.before == 0 && of == slot && (1..=4).contains(&bytes) => {
-                let (before, width) = (length.before, bytes as usize);
-                Some(Self { before, mask: mask(bytes * 8), width, slot, size })
-            }
-            _ => None,
-        }
-    }
-
-    /// Goes from byte `at` to the end of the list; none, and nothing done, where no whole word is at its length.
-    #[inline(always)]
-    fn walk(&self, data: &[u8], at: usize, state: &State) -> Option<usize> {
-        let at = at.checked_add(self.before)?;
-        let len = word(data, at)? & self.mask;
-        let bytes = usize::try_from(len.checked_mul(self.size)?).ok()?;
-        state.slots.get(self.slot as usize)?.set(Some(len));
-        (at + self.width).checked_add(bytes)
-    }
 }
 
 #[derive(Debug)]
@@ -136,18 +97,19 @@ impl Steps {
     pub fn of(node: &Node) -> Option<Self> {
         let mut builder = Builder::default();
         builder.node(node)?;
-        let list = OneList::of(&builder.steps);
-        Some(Self { steps: builder.steps, list, tail: builder.before })
+        let mut steps = Self { steps: builder.steps, skips: None, tail: builder.before };
+        steps.skips = steps.skips().map(|(skips, _)| skips.into());
+        Some(steps)
     }
 
-    /// Goes from byte `at` to the end; none if that is beyond `data`. Lengths are
-    /// left in the slots, as the long way leaves them.
+    /// Goes from byte `at` to the end; none if that is beyond `data`. Of lengths in the payload nothing need be left
+    /// in the slots: who looks at an event reads them again.
     #[inline(always)]
     pub fn run(&self, data: &[u8], at: usize, state: &State) -> Option<usize> {
         // Most payloads are of one size, and worth no call.
-        let at = match self.list {
+        let at = match &self.skips {
             _ if self.steps.is_empty() => at,
-            Some(list) if let Some(end) = list.walk(data, at, state) => end,
+            Some(skips) if let Some(end) = over(skips, data, at) => end,
             _ => self.walk(data, at, state)?,
         };
         at.checked_add(self.tail).filter(|&end| end <= data.len())

@@ -6,6 +6,7 @@ use super::event::{Event, Position};
 use super::frames::{MAX_PACKET, Stop};
 use super::packet::{BadHead, Head, PacketInfo, head};
 use super::parts::shows_clock;
+use super::quick::QuickHeader;
 use super::source::Source;
 use super::trace::{DataFile, StreamPlan, Trace};
 use crate::bits::align_up;
@@ -13,6 +14,10 @@ use crate::class::StreamClass;
 
 /// How much further than to a packet's start one has to look to know it as one.
 const GLANCE: usize = 4096;
+
+/// How many events a reader that reads ahead finds at a time: more would not stay in the processor's first cache
+/// where there are several readers.
+const AHEAD: usize = 64;
 
 /// What a stream says it has lost, up to where it has been read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -58,7 +63,11 @@ pub struct StreamReader<'t> {
     pub(super) state: State,
     /// In bits from the start of the packet.
     pos: u64,
-    pub(super) event: Option<Position>,
+    /// The event that was given last is at `at`; those behind it are of the same packet, and were read ahead.
+    events: Vec<Position>,
+    at: usize,
+    /// How many are read at a time.
+    most: usize,
     losses: Losses,
     /// Where the last packet starts of which it was said that it has another uuid.
     said: Option<u64>,
@@ -81,7 +90,9 @@ impl<'t> StreamReader<'t> {
             end: 0,
             state: State::default(),
             pos: 0,
-            event: None,
+            events: Vec::new(),
+            at: 0,
+            most: 1,
             losses: Losses::default(),
             said: None,
             before: None,
@@ -101,6 +112,12 @@ impl<'t> StreamReader<'t> {
         let begins = segment > 0 && file.border(segment) == Some(start);
         let (before, first) = if begins { (None, Some(file.first(segment))) } else { (before, None) };
         Self { source, segment, first, next: start, limit, before, ..Self::new(trace, file) }
+    }
+
+    /// The same reader, which finds several events of a packet at a time. What it gives is the same; it takes less time
+    /// for who goes over all events, and more for who scans between them.
+    pub fn reading_ahead(self) -> Self {
+        Self { most: AHEAD, ..self }
     }
 
     /// Returns whether the packet that was opened last can be read without those before.
@@ -131,7 +148,7 @@ impl<'t> StreamReader<'t> {
 
     /// Passes over the rest of the packet, and gives the head of the next one.
     pub fn pass_packet(&mut self) -> Option<Result<PacketInfo, StreamError>> {
-        (self.packet, self.event) = (None, None);
+        self.leave_packet();
         match self.open_packet()? {
             Ok(()) => self.packet().copied().map(Ok),
             Err(error) => Some(Err(error)),
@@ -155,8 +172,46 @@ impl<'t> StreamReader<'t> {
     /// Returns the event that the last call of [`Self::next_event`] gave.
     #[inline]
     pub fn current(&self) -> Option<Event<'_, 't>> {
-        let at = self.event.as_ref()?;
-        Some(Event::new(self, self.kind?, at))
+        Some(Event::new(self, self.kind?, self.position()?))
+    }
+
+    /// Returns where that event is.
+    #[inline]
+    pub(super) fn position(&self) -> Option<&Position> {
+        self.events.get(self.at)
+    }
+
+    /// Returns the time of the next event in ticks, if that was read ahead: it is of the same packet.
+    #[inline]
+    pub fn time_ahead(&self) -> Option<u64> {
+        self.events.get(self.at + 1)?.timestamp
+    }
+
+    /// Goes to the next event if that was read ahead. Returns whether it was.
+    #[inline]
+    pub fn go_ahead(&mut self) -> bool {
+        let is_there = self.at + 1 < self.events.len();
+        self.at += usize::from(is_there);
+        is_there
+    }
+
+    /// There is no event any more. What was read ahead is to be read again.
+    pub(super) fn forget_events(&mut self) {
+        if self.at + 1 < self.events.len()
+            && let Some(last) = self.events.get(self.at)
+        {
+            self.pos = last.end;
+            self.state.clock.set(last.timestamp.unwrap_or_else(|| self.state.clock.get()));
+        }
+        self.events.clear();
+        self.at = 0;
+    }
+
+    /// Leaves the packet, and what was read of it.
+    pub(super) fn leave_packet(&mut self) {
+        self.packet = None;
+        self.events.clear();
+        self.at = 0;
     }
 
     /// Returns the bytes of the packet and behind it.
@@ -168,15 +223,19 @@ impl<'t> StreamReader<'t> {
     /// Goes to the next event.
     #[inline]
     pub(super) fn advance(&mut self) -> Option<Result<(), StreamError>> {
+        if self.go_ahead() {
+            return Some(Ok(()));
+        }
+        self.events.clear();
+        self.at = 0;
         match self.quick() {
             Some(()) => Some(Ok(())),
             None => self.advance_slowly(),
         }
     }
 
-    /// Goes to the next event of the packet; none, and nothing done, where that
+    /// Goes to the next event of the packet, and reads those behind it; none, and nothing done, where that
     /// takes the long way.
-    #[inline]
     fn quick(&mut self) -> Option<()> {
         self.packet.as_ref()?;
         let plan = self.kind?.plan;
@@ -185,24 +244,17 @@ impl<'t> StreamReader<'t> {
         if !self.pos.is_multiple_of(8) {
             return None;
         }
-        let at = usize::try_from(self.pos / 8).ok()?;
-        let (id, clock, bytes) = header.read(data, at, &self.state)?;
-        let index = plan.by_id.get(id)?;
-        let body = plan.events.get(index)?.quick.as_ref()?;
-        let common = at + bytes;
-        let fields = common + body.fields;
-        let end = body.end(data, fields, &self.state)?;
-        self.state.clock.set(clock);
-        self.pos = end as u64 * 8;
-        self.event = Some(Position {
-            index,
-            timestamp: plan.clock.map(|_| clock),
-            header_at: at as u64 * 8,
-            common_at: common as u64 * 8,
-            context_at: (common + body.context) as u64 * 8,
-            fields_at: fields as u64 * 8,
-            end: self.pos,
-        });
+        let mut at = usize::try_from(self.pos / 8).ok()?;
+        if header.is_common() && plan.clock.is_some() {
+            at = common_events(plan, data, at, &self.state, (&mut self.events, self.most));
+        }
+        if self.events.is_empty() {
+            // What a tag in another header leaves behind is of the last event that was read: so there is one.
+            let (position, end) = quick_event(plan, header, data, at, &self.state)?;
+            self.events.push(position);
+            at = end;
+        }
+        self.pos = at as u64 * 8;
         Some(())
     }
 
@@ -224,7 +276,6 @@ impl<'t> StreamReader<'t> {
     /// Each turn of the loop consumes a packet or returns.
     fn advance_slowly(&mut self) -> Option<Result<(), StreamError>> {
         loop {
-            self.event = None;
             let Some(packet) = &self.packet else {
                 if let Err(error) = self.open_packet()? {
                     self.losses.damaged += 1;
@@ -475,7 +526,7 @@ impl<'t> StreamReader<'t> {
             return Err(DecodeError::EmptyEvent { at: start });
         }
         self.pos = decoder.pos;
-        self.event = Some(Position {
+        self.events.push(Position {
             index,
             timestamp,
             header_at: start,
@@ -486,4 +537,66 @@ impl<'t> StreamReader<'t> {
         });
         Ok(())
     }
+}
+
+/// Finds up to `most` events, of which the first has its header at byte `at`, and returns where the last one ends; as many
+/// as have the common header and can be passed over the short way.
+#[inline]
+fn common_events(
+    plan: &StreamPlan,
+    data: &[u8],
+    mut at: usize,
+    state: &State,
+    (events, most): (&mut Vec<Position>, usize),
+) -> usize {
+    let mut clock = state.clock.get();
+    for _ in 0..most {
+        let Some((id, now)) = QuickHeader::common(data, at, clock) else { break };
+        let Some(index) = plan.by_id.get(id) else { break };
+        let Some(body) = plan.events.get(index).and_then(|event| event.quick.as_ref()) else { break };
+        let common = at + QuickHeader::COMMON_BYTES;
+        let fields = common + body.fields;
+        let Some(end) = body.end(data, fields, state) else { break };
+        events.push(Position {
+            index,
+            timestamp: Some(now),
+            header_at: at as u64 * 8,
+            common_at: common as u64 * 8,
+            context_at: (common + body.context) as u64 * 8,
+            fields_at: fields as u64 * 8,
+            end: end as u64 * 8,
+        });
+        (at, clock) = (end, now);
+    }
+    state.clock.set(clock);
+    at
+}
+
+/// Returns where the event is that has its header at byte `at`, and the byte where it ends; none, and nothing done
+/// that counts, where that takes the long way.
+#[inline(always)]
+fn quick_event(
+    plan: &StreamPlan,
+    header: &QuickHeader,
+    data: &[u8],
+    at: usize,
+    state: &State,
+) -> Option<(Position, usize)> {
+    let (id, clock, bytes) = header.read(data, at, state)?;
+    let index = plan.by_id.get(id)?;
+    let body = plan.events.get(index)?.quick.as_ref()?;
+    let common = at + bytes;
+    let fields = common + body.fields;
+    let end = body.end(data, fields, state)?;
+    state.clock.set(clock);
+    let position = Position {
+        index,
+        timestamp: plan.clock.map(|_| clock),
+        header_at: at as u64 * 8,
+        common_at: common as u64 * 8,
+        context_at: (common + body.context) as u64 * 8,
+        fields_at: fields as u64 * 8,
+        end: end as u64 * 8,
+    };
+    Some((position, end))
 }

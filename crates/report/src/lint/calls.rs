@@ -83,7 +83,7 @@ impl Calls {
                 thread.missing.retain(|missing| !made(&missing.kind));
             }
         }
-        if facts.launch {
+        if facts.common.launches {
             match error {
                 Some(_) => drop(thread.launches.insert(queue, passed.call)),
                 None => drop(thread.launches.remove(&queue)),
@@ -95,6 +95,20 @@ impl Calls {
             let what = format!("{name} reads back after a launch into the same queue failed");
             let hit = Hit::new("ignored-error", format!("{name} after launch"), what, ("failed", launch));
             findings.add(hit.with(Some(("then", passed.call))));
+        }
+    }
+
+    /// A quiet call of the program itself has succeeded: see [`Facts::quiet`].
+    #[inline]
+    pub fn quiet(
+        &mut self,
+        passed: &Passed,
+        facts: &Facts<'_>,
+        knowledge: &Knowledge<'_>,
+        findings: &mut Findings,
+    ) {
+        if let Some(thread) = self.threads.get_mut(passed.by.thread).filter(|thread| thread.row.is_some()) {
+            thread.repeated(passed, facts, None, knowledge, findings);
         }
     }
 
@@ -220,7 +234,7 @@ impl Thread {
             findings.add(null_passed(name, what, missing.call, passed.call));
         }
         // What is enqueued yields an event only where one is asked for.
-        let made = facts.makes.iter().filter(|_| !facts.enqueues);
+        let made = facts.makes.iter().filter(|_| !facts.common.enqueues);
         let missing = made.map(|(_, kind)| Some(*kind));
         for kind in missing.chain(facts.allocation.iter().map(|_| None)) {
             self.missing.retain(|missing| missing.kind != kind);
@@ -242,10 +256,10 @@ impl Thread {
             (None, None) => {}
             // Other calls in between do not matter, a success does.
             (Some((f, ..)), None) if *f != function => {}
-            (Some((f, ..)), Some(_)) if *f != function && (facts.queries || facts.polls) => {}
+            (Some((f, ..)), Some(_)) if *f != function && (facts.common.queries || facts.common.polls) => {}
             _ => {
                 self.end_row(knowledge, findings);
-                let counts = !facts.queries && !facts.polls;
+                let counts = !facts.common.queries && !facts.common.polls;
                 self.row = error.filter(|_| counts).map(|error| (function, error, 1, passed.call));
             }
         }

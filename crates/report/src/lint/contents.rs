@@ -124,7 +124,7 @@ impl Contents {
                 "{name} reads bytes {from} to {to} of {:#x}: only bytes {first} to {last} of it were ever written",
                 object.1
             ),
-            false if facts.launch => {
+            false if facts.common.launches => {
                 format!(
                     "{name} launches a kernel that can only read {:#x}, which nothing has written",
                     object.1

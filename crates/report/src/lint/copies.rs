@@ -190,7 +190,7 @@ impl Copies {
         knowledge: &Knowledge<'_>,
         findings: &mut Findings,
     ) {
-        if facts.enqueues || facts.syncs {
+        if facts.common.enqueues || facts.common.syncs {
             self.row(passed, duration, knowledge, findings);
             self.repeat(passed, facts, duration, memory, findings);
         }
@@ -242,7 +242,7 @@ impl Copies {
         }
         let written = &mut self.written[passed.by.process];
         let Some(target) = passed.target.filter(|_| facts.transfers) else {
-            if facts.enqueues {
+            if facts.common.enqueues {
                 written.clear();
             }
             return;

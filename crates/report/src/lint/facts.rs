@@ -1,4 +1,5 @@
-//! What each function means to the rules, resolved once from the models.
+//! What each function means to the rules and to no other report, resolved once from the models; what it means to all is
+//! in [`hetrace_trace::facts`].
 
 use std::collections::HashMap;
 
@@ -8,17 +9,9 @@ use super::duties::{Course, Duties, Known};
 use super::kinds::{Handed, Kind, KindId};
 use super::reads::{Reads, position};
 
+use hetrace_trace::facts::{self, Waits};
 use hetrace_trace::trace::{FunctionId, Trace};
 use hetrace_trace::values::Place;
-
-/// When a function waits for a device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Waits {
-    Never,
-    Always,
-    /// If this parameter is true.
-    If(u16),
-}
 
 /// Memory that a function makes.
 #[derive(Clone, Debug)]
@@ -34,6 +27,8 @@ pub(super) struct Allocation {
 #[derive(Clone, Debug)]
 pub(super) struct Facts<'t> {
     pub function: &'t Function,
+    /// What it means to all reports.
+    pub common: facts::Facts<'t>,
     /// Objects that are passed.
     pub handles: Vec<(u16, KindId)>,
     /// Objects that it makes.
@@ -56,7 +51,6 @@ pub(super) struct Facts<'t> {
     pub frees: Option<u16>,
     /// It moves bytes, and says which.
     pub transfers: bool,
-    pub launch: bool,
     pub moves: bool,
     /// Makes device memory addressable by the host, in the order of a queue, or ends that.
     pub maps: bool,
@@ -73,8 +67,6 @@ pub(super) struct Facts<'t> {
     pub may_wait: bool,
     /// Only asks.
     pub asks: bool,
-    /// Appends to what is run later.
-    pub records: bool,
     /// What it is passed may change or be read in ways that are not followed.
     pub exposes: bool,
     /// Its API sets arguments of kernels by calls.
@@ -87,15 +79,10 @@ pub(super) struct Facts<'t> {
     pub completes: bool,
     /// Reads from a device, and nothing else.
     pub reads: bool,
-    /// Values in place of a queue's handle that mean the default one, beside 0.
-    pub default_queues: &'t [u64],
     /// The parameter with the address of bytes that it reads before it returns.
     pub host: Option<u16>,
-    pub enqueues: bool,
-    pub syncs: bool,
-    pub polls: bool,
+    /// It compiles or links.
     pub builds: bool,
-    pub queries: bool,
     pub marks: bool,
     pub reads_back: bool,
     /// It is passed the address of bytes that it reads.
@@ -104,8 +91,13 @@ pub(super) struct Facts<'t> {
     pub asks_error: bool,
     /// Some rule looks at what its calls return, beside whether they failed.
     pub returns: bool,
+    /// Its calls, if they succeed, change nothing that rules follow, but for the use of their objects and what arguments of
+    /// kernels are set to: most calls of a program are such.
+    pub quiet: bool,
     /// What is read of each call.
     pub numbers: Reads<'t>,
+    /// Parameters that rules ask for of entries, and what they ask for of exits; none if that may be any.
+    pub asked: Option<[Vec<Place>; 2]>,
     /// What it does to states, if its API says so.
     pub duties: Option<Box<Duties<'t>>>,
 }
@@ -149,10 +141,11 @@ impl<'t> Knowledge<'t> {
         let courses: HashMap<&str, Course<'t>> =
             trace.models().iter().map(|model| (model.api.as_str(), Course::new(model))).collect();
         let mut whole: Vec<Whole<'t>> = Vec::new();
-        let facts = ids.map(|id| {
+        let common = facts::facts(trace);
+        let facts = ids.zip(common).map(|(id, common)| {
             let (model, function) = (trace.model_of(id)?, trace.described(id)?);
             let kind = |name: &str| by_name.get(&(model.api.as_str(), name.to_owned())).copied();
-            let mut facts = facts_of(model, function, &kind, &kinds);
+            let mut facts = facts_of(model, (function, common), &kind, &kinds);
             facts.has_arguments = setting.iter().any(|other| std::ptr::eq(*other, model));
             let course = courses.get(model.api.as_str());
             facts.duties = course.and_then(|course| {
@@ -168,9 +161,11 @@ impl<'t> Knowledge<'t> {
         let built: Vec<KindId> = built.flat_map(|facts| &facts.handles).map(|(_, kind)| *kind).collect();
         for facts in facts.iter_mut().flatten() {
             facts.numbers.decide_hash(facts.builds, &facts.makes, &built);
+            facts.asked = facts.duties.is_none().then(|| facts.asked());
             let is_event =
                 |(_, kind): &(u16, KindId)| kinds.get(*kind as usize).is_some_and(|kind| kind.event);
             facts.names_events = facts.handles.iter().any(is_event);
+            facts.quiet = facts.is_quiet();
         }
         let apis = trace.functions().all().iter().map(|f| u16::try_from(f.api).unwrap_or(u16::MAX));
         let apis: Vec<u16> = apis.collect();
@@ -313,7 +308,7 @@ const COMMANDS: [&str; 13] = [
 
 fn facts_of<'t>(
     model: &'t Model,
-    f: &'t Function,
+    (f, common): (&'t Function, facts::Facts<'t>),
     kind: &impl Fn(&str) -> Option<KindId>,
     kinds: &[Kind],
 ) -> Facts<'t> {
@@ -324,6 +319,7 @@ fn facts_of<'t>(
     let result_is_error = f.returns_values.as_deref() == Some(model.errors.as_str());
     let mut facts = Facts {
         function: f,
+        common,
         handles,
         makes,
         mentions,
@@ -333,12 +329,15 @@ fn facts_of<'t>(
         retains,
         obscure: (has("release") || has("retain")) && gives_back.is_none() && retains.is_none(),
         queue: queue_of(f),
-        waits: waits_of(f),
+        waits: match common.waits {
+            // Memory that is freed, say, may wait for all devices.
+            Waits::Always if !common.syncs && !common.enqueues => Waits::Never,
+            waits => waits,
+        },
         allocation: allocation_of(f),
         has_extent: f.creates.is_some() && f.memory.as_ref().is_some_and(|m| m.bytes.is_some()),
         frees: freed(model, f).filter(|_| has("free") && gives_back.is_none()),
         transfers: f.transfer.is_some(),
-        launch: has("launch"),
         moves: has("copy") || has("read") || has("write"),
         maps: has("map") && enqueues(f),
         unmaps: has("unmap") && enqueues(f),
@@ -348,7 +347,6 @@ fn facts_of<'t>(
         obscure_command: enqueues(f) && !COMMANDS.iter().any(|role| has(role)) && f.transfer.is_none(),
         may_wait: has("blocks") && !enqueues(f) && !has("sync") && !has("build"),
         asks: has("query") || has("poll"),
-        records: has("record"),
         exposes: has("interop")
             || has("native")
             || !["query", "poll", "retain", "release", "set-arg", "enqueue"].iter().any(|role| has(role)),
@@ -357,23 +355,20 @@ fn facts_of<'t>(
         completes: has("state"),
         orders: false,
         reads: has("read"),
-        default_queues: &model.default_queues,
         host: host(f).filter(|_| !enqueues(f)),
-        enqueues: enqueues(f),
-        syncs: has("sync"),
-        polls: has("poll"),
         builds: has("build") && !has("query"),
-        queries: has("query"),
         marks: has("marker"),
         reads_back: has("read") || (has("copy") && has("blocks")),
         reads_bytes: reads_bytes(f),
         asks_error: f.success == Success::Always && result_is_error && f.params.is_empty(),
         returns: false,
+        quiet: false,
         numbers: Reads::default(),
+        asked: None,
         duties: None,
     };
     facts.numbers = Reads::new(f, &facts.handles, facts.queue);
-    facts.orders = facts.enqueues || facts.syncs || facts.asks || facts.may_wait || facts.callback;
+    facts.orders = common.enqueues || common.syncs || facts.asks || facts.may_wait || facts.callback;
     facts.returns = facts.is_looked_at();
     facts
 }
@@ -461,14 +456,6 @@ fn freed(model: &Model, f: &Function) -> Option<u16> {
     addresses.next().map(|(_, at)| at)
 }
 
-fn waits_of(f: &Function) -> Waits {
-    match f.blocking.as_deref().and_then(|name| position(f, name)) {
-        Some(at) => Waits::If(at),
-        None if f.has_role("sync") || (f.has_role("blocks") && enqueues(f)) => Waits::Always,
-        None => Waits::Never,
-    }
-}
-
 /// The parameter with the address of bytes that a call reads.
 fn host(f: &Function) -> Option<u16> {
     let mut bytes =
@@ -485,9 +472,33 @@ impl Facts<'_> {
             || [&self.answers, &self.addresses].iter().any(|places| !places.is_empty())
     }
 
-    /// A queue's handle; 0 for the default one, by whatever value.
-    pub fn queue_of(&self, handle: u64) -> u64 {
-        if self.default_queues.contains(&handle) { 0 } else { handle }
+    /// See [`Self::quiet`]: each rule that looks at more than what is asked here has to be asked for here.
+    fn is_quiet(&self) -> bool {
+        let numbers = &self.numbers;
+        let counts = self.gives_back.is_some() || self.retains.is_some() || self.obscure;
+        let moves = self.transfers || self.moves || self.maps || self.unmaps || numbers.moved.is_some();
+        let runs = self.common.launches || self.common.records || self.builds || numbers.kernel.is_some();
+        let memory = self.allocation.is_some() || self.frees.is_some() || self.host.is_some();
+        let ends = self.function.resets || self.asks_error || self.reads_back || self.completes;
+        let about = self.function.replaced.is_some() || self.duties.is_some();
+        let waits = self.orders || self.waits != Waits::Never || self.common.polls || self.names_events;
+        !(self.returns || counts || moves || runs || memory || ends || about || waits)
+    }
+
+    /// What rules ask for of entries and of exits, but for those about states.
+    fn asked(&self) -> [Vec<Place>; 2] {
+        let waits = match self.waits {
+            Waits::If(at) => Some(at),
+            Waits::Never | Waits::Always => None,
+        };
+        let handles = self.handles.iter().map(|(at, _)| *at);
+        let others = [waits, self.frees, self.host].into_iter().flatten();
+        let numbers = self.numbers.params(self.function);
+        let entry = handles.chain(others).chain(numbers).map(Place::Param).collect();
+        let handed = self.makes.iter().chain(&self.mentions).map(|(place, _)| *place);
+        let exit = handed.chain(self.answers.iter().copied()).chain(self.addresses.iter().copied());
+        let address = self.allocation.as_ref().map(|allocation| allocation.address);
+        [entry, exit.chain(address).chain(self.maps.then_some(Place::Result)).collect()]
     }
 }
 

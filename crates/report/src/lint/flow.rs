@@ -122,14 +122,14 @@ impl Flow {
     ) {
         let (pid, call) = (passed.call.pid, passed.call);
         let duration = end.saturating_sub(call.start);
-        if facts.polls {
+        if facts.common.polls {
             self.poll(passed.by.thread, call, (1, call.start, end), knowledge, findings);
         }
         let thread = self.thread(passed.by.thread, (pid, call.tid));
-        if !facts.polls {
+        if !facts.common.polls {
             thread.end_polls(knowledge, findings);
         }
-        if facts.launch {
+        if facts.common.launches {
             thread.pending = true;
             thread.launches += 1;
             let idle = thread.back.take().map_or(0, |back| end.saturating_sub(back));
@@ -140,10 +140,10 @@ impl Flow {
             thread.back = Some(end);
             thread.first_wait = thread.first_wait.or(Some(call));
         }
-        if facts.launch {
+        if facts.common.launches {
             self.launched(passed.by.process, call.start);
         }
-        if let Some(queue) = passed.queue.filter(|_| facts.enqueues && !facts.function.own_queue) {
+        if let Some(queue) = passed.queue.filter(|_| facts.common.enqueues && !facts.function.own_queue) {
             let api = usize::from(knowledge.api_of(call.function));
             let queues = self.queues.entry((pid, api));
             let queues = queues.or_insert(Queues { default: 0, others: 0, first: call });
@@ -158,6 +158,14 @@ impl Flow {
         }
         if facts.builds {
             self.build(passed, facts, duration, out, lifetimes, knowledge);
+        }
+    }
+
+    /// A quiet call of the program itself has succeeded: see [`Facts::quiet`].
+    #[inline]
+    pub fn quiet(&mut self, thread: usize, knowledge: &Knowledge<'_>, findings: &mut Findings) {
+        if let Some(thread) = self.threads.get_mut(thread).filter(|thread| thread.polls.is_some()) {
+            thread.end_polls(knowledge, findings);
         }
     }
 

@@ -67,10 +67,10 @@ impl Hazards {
         if facts.orders || self.waits.has_reads() {
             self.waits.entry(passed, facts, (lifetimes, knowledge));
         }
-        if !passed.root || !facts.enqueues {
+        if !passed.root || !facts.common.enqueues {
             return;
         }
-        if facts.launch {
+        if facts.common.launches {
             let all = !self.maps.is_empty() || self.waits.order.is_open(passed.by.process);
             self.kernels.entry(passed, facts, (lifetimes, all), knowledge);
         }
@@ -119,7 +119,7 @@ impl Hazards {
         let duration = ended.at.saturating_sub(passed.call.start);
         if passed.root {
             self.repeats.count(passed.by.thread, duration);
-            if !ended.failed && (facts.transfers || facts.syncs) {
+            if !ended.failed && (facts.transfers || facts.common.syncs) {
                 self.repeats.exit(passed, facts, ended.at, memory);
             }
             if passed.argument.is_some() {
@@ -130,14 +130,14 @@ impl Hazards {
         if ended.failed {
             return;
         }
-        if facts.enqueues {
+        if facts.common.enqueues {
             self.enqueued(passed, facts, (lifetimes, memory), knowledge, findings);
         }
-        if (facts.launch && passed.kernel.is_none()) || facts.function.resets {
+        if (facts.common.launches && passed.kernel.is_none()) || facts.function.resets {
             // What a graph has in it is not followed.
             self.waits.lose(passed.by.process);
         }
-        if facts.records {
+        if facts.common.records {
             self.contents.unknown(passed, facts);
         }
         if passed.root && (facts.maps || facts.unmaps) {
@@ -147,7 +147,7 @@ impl Hazards {
             self.own_events.made(passed, facts, out, knowledge);
             self.made(passed, facts, out, knowledge);
         }
-        if facts.orders && (!facts.enqueues || passed.waits || facts.calls_back) {
+        if facts.orders && (!facts.common.enqueues || passed.waits || facts.calls_back) {
             self.waits.exit(passed, facts, duration, (lifetimes, knowledge));
         }
         for (kind, handle) in &passed.ended {
@@ -161,6 +161,22 @@ impl Hazards {
             if !self.maps.is_empty() {
                 self.maps.released(passed.call.pid, (kind, *handle), passed.call, knowledge, findings);
             }
+        }
+    }
+
+    /// A quiet call of the program itself has succeeded, after so long: see [`Facts::quiet`].
+    #[inline]
+    pub fn quiet(
+        &mut self,
+        passed: &Passed,
+        facts: &Facts<'_>,
+        duration: u64,
+        lifetimes: &Lifetimes,
+        findings: &mut Findings,
+    ) {
+        self.repeats.count(passed.by.thread, duration);
+        if passed.argument.is_some() {
+            self.kernels.set(passed, facts, (duration, false), lifetimes, findings);
         }
     }
 
@@ -197,13 +213,13 @@ impl Hazards {
             findings.add(hit);
         }
         if !passed.root {
-            if facts.launch {
+            if facts.common.launches {
                 self.contents.unknown(passed, facts);
             }
             return;
         }
         let is_open = self.waits.order.is_open(passed.by.process);
-        if facts.launch {
+        if facts.common.launches {
             self.contents.launched(passed, facts, lifetimes, findings);
             if is_open {
                 self.race_of_launch(passed, facts, knowledge, findings);

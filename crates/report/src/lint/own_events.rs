@@ -31,7 +31,7 @@ impl OwnEvents {
         if self.open.is_empty() || !facts.names_events {
             return;
         }
-        let waits = facts.enqueues || facts.syncs;
+        let waits = facts.common.enqueues || facts.common.syncs;
         for (_, kind, handle) in &passed.handles {
             let key = (passed.call.pid, *kind, *handle);
             if facts.completes {
@@ -44,7 +44,7 @@ impl OwnEvents {
 
     /// A call has made events.
     pub fn made(&mut self, passed: &Passed, facts: &Facts<'_>, out: &Values<'_>, knowledge: &Knowledge<'_>) {
-        if facts.enqueues || self.open.len() >= KEPT {
+        if facts.common.enqueues || self.open.len() >= KEPT {
             return;
         }
         for (place, kind) in &facts.makes {

@@ -1,12 +1,13 @@
 //! What an open call was passed, as far as rules ask for it when it ends.
 
 use super::duties::MadeNow;
-use super::facts::{Facts, Waits};
+use super::facts::Facts;
 use super::findings::{Hit, Ref};
 use super::kinds::KindId;
 use super::objects::Memory;
 use super::order::Id;
 use super::span::Span;
+use hetrace_trace::facts::Waits;
 use hetrace_trace::values::{Place, Values};
 
 /// What an open call was passed. It is filled anew for each call, as it is large and calls are many.

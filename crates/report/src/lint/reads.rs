@@ -28,6 +28,16 @@ impl<'t> Number<'t> {
         }
     }
 
+    /// Parameters that it is made of.
+    fn params(self, function: &Function) -> Vec<u16> {
+        match self {
+            Self::Param(at) => vec![at],
+            // They are found by their names.
+            Self::Member(_) => Vec::new(),
+            Self::Computed(expr) => expr.names().iter().filter_map(|name| position(function, name)).collect(),
+        }
+    }
+
     #[inline]
     pub fn get(self, values: &Values<'_>) -> Option<u64> {
         match self {
@@ -153,6 +163,22 @@ impl<'t> Reads<'t> {
             unmapped: unmapped(function).filter(|_| function.has_role("unmap")),
             hash: false,
         }
+    }
+
+    /// Parameters with these numbers.
+    pub fn params(&self, function: &Function) -> Vec<u16> {
+        let moved = self.moved.iter().flat_map(|moved| {
+            let sides = [moved.source, moved.target].into_iter().flatten();
+            let offsets = sides.clone().filter_map(|side| side.offset);
+            let numbers = offsets.chain([moved.bytes]).flat_map(|number| number.params(function));
+            sides.map(|side| side.at).chain(numbers).collect::<Vec<_>>()
+        });
+        let numbers =
+            [self.queue, self.size].into_iter().flatten().flat_map(|number| number.params(function));
+        let argument =
+            self.argument.iter().flat_map(|argument| [argument.of, argument.index, argument.value]);
+        let others = [self.kernel, self.unmapped, self.flags.map(|bits| bits.at)].into_iter().flatten();
+        moved.chain(numbers).chain(argument).chain(others).collect()
     }
 
     /// Decides whether all values are compared: of what sets arguments and builds, and of what makes the

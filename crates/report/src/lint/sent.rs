@@ -94,9 +94,9 @@ impl Sent {
         let objects = objects.map(|(_, kind, handle)| (*kind, *handle));
         if facts.transfers {
             self.copied(passed, duration, memory);
-        } else if facts.launch {
+        } else if facts.common.launches {
             self.launched(passed);
-        } else if !facts.enqueues {
+        } else if !facts.common.enqueues {
             if facts.makes.iter().any(|(_, kind)| holds(*kind)) {
                 self.parted.extend(objects.map(|object| (process, object)));
             }

@@ -49,7 +49,7 @@ fn target(passed: &Passed, facts: &Facts<'_>, knowledge: &Knowledge<'_>) -> Targ
     let mut rest = Target::All;
     for (_, kind, handle) in &passed.handles {
         match knowledge.kind(*kind) {
-            Some(kind) if kind.queue => return Target::Queue(facts.queue_of(*handle)),
+            Some(kind) if kind.queue => return Target::Queue(facts.common.queue_of(*handle)),
             Some(kind) if kind.event => rest = Target::Events,
             Some(kind) if kind.context => {}
             _ => rest = Target::Unknown,
@@ -84,17 +84,17 @@ impl Waits {
         (lifetimes, knowledge): (&Lifetimes, &Knowledge<'_>),
     ) {
         let process = passed.by.process;
-        if facts.enqueues || facts.syncs || facts.polls || facts.may_wait {
+        if facts.common.enqueues || facts.common.syncs || facts.common.polls || facts.may_wait {
             passed.mark = self.order.last(process);
         }
-        if facts.callback && !facts.enqueues {
+        if facts.callback && !facts.common.enqueues {
             // It may be called, and release the event, before the call returns.
             self.events(passed, facts, lifetimes, knowledge);
         }
         if passed.root && !self.reads.is_empty() {
             self.used(passed, facts);
         }
-        if !passed.root || !facts.syncs {
+        if !passed.root || !facts.common.syncs {
             return;
         }
         passed.idle = match target(passed, facts, knowledge) {
@@ -146,7 +146,7 @@ impl Waits {
         knowledge: &Knowledge<'_>,
     ) {
         let (pid, process) = (passed.call.pid, passed.by.process);
-        let queue = facts.queue_of(passed.queue.unwrap_or(0));
+        let queue = facts.common.queue_of(passed.queue.unwrap_or(0));
         if !passed.root {
             self.order.count(process, queue);
             return;
@@ -195,7 +195,7 @@ impl Waits {
         (lifetimes, knowledge): (&Lifetimes, &Knowledge<'_>),
     ) {
         let (pid, process, call) = (passed.call.pid, passed.by.process, passed.call);
-        if facts.syncs {
+        if facts.common.syncs {
             let target = target(passed, facts, knowledge);
             match target {
                 Target::Queue(queue) => self.order.finish(process, Some(queue), passed.mark),
@@ -208,8 +208,8 @@ impl Waits {
             }
         } else if facts.may_wait {
             self.order.finish(process, None, passed.mark);
-        } else if passed.waits && facts.enqueues {
-            match passed.queue.map(|queue| facts.queue_of(queue)) {
+        } else if passed.waits && facts.common.enqueues {
+            match passed.queue.map(|queue| facts.common.queue_of(queue)) {
                 Some(queue) if queue != 0 && passed.command != 0 => self.order.wait(process, passed.command),
                 _ => self.order.finish(process, None, passed.mark.max(passed.command)),
             }
@@ -235,7 +235,7 @@ impl Waits {
         lifetimes: &Lifetimes,
         knowledge: &Knowledge<'_>,
     ) {
-        if facts.polls
+        if facts.common.polls
             && let Target::Queue(queue) = target(passed, facts, knowledge)
         {
             self.order.finish(passed.by.process, Some(queue), passed.mark);

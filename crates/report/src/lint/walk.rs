@@ -21,7 +21,7 @@ use hetrace_trace::demangle;
 use hetrace_trace::sent::{SentBytes, sent_of};
 use hetrace_trace::spans::{At, Call, Command, Fold, Open, Unfinished, Visitor, Why};
 use hetrace_trace::trace::{Exit, FunctionId, ThreadId, Threads, Trace};
-use hetrace_trace::values::{Plans, Values};
+use hetrace_trace::values::{Plans, Values, Wanted};
 use hetrace_trace::watch::{Pace, Stopped};
 
 /// From so many launches on it is of interest during which of them something was made.
@@ -97,9 +97,11 @@ impl<'t> Linter<'t> {
         let mut copies = Copies::default();
         copies.error_ns = trace.manifest().device_error_ns().unwrap_or(0);
         let knowledge = Knowledge::new(trace);
-        let hashed =
-            |function| knowledge.of(function).filter(|f| f.numbers.hash).map(|f| f.handles.as_slice());
-        let plans = Plans::with_hash(trace, |function| knowledge.of(function).is_some(), &hashed);
+        let plans = Plans::of(trace, |function| {
+            let facts = knowledge.of(function)?;
+            let places = facts.asked.as_ref().map(|[entry, exit]| [entry.as_slice(), exit.as_slice()]);
+            Some(Wanted { hashed: facts.numbers.hash.then_some(facts.handles.as_slice()), places })
+        });
         Self {
             pace,
             trace,
@@ -264,6 +266,9 @@ impl Visitor for Linter<'_> {
             (passed.root_waits, passed.outer) = outer;
         }
         self.lifetimes.entry(passed, facts, &self.knowledge);
+        if facts.quiet {
+            return ControlFlow::Continue(());
+        }
         self.memory.entry(passed, facts, &self.lifetimes);
         self.copies.entry(passed, facts, &self.memory);
         self.hazards.entry(passed, facts, &self.lifetimes, &self.knowledge);
@@ -281,6 +286,13 @@ impl Visitor for Linter<'_> {
         passed.open = false;
         let (knowledge, findings) = (&self.knowledge, &mut self.findings);
         let failed = call.error.is_some();
+        // What is passed several objects may mix contexts.
+        if facts.quiet && !failed && passed.root && passed.handles.len() < 2 && passed.faults.is_empty() {
+            self.calls.quiet(passed, facts, knowledge, findings);
+            self.flow.quiet(passed.by.thread, knowledge, findings);
+            self.hazards.quiet(passed, facts, call.duration(), &self.lifetimes, findings);
+            return ControlFlow::Continue(());
+        }
         for mut hit in std::mem::take(&mut passed.faults) {
             if failed && hit.severity.is_some() {
                 (hit.severity, hit.doubt) = (None, None);
@@ -308,7 +320,7 @@ impl Visitor for Linter<'_> {
         if passed.root && !failed {
             self.sent.exit(passed, facts, call.duration(), &self.memory, knowledge);
         }
-        if !failed && (!passed.ended.is_empty() || !facts.makes.is_empty()) && !facts.enqueues {
+        if !failed && (!passed.ended.is_empty() || !facts.makes.is_empty()) && !facts.common.enqueues {
             self.copies.forget(passed.by.process);
         }
         self.states.exit(passed, facts, (failed, out), &self.lifetimes, knowledge, findings);
@@ -355,7 +367,7 @@ impl Visitor for Linter<'_> {
             self.findings.sums_up(at.who().pid);
             return ControlFlow::Continue(());
         }
-        let polls = self.knowledge.of(fold.function).is_some_and(|facts| facts.polls);
+        let polls = self.knowledge.of(fold.function).is_some_and(|facts| facts.common.polls);
         if polls && fold.depth == 0 {
             let who = at.who();
             let this = Ref { pid: who.pid, tid: who.tid, start: fold.first, function: fold.function };

@@ -220,7 +220,7 @@ impl<'t> Collector<'t> {
         }
         let Some(thread) = self.threads.get_mut(place) else { return };
         if call.depth == 0 {
-            let waits = facts.waits(event);
+            let waits = facts.is_waiting(event);
             thread.open = Some(Span {
                 enqueues: facts.enqueues,
                 waits,

@@ -84,6 +84,7 @@ impl Verdict {
 }
 
 /// A field of the payload as a number; unsigned ones keep their bits.
+#[inline]
 pub fn number(event: &Event<'_, '_>, field: Option<usize>) -> Option<i64> {
     event.integer_at(Scope::EventFields, field?)
 }

@@ -92,6 +92,7 @@ pub struct Cursor<'t> {
 impl<'t> Cursor<'t> {
     pub(super) fn new(trace: &'t Trace, sources: Vec<Source<'t>>) -> Self {
         let count = u32::try_from(sources.len()).unwrap_or(u32::MAX);
+        let sources: Vec<_> = sources.into_iter().map(Source::reading_ahead).collect();
         Self {
             trace,
             heap: BinaryHeap::with_capacity(sources.len()),
@@ -126,13 +127,17 @@ impl<'t> Cursor<'t> {
     // An item is large, and made for each event: where it is used at once, it need not be in memory.
     #[inline(always)]
     pub fn next_item(&mut self) -> Option<Item<'_, 't>> {
-        let index = match self.choose()? {
-            Ok(index) => index,
-            Err((error, after)) => return Some(Item::Damage { error, after }),
+        let (index, time) = match self.goes_on() {
+            Some(same) => same,
+            None => match self.choose()? {
+                Ok(index) => {
+                    let source = self.sources.get_mut(index as usize)?;
+                    (index, source.enter(self.trace, &mut self.threads)?)
+                }
+                Err((error, after)) => return Some(Item::Damage { error, after }),
+            },
         };
-        let source = self.sources.get_mut(index as usize)?;
-        let time = source.enter(self.trace, &mut self.threads)?;
-        let after_gap = std::mem::take(&mut source.after_gap);
+        let after_gap = std::mem::take(&mut self.sources.get_mut(index as usize)?.after_gap);
         let source = self.sources.get(index as usize)?;
         let event = source.reader.current()?;
         Some(Item::Event(Occurrence {
@@ -153,7 +158,19 @@ impl<'t> Cursor<'t> {
         }))
     }
 
-    #[inline]
+    /// The stream of the last event, if it has the next one, too, in the same packet: nothing but the time is new then.
+    #[inline(always)]
+    fn goes_on(&mut self) -> Option<(u32, u64)> {
+        let [index] = *self.pending.as_slice() else { return None };
+        let source = self.sources.get_mut(index as usize)?;
+        let time = source.time_ahead()?;
+        if self.heap.peek().is_some_and(|top| (time, index) >= top.0) {
+            return None;
+        }
+        source.go_ahead(time);
+        Some((index, time))
+    }
+
     fn choose(&mut self) -> Option<Result<u32, (StreamError, Option<u64>)>> {
         while let Some(&index) = self.pending.last() {
             let source = self.sources.get_mut(index as usize)?;

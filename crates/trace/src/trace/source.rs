@@ -40,6 +40,8 @@ pub(crate) struct Source<'t> {
     pub broken: bool,
     pub after_gap: bool,
     pub lossy: bool,
+    /// Whether of the events of the packet nothing is looked at but their times, which are in nanoseconds.
+    uniform: bool,
 }
 
 /// How often a stream's time went back. Ours never does; a clock that was set, or another
@@ -86,6 +88,15 @@ impl<'t> Source<'t> {
             broken: false,
             after_gap: false,
             lossy: false,
+            uniform: false,
+        }
+    }
+
+    /// The same stream for who goes over all of its events, or those that are looked for.
+    pub fn reading_ahead(self) -> Self {
+        match self.only {
+            None => Self { reader: self.reader.reading_ahead(), ..self },
+            Some(_) => self,
         }
     }
 
@@ -97,6 +108,21 @@ impl<'t> Source<'t> {
     /// Whether a packet is of one thread.
     pub fn owns_packets(&self) -> bool {
         matches!(self.identity, Identity::Packet)
+    }
+
+    /// Returns the time of the next event if that is known already, and all else that is to be known of it is as
+    /// it was for the last one.
+    #[inline(always)]
+    pub fn time_ahead(&self) -> Option<u64> {
+        let time = self.reader.time_ahead().filter(|_| self.uniform)?;
+        (self.last? <= time).then_some(time)
+    }
+
+    /// Goes to that event.
+    #[inline(always)]
+    pub fn go_ahead(&mut self, time: u64) {
+        self.reader.go_ahead();
+        self.last = Some(time);
     }
 
     /// Goes to the next event; gives its time.
@@ -184,6 +210,7 @@ impl<'t> Source<'t> {
         self.position = position.unwrap_or(usize::MAX);
         self.classes = self.only.map_or(&trace.classes, Only::classes).of_stream(self.position);
         self.identity = Identity::of(class);
+        self.uniform = self.owns_packets() && self.clock.is_none() && self.only.is_none();
         let environment = trace.ctf.class();
         self.process = environment.env("vpid").and_then(EnvValue::as_i64).unwrap_or(0);
         if matches!(self.identity, Identity::Packet) {

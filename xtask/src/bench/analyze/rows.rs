@@ -55,7 +55,7 @@ pub const PRINT: Way = Way::new("hetrace print", Tool::Ours, &["print"], true);
 pub const EVENTS: Way = Way::new("hetrace print --events", Tool::Ours, &["print", "--events"], true);
 /// The Perfetto file.
 pub const TIMELINE: Way = Way::new("hetrace timeline", Tool::Ours, &["timeline", "-o", "-"], false);
-const LINT: Way = Way::new("hetrace lint", Tool::OursOnAll, &["lint", "--fail-on", "never"], false);
+const LINT: Way = Way::new("hetrace lint", Tool::Ours, &["lint", "--fail-on", "never"], false);
 const WHY: Way = Way::new("hetrace why", Tool::OursOnAll, &["why"], false);
 
 const WAYS: &[Way] = &[DUMMY, TEXT, TALLY, PRINT, EVENTS, TIMELINE, LINT, WHY];

@@ -31,7 +31,7 @@ fn optional(facts: &Facts<'_>, at: u16, kind: KindId, knowledge: &Knowledge<'_>)
     let Some((param, about)) = param.zip(knowledge.kind(kind)) else { return true };
     let is_queue = about.queue || facts.queue == Some(param.name.as_str());
     // Events and fences are asked for by a handle where something else is the first.
-    param.pointers > 0 || (about.event && at > 0) || (is_queue && !facts.default_queues.is_empty())
+    param.pointers > 0 || (about.event && at > 0) || (is_queue && !facts.common.default_queues.is_empty())
 }
 
 /// A call that fails, or never returns, was passed NULL.
@@ -135,7 +135,7 @@ impl Failed {
         });
         let Some((_, kind, handle)) = unknown else { return };
         let known = knowledge.kind(*kind).map_or("object", |kind| &kind.name);
-        let is_default = facts.default_queues.contains(handle);
+        let is_default = facts.common.default_queues.contains(handle);
         if is_default || facts.gives_back.is_some_and(|(_, of)| of == *kind) && !passed.faults.is_empty() {
             return;
         }

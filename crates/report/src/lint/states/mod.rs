@@ -199,7 +199,7 @@ impl States {
 
     /// A kernel is appended to what runs where there are none.
     fn on_engine(&mut self, passed: &mut Passed, facts: &Facts<'_>, duties: &Duties<'_>, _: &Knowledge<'_>) {
-        if !facts.launch {
+        if !facts.common.launches {
             return;
         }
         let pid = passed.call.pid;
@@ -278,7 +278,7 @@ impl States {
             hit.into_iter().for_each(|hit| findings.add(hit));
         }
         for (place, kind) in &facts.makes {
-            if facts.enqueues {
+            if facts.common.enqueues {
                 continue;
             }
             for handle in out.all(*place).iter().filter(|handle| **handle != 0) {
@@ -419,7 +419,7 @@ impl States {
                 None if duties.close => list.closed = Some(passed.call),
                 None if duties.reopen => (list.closed, list.partial) = (None, false),
                 // What changes it otherwise is not followed.
-                None if !facts.asks && !facts.syncs && facts.gives_back.is_none() => {
+                None if !facts.asks && !facts.common.syncs && facts.gives_back.is_none() => {
                     self.lists.remove(&(pid, handle));
                     continue;
                 }
@@ -453,7 +453,7 @@ impl States {
             event: event.unwrap_or(0),
             resets: duties.reset,
             barrier: facts.barrier,
-            launch: facts.launch,
+            launch: facts.common.launches,
             spans,
             objects: objects.map(|(_, kind, handle)| (*kind, *handle)).collect(),
         }
@@ -512,7 +512,7 @@ impl States {
     ) {
         let Some(flights) = self.flights.get_mut(&passed.call.pid) else { return };
         let Some((_, kind, handle)) = passed.handles.first().copied() else {
-            if facts.syncs {
+            if facts.common.syncs {
                 flights.everything_over((knowledge, findings));
             }
             return;
@@ -520,7 +520,7 @@ impl States {
         match knowledge.kind(kind) {
             Some(about) if about.event => flights.seen(handle, passed.call, (knowledge, findings)),
             Some(about) if about.queue => flights.all_over(handle, (knowledge, findings)),
-            _ if facts.syncs => flights.everything_over((knowledge, findings)),
+            _ if facts.common.syncs => flights.everything_over((knowledge, findings)),
             _ => {}
         }
     }
