@@ -17,6 +17,7 @@
 pub mod decode;
 pub mod graph;
 pub mod plan;
+pub mod ptx;
 pub mod record;
 
 pub use decode::{Decoder, Ended, Fault, Path, Step, Violation};
