@@ -1,0 +1,26 @@
+//! The insides of a kernel: which lanes of a warp went through which basic blocks, and when.
+//!
+//! ```text
+//!  Graph ──► Plan: where to record ──► (the instrumented kernel runs) ──► Record… ──► decode ──► Step… per lane
+//!  blocks,    one of three modes                                                       replays each lane
+//!  loops                                                                               through the graph
+//! ```
+//! Nothing here knows a device, or a language of kernels: a graph is made of a kernel's text elsewhere, and records are
+//! read elsewhere.
+//!
+//! What binds it:
+//! - Lanes of a warp may run apart and come together in any order (independent thread scheduling), so equations between
+//!   sets of lanes hold for single lanes only. Each lane is replayed by itself, from the records that have it.
+//! - What was not recorded is inferred, and says so: it has an interval of time, not a point.
+//! - A record that does not fit is a [`Violation`], and never changes what other lanes did.
+
+pub mod decode;
+pub mod graph;
+pub mod plan;
+pub mod ptx;
+pub mod record;
+
+pub use decode::{Decoder, Ended, Fault, Path, Step, Violation};
+pub use graph::{Block, Edge, Graph, Loops};
+pub use plan::{Mode, Plan, Site};
+pub use record::{Lanes, Record};

@@ -1,0 +1,11 @@
+//! NVIDIA's PTX, as far as it has to be known to record what a kernel does.
+//!
+//! The text is never printed anew: it is cut into statements by where they lie ([`scan`]), a graph is made of those that
+//! end blocks ([`flow`]), and what is recorded is inserted between them. So all that nobody here knows, instructions of
+//! tomorrow among them, stays as it is, byte for byte.
+
+pub mod flow;
+pub mod scan;
+
+pub use flow::{Body, Flow, flow};
+pub use scan::{BadText, Function, Kind, Module, Statement, scan};

@@ -1,0 +1,19 @@
+//! What an instrumented kernel writes at a site.
+
+/// Lanes of a warp, a bit each: the lowest is lane 0.
+pub type Lanes = u64;
+
+/// One execution of a site by lanes that were together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Record {
+    /// When, in any unit; not before that of earlier records of the same lanes.
+    pub time: u64,
+    /// The number of the site in its [`crate::Plan`].
+    pub site: u32,
+    /// The lanes that were there.
+    pub active: Lanes,
+    /// Of a branch, those that took its `case`-th successor; of other sites `active`.
+    pub chosen: Lanes,
+    /// See there. Of a branch with two successors always 0, and those that were not chosen took the other one.
+    pub case: u16,
+}
