@@ -32,6 +32,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("hetrace-format", &["hetrace-ctf", "hetrace-model"]),
     ("hetrace-vendor", &["hetrace-format"]),
     ("hetrace-client", &[]),
+    ("hetrace-gpu-kernel", &[]),
     ("hetrace-os", &["hetrace-ctf"]),
     (
         "hetrace-session",
