@@ -15,6 +15,7 @@ use std::collections::VecDeque;
 use crate::graph::{Block, EXIT, Edge, Graph};
 use crate::plan::{Mode, Plan, Site};
 use crate::record::{Lanes, Record};
+use crate::sums;
 
 /// One block in a lane's path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,8 +86,8 @@ impl std::fmt::Display for Fault {
 /// Replays lanes through a graph.
 #[derive(Debug)]
 pub struct Decoder<'a> {
-    graph: &'a Graph,
-    plan: &'a Plan,
+    pub(crate) graph: &'a Graph,
+    pub(crate) plan: &'a Plan,
     /// By block, the edges that are not recorded: which successors a lane may take without a record.
     quiet: Vec<Vec<usize>>,
 }
@@ -112,6 +113,9 @@ impl<'a> Decoder<'a> {
         ended: Option<u64>,
         records: &[Record],
     ) -> (Path, Vec<Violation>) {
+        if self.plan.adds_up() {
+            return sums::lane(self, lane, begin, ended, records);
+        }
         let mut replay = Replay {
             decoder: self,
             lane,
@@ -134,6 +138,21 @@ impl<'a> Decoder<'a> {
         }
         let ended = replay.finish(ended);
         (Path { steps: replay.steps, ended }, replay.violations)
+    }
+
+    /// Returns which way a lane went that a record of a branch has: none if another record of this choice says it.
+    pub(crate) fn case(&self, block: Block, record: &Record, chosen: bool) -> Result<Option<usize>, Fault> {
+        if record.chosen & !record.active != 0 {
+            return Err(Fault::NoChoice);
+        }
+        let ways = self.graph.successors(block).len();
+        match (chosen, ways, usize::from(record.case)) {
+            (true, _, case) if case < ways => Ok(Some(case)),
+            (false, 2, 0) => Ok(Some(1)),
+            // Of a choice between many there is a record for each that is taken.
+            (false, 3.., case) if case < ways => Ok(None),
+            _ => Err(Fault::NoChoice),
+        }
     }
 
     /// Returns the blocks that a lane runs without a record from behind a block to another, which is the last of them; of a
@@ -242,15 +261,7 @@ impl Replay<'_, '_> {
         }
         match *site {
             Site::Branch(block) => {
-                let successors = graph.successors(block);
-                let case = usize::from(record.case);
-                let case = match (chosen, successors.len()) {
-                    (true, all) if case < all => case,
-                    (false, 2) if case == 0 => 1,
-                    // Of a choice between many there is a record for each that is taken.
-                    (false, 3..) if case < successors.len() => return Ok(()),
-                    _ => return Err(Fault::NoChoice),
-                };
+                let Some(case) = self.decoder.case(block, record, chosen)? else { return Ok(()) };
                 let came = self.come_to(block);
                 self.settle(record.time);
                 if let Some(step) = self.steps.last_mut() {

@@ -19,6 +19,7 @@ pub mod graph;
 pub mod plan;
 pub mod ptx;
 pub mod record;
+mod sums;
 
 pub use decode::{Decoder, Ended, Fault, Path, Step, Violation};
 pub use graph::{Block, Edge, Graph, Loops};

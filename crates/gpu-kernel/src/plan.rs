@@ -42,6 +42,8 @@ pub struct Plan {
     pub mode: Mode,
     /// By number.
     pub sites: Vec<Site>,
+    /// By number, whether passes that are as the one before are counted, and not recorded: branches in loops.
+    pub summed: Vec<bool>,
 }
 
 /// How much more often a block is expected to run for each loop that it is in.
@@ -65,12 +67,29 @@ impl Plan {
     pub fn weighted(graph: &Graph, mode: Mode, weight: impl Fn(Edge) -> u64) -> Self {
         let reachable = graph.reachable();
         let blocks = (0..graph.len()).filter(|block| reachable[*block]);
-        let sites = match mode {
+        let sites: Vec<Site> = match mode {
             Mode::Blocks => blocks.map(Site::Block).collect(),
             Mode::Branches => blocks.filter(|block| graph.branches(*block)).map(Site::Branch).collect(),
             Mode::Edges => outside_tree(graph, &reachable, weight).into_iter().map(Site::Edge).collect(),
         };
-        Self { mode, sites }
+        let summed = vec![false; sites.len()];
+        Self { mode, sites, summed }
+    }
+
+    /// Chooses branches, and adds up the passes of those in loops that have two ways.
+    pub fn summed(graph: &Graph) -> Self {
+        let (mut plan, loops) = (Self::new(graph, Mode::Branches), graph.loops());
+        let is_summed = |site: &Site| match site {
+            Site::Branch(block) => graph.successors(*block).len() == 2 && loops.depth(*block) > 0,
+            Site::Edge(_) | Site::Block(_) => false,
+        };
+        plan.summed = plan.sites.iter().map(is_summed).collect();
+        plan
+    }
+
+    /// Returns whether passes of any site are added up.
+    pub fn adds_up(&self) -> bool {
+        self.summed.contains(&true)
     }
 
     /// Returns the number of a site.

@@ -16,4 +16,7 @@ pub struct Record {
     pub chosen: Lanes,
     /// See there. Of a branch with two successors always 0, and those that were not chosen took the other one.
     pub case: u16,
+    /// How often these lanes have gone through this branch together and this way since the record before, none of which is
+    /// recorded; such a record stands for these passes and no other. 0 for a record of a pass.
+    pub repeats: u32,
 }
