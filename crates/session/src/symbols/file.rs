@@ -2,12 +2,14 @@
 
 use std::fs;
 use std::io::Read;
+use std::ops::Range;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use addr2line::Loader;
 use hetrace_format::define::Module;
-use object::read::elf::ElfFile64;
+use object::elf::{PF_X, PT_LOAD};
+use object::read::elf::{ElfFile64, ProgramHeader};
 use object::{Object, ReadCache};
 
 /// Where distributions put debug information.
@@ -29,6 +31,9 @@ pub struct Found {
 /// What is known of a module: its debug information if there is any apart, and its own.
 pub struct File {
     loaders: Vec<Loader>,
+    /// Where its code is, as addresses in the file. Debug information of code that the linker has left out says that it is
+    /// at 0 and behind.
+    code: Vec<Range<u64>>,
 }
 
 impl File {
@@ -41,16 +46,20 @@ impl File {
             let more = supplement(&debug);
             loaders.extend(Loader::new_with_sup(&debug, more.as_deref()).ok());
         }
+        let mut code = Vec::new();
         if is_it(path) {
+            code = segments(path).unwrap_or_default();
             loaders.extend(Loader::new(path).ok());
+        } else if let Some(debug) = apart(&module.build_id).filter(|_| !loaders.is_empty()) {
+            code = segments(&debug).unwrap_or_default();
         }
-        Self { loaders }
+        Self { loaders, code }
     }
 
     /// Returns what an address stands for, the innermost function first, and then what that was inlined into.
     pub fn symbols(&self, address: u64) -> Vec<Found> {
-        // A program may write anything, and no file has such addresses.
-        if address > i64::MAX as u64 {
+        // A program may write anything.
+        if !self.code.iter().any(|code| code.contains(&address)) {
             return Vec::new();
         }
         let all = || self.loaders.iter().map(|loader| of(loader, address));
@@ -91,6 +100,19 @@ fn of(loader: &Loader, address: u64) -> Vec<Found> {
 fn apart(build_id: &str) -> Option<PathBuf> {
     let (first, rest) = build_id.split_at_checked(2).filter(|(_, rest)| !rest.is_empty())?;
     Some(Path::new(DEBUG).join(".build-id").join(first).join(format!("{rest}.debug")))
+}
+
+/// Where a file has code, as its program headers say.
+fn segments(path: &Path) -> Option<Vec<Range<u64>>> {
+    let cache = ReadCache::new(opened(path)?);
+    let file = ElfFile64::<object::Endianness, _>::parse(&cache).ok()?;
+    let endian = file.endian();
+    let code = file.elf_program_headers().iter().filter_map(|header| {
+        let is_code = header.p_type(endian) == PT_LOAD && (header.p_flags(endian) & PF_X).0 != 0;
+        let start = header.p_vaddr(endian);
+        is_code.then(|| start..start.saturating_add(header.p_memsz(endian)))
+    });
+    Some(code.collect())
 }
 
 /// Opens a file, and nothing that one would wait for.
