@@ -1,15 +1,18 @@
 //! Which stacks the trace has already: a set of their ids, for all threads, without a lock.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
-/// Places for ids; a power of two. Pages of it that are not used take no memory.
+use crate::commands::{map_once, pages};
+
+/// Places for ids; a power of two. Pages of them that are not used take no memory.
 const PLACES: usize = 1 << 16;
 /// So many places are looked at for one id.
 const REACH: usize = 64;
 
 /// A set of ids, none of which is 0.
 pub(crate) struct Known {
-    places: [AtomicU64; PLACES],
+    /// Mapped when there is something to add: most programs' stacks are not recorded, and addresses may be few.
+    places: AtomicPtr<AtomicU64>,
 }
 
 /// Whether an id found a place.
@@ -23,12 +26,18 @@ pub(crate) enum Added {
 
 impl Known {
     pub const fn new() -> Self {
-        Self { places: [const { AtomicU64::new(0) }; PLACES] }
+        Self { places: AtomicPtr::new(std::ptr::null_mut()) }
     }
 
+    /// The places for an id; none as long as nothing was added.
     fn of(&self, id: u64) -> impl Iterator<Item = &AtomicU64> {
+        let base = self.places.load(Ordering::Acquire);
+        let length = if base.is_null() { 0 } else { PLACES };
+        let base = std::ptr::NonNull::new(base).unwrap_or(std::ptr::NonNull::dangling());
+        // SAFETY: so many zeroed words, which are mapped for ever; or none.
+        let places: &[AtomicU64] = unsafe { std::slice::from_raw_parts(base.as_ptr(), length) };
         let first = (id >> 40) as usize;
-        (first..first + REACH).filter_map(|place| self.places.get(place % PLACES))
+        (first..first + REACH).filter_map(|place| places.get(place % PLACES))
     }
 
     /// Returns whether an id is in it.
@@ -40,8 +49,9 @@ impl Known {
         taken.any(|there| there == id)
     }
 
-    /// Adds an id.
+    /// Adds an id. Without memory there is no place for any.
     pub fn add(&self, id: u64) -> Added {
+        map_once(&self.places, PLACES * size_of::<AtomicU64>(), pages);
         for place in self.of(id) {
             match place.compare_exchange(0, id, Ordering::Relaxed, Ordering::Relaxed) {
                 Ok(_) => return Added::Yes,

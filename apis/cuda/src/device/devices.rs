@@ -1,7 +1,7 @@
 //! Records each device once: its identity, and what occupancy depends on.
 
 use std::ffi::{CStr, c_char};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use hetrace_interpose::ring::abi::{DeviceRecord, PropertyRecord, special};
 
@@ -44,14 +44,21 @@ const MULTIPROCESSORS: i32 = 16;
 const MEMORY_CLOCK_RATE: i32 = 36;
 const BUS_WIDTH: i32 = 37;
 
-/// Records a device, by its ordinal, unless it was recorded before.
+/// How often recording devices has failed, and how often it may in all.
+static FAILED: AtomicU32 = AtomicU32::new(0);
+const MOST_FAILURES: u32 = 64;
+
+/// Records a device, by its ordinal, unless it was recorded before. The driver may not answer, and a record may find no
+/// room: then the next time, which is never far.
 pub fn see(ordinal: u32) {
     let bit = 1u64.checked_shl(ordinal).unwrap_or(0);
     if bit != 0
         && RECORDED.load(Ordering::Relaxed) & bit == 0
         && RECORDED.fetch_or(bit, Ordering::Relaxed) & bit == 0
+        && !record(ordinal)
+        && FAILED.fetch_add(1, Ordering::Relaxed) < MOST_FAILURES
     {
-        record(ordinal);
+        RECORDED.fetch_and(!bit, Ordering::Relaxed);
     }
 }
 
@@ -60,12 +67,13 @@ pub fn forget_recorded() {
     RECORDED.store(0, Ordering::Relaxed);
 }
 
+/// Returns whether it was recorded who the device is.
 #[cold]
-fn record(ordinal: u32) {
+fn record(ordinal: u32) -> bool {
     let mut device = 0;
     // SAFETY: room for the answer.
     if unsafe { driver::cuDeviceGet(&mut device, ordinal as i32) } != 0 {
-        return;
+        return false;
     }
     let attribute = |number: i32| {
         let mut value = 0;
@@ -97,10 +105,13 @@ fn record(ordinal: u32) {
         uuid,
     };
     // SAFETY: it ends with a 0.
-    send(special::DEVICE, &record, unsafe { super::record::text(name.as_ptr()) });
+    if !send(special::DEVICE, &record, unsafe { super::record::text(name.as_ptr()) }) {
+        return false;
+    }
     for (number, name) in PROPERTIES {
         if let Some(value) = attribute(*number) {
             send(special::PROPERTY, &PropertyRecord { device: key, value: value.into() }, name);
         }
     }
+    true
 }

@@ -38,7 +38,7 @@ pub(super) fn own_pages(length: usize) -> *mut u8 {
 
 /// Maps memory for `length` bytes of values to where `place` leads, unless it leads somewhere; `map` is [`pages`] or
 /// [`own_pages`]. Returns whether it leads somewhere now.
-pub(super) fn map_once<T>(place: &AtomicPtr<T>, length: usize, map: fn(usize) -> *mut u8) -> bool {
+pub fn map_once<T>(place: &AtomicPtr<T>, length: usize, map: fn(usize) -> *mut u8) -> bool {
     if !place.load(Ordering::Acquire).is_null() {
         return true;
     }
