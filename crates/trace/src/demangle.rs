@@ -77,7 +77,8 @@ impl Write for Limited {
     }
 }
 
-fn shortened(name: &str) -> String {
+/// As [`short`], of a name that is decoded, and has no parameters.
+pub fn shortened(name: &str) -> String {
     let length = |text: &str| text.chars().count();
     let name = name.replace("(anonymous namespace)::", "");
     if length(&name) <= SHORT {

@@ -44,7 +44,7 @@ impl Renderer<'_> {
             let name = |by: &By| match by {
                 By::Name => self.name(row),
                 By::Api => row.api.clone(),
-                by => row.group.get(*by).unwrap_or_default().to_owned(),
+                by => self.group(&row.group, *by),
             };
             let mut cells: Vec<String> = by.iter().map(name).collect();
             cells.extend([
@@ -152,7 +152,7 @@ impl Renderer<'_> {
             let time = |text: String| if timed { text } else { String::new() };
             let rate = row.bytes_per_second.unwrap_or(0.0);
             let mut cells = vec![traffic_name(row)];
-            cells.extend(by.iter().map(|by| row.group.get(*by).unwrap_or_default().to_owned()));
+            cells.extend(by.iter().map(|by| self.group(&row.group, *by)));
             cells.extend([
                 bytes(row.bytes),
                 // Where host and device share memory, a map moves nothing.

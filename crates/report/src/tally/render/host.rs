@@ -118,7 +118,7 @@ impl Renderer<'_> {
         let name = |by: &By| match by {
             By::Name => row.name.clone(),
             By::Api => row.api.clone(),
-            by => row.group.get(*by).unwrap_or_default().to_owned(),
+            by => self.group(&row.group, *by),
         };
         let mut cells: Vec<String> = layout.by.iter().map(name).collect();
         let share = time(percent(row.self_ns, layout.self_ns));

@@ -10,8 +10,10 @@ mod truth;
 
 use std::fmt::{self, Write};
 
+use super::by::{By, Group};
 use super::rows::Tally;
 use crate::text::{Column, Style, Table};
+use hetrace_trace::demangle;
 use hetrace_trace::text::{count, duration, duration_f};
 
 /// How the text should look.
@@ -106,6 +108,19 @@ struct Renderer<'a> {
 }
 
 impl Renderer<'_> {
+    /// What a row is of by one of its parts. Of a line the function is as short as names of kernels are.
+    fn group(&self, group: &Group, by: By) -> String {
+        let text = group.get(by).unwrap_or_default();
+        match text.split_once(' ') {
+            Some((place, function))
+                if by == By::Line && !self.options.full_names && function.contains("::") =>
+            {
+                format!("{place} {}", demangle::shortened(function))
+            }
+            _ => text.to_owned(),
+        }
+    }
+
     fn heading(&mut self, parts: &[String]) -> fmt::Result {
         if self.blocks > 0 {
             writeln!(self.out)?;
