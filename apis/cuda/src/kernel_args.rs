@@ -4,6 +4,7 @@
 use std::ffi::{CStr, c_char};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicUsize, Ordering};
 
+use hetrace_interpose::commands::{Mapped, Zeroed};
 use hetrace_interpose::put::Put;
 use hetrace_interpose::ring::abi::{ObjectRecord, object, option, special};
 use hetrace_interpose::table::Table;
@@ -33,14 +34,10 @@ struct Layout {
     places: [AtomicU32; PARAMETERS],
 }
 
-static LAYOUTS: [Layout; KERNELS] = [const {
-    Layout {
-        count: AtomicU32::new(0),
-        length: AtomicU32::new(0),
-        name: [const { AtomicU8::new(0) }; NAME],
-        places: [const { AtomicU32::new(0) }; PARAMETERS],
-    }
-}; KERNELS];
+// SAFETY: it is made of atomics.
+unsafe impl Zeroed for Layout {}
+
+static LAYOUTS: Mapped<Layout, KERNELS> = Mapped::new();
 static USED: AtomicUsize = AtomicUsize::new(0);
 /// `CUfunction` or `CUkernel` → its place in `LAYOUTS`, counted from 1; `ABSENT` if the
 /// driver does not report it.
@@ -66,7 +63,7 @@ fn once(said: &AtomicBool, text: &[u8]) {
 /// The layout with this number, counted from 1. A table shows a handle a moment
 /// before its number: 0.
 fn numbered(number: u64) -> Option<&'static Layout> {
-    LAYOUTS.get(usize::try_from(number).ok()?.checked_sub(1)?)
+    LAYOUTS.all().get(usize::try_from(number).ok()?.checked_sub(1)?)
 }
 
 fn layout(function: P) -> Option<&'static Layout> {
@@ -115,7 +112,7 @@ impl Parameters<'_> {
             return None;
         }
         let place = USED.fetch_add(1, Ordering::AcqRel);
-        let layout = LAYOUTS.get(place)?;
+        let layout = LAYOUTS.or_map().get(place)?;
         for (to, from) in layout.name.iter().zip(self.name) {
             to.store(*from, Ordering::Relaxed);
         }

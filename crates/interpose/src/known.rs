@@ -1,8 +1,8 @@
 //! Which stacks the trace has already: a set of their ids, for all threads, without a lock.
 
-use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::commands::{map_once, pages};
+use crate::commands::Mapped;
 
 /// Places for ids; a power of two. Pages of them that are not used take no memory.
 const PLACES: usize = 1 << 16;
@@ -11,8 +11,7 @@ const REACH: usize = 64;
 
 /// A set of ids, none of which is 0.
 pub(crate) struct Known {
-    /// Mapped when there is something to add: most programs' stacks are not recorded, and addresses may be few.
-    places: AtomicPtr<AtomicU64>,
+    places: Mapped<AtomicU64, PLACES>,
 }
 
 /// Whether an id found a place.
@@ -26,16 +25,11 @@ pub(crate) enum Added {
 
 impl Known {
     pub const fn new() -> Self {
-        Self { places: AtomicPtr::new(std::ptr::null_mut()) }
+        Self { places: Mapped::new() }
     }
 
-    /// The places for an id; none as long as nothing was added.
-    fn of(&self, id: u64) -> impl Iterator<Item = &AtomicU64> {
-        let base = self.places.load(Ordering::Acquire);
-        let length = if base.is_null() { 0 } else { PLACES };
-        let base = std::ptr::NonNull::new(base).unwrap_or(std::ptr::NonNull::dangling());
-        // SAFETY: so many zeroed words, which are mapped for ever; or none.
-        let places: &[AtomicU64] = unsafe { std::slice::from_raw_parts(base.as_ptr(), length) };
+    /// The places for an id.
+    fn of(places: &[AtomicU64], id: u64) -> impl Iterator<Item = &AtomicU64> {
         let first = (id >> 40) as usize;
         (first..first + REACH).filter_map(|place| places.get(place % PLACES))
     }
@@ -44,15 +38,15 @@ impl Known {
     pub fn has(&self, id: u64) -> bool {
         // Places are filled in this order and never emptied: behind a free one there is none. Nothing else is read
         // because of what is found, so no ordering is needed.
-        let mut taken =
-            self.of(id).map(|place| place.load(Ordering::Relaxed)).take_while(|there| *there != 0);
+        let mut taken = Self::of(self.places.all(), id)
+            .map(|place| place.load(Ordering::Relaxed))
+            .take_while(|there| *there != 0);
         taken.any(|there| there == id)
     }
 
     /// Adds an id. Without memory there is no place for any.
     pub fn add(&self, id: u64) -> Added {
-        map_once(&self.places, PLACES * size_of::<AtomicU64>(), pages);
-        for place in self.of(id) {
+        for place in Self::of(self.places.or_map(), id) {
             match place.compare_exchange(0, id, Ordering::Relaxed, Ordering::Relaxed) {
                 Ok(_) => return Added::Yes,
                 Err(there) if there == id => return Added::Yes,

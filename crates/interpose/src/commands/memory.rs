@@ -1,6 +1,6 @@
 //! Memory that is never given back, past the program's allocator.
 
-use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 
 use crate::ErrnoGuard;
 
@@ -38,7 +38,7 @@ pub(super) fn own_pages(length: usize) -> *mut u8 {
 
 /// Maps memory for `length` bytes of values to where `place` leads, unless it leads somewhere; `map` is [`pages`] or
 /// [`own_pages`]. Returns whether it leads somewhere now.
-pub fn map_once<T>(place: &AtomicPtr<T>, length: usize, map: fn(usize) -> *mut u8) -> bool {
+pub(super) fn map_once<T>(place: &AtomicPtr<T>, length: usize, map: fn(usize) -> *mut u8) -> bool {
     if !place.load(Ordering::Acquire).is_null() {
         return true;
     }
@@ -52,6 +52,56 @@ pub fn map_once<T>(place: &AtomicPtr<T>, length: usize, map: fn(usize) -> *mut u
         unsafe { libc::munmap(fresh.cast(), length) };
     }
     true
+}
+
+/// Types of which zeros are a value.
+///
+/// # Safety
+/// All bytes of a value may be 0, and values need no destructor.
+pub unsafe trait Zeroed {}
+
+// SAFETY: atomics are numbers.
+unsafe impl Zeroed for AtomicU8 {}
+// SAFETY: atomics are numbers.
+unsafe impl Zeroed for AtomicU64 {}
+
+/// So many values, all zeros at first, for which addresses are taken when one is asked for: a static array would take them
+/// in each process, also where nobody needs it.
+#[derive(Debug)]
+pub struct Mapped<T, const N: usize>(AtomicPtr<T>);
+
+impl<T: Zeroed, const N: usize> Mapped<T, N> {
+    /// None yet.
+    pub const fn new() -> Self {
+        Self(AtomicPtr::new(std::ptr::null_mut()))
+    }
+
+    /// All values, if there were any; else none.
+    #[inline]
+    pub fn all(&self) -> &[T] {
+        let base = self.0.load(Ordering::Acquire);
+        if base.is_null() {
+            return &[];
+        }
+        // SAFETY: so many values were mapped there for ever, zeroed as `Zeroed` allows; pages begin at a multiple of
+        // whatever a value has to.
+        unsafe { std::slice::from_raw_parts(base, N) }
+    }
+
+    /// All values; none if there is no memory.
+    #[inline]
+    pub fn or_map(&self) -> &[T] {
+        if self.0.load(Ordering::Relaxed).is_null() {
+            map_once(&self.0, N * size_of::<T>(), pages);
+        }
+        self.all()
+    }
+}
+
+impl<T: Zeroed, const N: usize> Default for Mapped<T, N> {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 const ARENA_BYTES: usize = 4 << 20;

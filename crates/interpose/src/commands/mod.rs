@@ -44,8 +44,7 @@ mod store;
 mod tests;
 mod timing;
 
-pub(crate) use memory::map_once;
-pub use memory::{arena, pages};
+pub use memory::{Mapped, Zeroed, arena, pages};
 pub use note::{Note, Once};
 pub use recording::{Execution, Recording};
 pub use report::text;

@@ -3,6 +3,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
+use hetrace_interpose::commands::Mapped;
 use hetrace_interpose::ring::abi::option;
 use hetrace_interpose::session;
 
@@ -10,7 +11,7 @@ use hetrace_interpose::session;
 static WINDOWED: AtomicBool = AtomicBool::new(false);
 const PLACES: usize = 4 << 20;
 /// By the low bits of correlation ids, which count up: the next bits of one that is wanted.
-static WANTED: [AtomicU8; PLACES] = [const { AtomicU8::new(0) }; PLACES];
+static WANTED: Mapped<AtomicU8, PLACES> = Mapped::new();
 
 /// Looks at the session.
 pub fn start() {
@@ -27,7 +28,7 @@ fn tag(id: u64) -> u8 {
 #[inline]
 pub fn add(id: u64) {
     if WINDOWED.load(Ordering::Relaxed)
-        && let Some(place) = WANTED.get(id as usize % PLACES)
+        && let Some(place) = WANTED.or_map().get(id as usize % PLACES)
     {
         place.store(tag(id), Ordering::Relaxed);
     }
@@ -35,7 +36,7 @@ pub fn add(id: u64) {
 
 /// Whether records of this id are wanted.
 pub fn has(id: u64) -> bool {
-    let place = || WANTED.get(id as usize % PLACES).map_or(0, |place| place.load(Ordering::Relaxed));
+    let place = || WANTED.all().get(id as usize % PLACES).map_or(0, |place| place.load(Ordering::Relaxed));
     id == 0 || !WINDOWED.load(Ordering::Relaxed) || place() == tag(id)
 }
 

@@ -5,6 +5,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 
+use hetrace_interpose::commands::Mapped;
 use hetrace_interpose::count_commands;
 
 use crate::device::events::Wanted;
@@ -25,36 +26,34 @@ pub const TIME: u64 = LIKELY - 1;
 ///
 /// A byte each, so that a launch needs no more than a store: an instruction that locks
 /// would wait for all stores before it, into a ring that another processor has read.
-struct Calls<const ALL: usize>([AtomicU8; ALL]);
+struct Calls<const ALL: usize>(Mapped<AtomicU8, ALL>);
 
 impl<const ALL: usize> Calls<ALL> {
     const fn new() -> Self {
-        Calls([const { AtomicU8::new(0) }; ALL])
-    }
-
-    fn place(&self, id: u64) -> Option<&AtomicU8> {
-        self.0.get(id as usize % ALL)
+        Calls(Mapped::new())
     }
 
     #[inline(always)]
     fn add(&self, id: u64) {
-        if let Some(place) = self.place(id) {
+        if let Some(place) = self.0.or_map().get(id as usize % ALL) {
             place.store(1, Ordering::Relaxed);
         }
     }
 
     /// Returns whether it was there.
     fn remove(&self, id: u64) -> bool {
-        self.place(id)
+        self.0
+            .all()
+            .get(id as usize % ALL)
             .is_some_and(|place| place.load(Ordering::Relaxed) != 0 && place.swap(0, Ordering::Relaxed) != 0)
     }
 
     fn count(&self) -> u64 {
-        self.0.iter().map(|place| u64::from(place.load(Ordering::Relaxed))).sum()
+        self.0.all().iter().map(|place| u64::from(place.load(Ordering::Relaxed))).sum()
     }
 
     fn clear(&self) -> u64 {
-        let there = self.0.iter().filter(|place| place.load(Ordering::Relaxed) != 0);
+        let there = self.0.all().iter().filter(|place| place.load(Ordering::Relaxed) != 0);
         there.map(|place| u64::from(place.swap(0, Ordering::Relaxed))).sum()
     }
 }
