@@ -45,10 +45,7 @@ impl Ran {
     }
 
     fn report(&self, arguments: &[&str]) -> String {
-        let (command, options) = arguments.split_first().expect("a command");
-        let done = run(Command::new(hetrace()).arg(command).arg(&self.folder).args(options));
-        assert!(matches!(done.status, 0 | 1), "{arguments:?}: {}", done.err);
-        done.out
+        reports::findings(&self.folder, arguments)
     }
 
     fn json(&self, arguments: &[&str]) -> Value {

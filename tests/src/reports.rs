@@ -6,14 +6,25 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::bed::{hetrace, run};
+use crate::bed::{Done, hetrace, run};
 
 /// What a command prints of a trace that ends well: its name, and options that stand behind the trace.
 pub fn report(trace: &Path, arguments: &[&str]) -> String {
-    let (command, options) = arguments.split_first().expect("a command");
-    let done = run(Command::new(hetrace()).arg(command).arg(trace).args(options));
+    let done = asked(trace, arguments);
     assert_eq!(done.status, 0, "{arguments:?}: {}", done.err);
     done.out
+}
+
+/// The same of a command that may have found something.
+pub fn findings(trace: &Path, arguments: &[&str]) -> String {
+    let done = asked(trace, arguments);
+    assert!(matches!(done.status, 0 | 1), "{arguments:?}: {}", done.err);
+    done.out
+}
+
+fn asked(trace: &Path, arguments: &[&str]) -> Done {
+    let (command, options) = arguments.split_first().expect("a command");
+    run(Command::new(hetrace()).arg(command).arg(trace).args(options))
 }
 
 /// The tables of a trace.

@@ -1,9 +1,14 @@
 //! What changes where the scalars of a handle are. Named `hook` in `semantics.toml`; these run for calls that are not
 //! recorded, too.
 
+use hetrace_interpose::handles::Handles;
+
 use crate::generated::prelude::P;
 use crate::generated::real;
-use crate::modes;
+
+/// Handles whose scalars are known to be in memory of the host. Of others nothing is remembered: what is not there may be
+/// anything.
+pub static IN_HOST: Handles = Handles::new();
 
 /// `CUSPARSE_POINTER_MODE_HOST`.
 const HOST: u32 = 0;
@@ -14,25 +19,25 @@ pub unsafe fn cusparseCreate(_: u64, handle: *mut P) -> u32 {
     let status = unsafe { real::cusparseCreate(handle) };
     if status == 0 && !handle.is_null() {
         // SAFETY: what a call that succeeded has filled in.
-        modes::host(unsafe { handle.read_unaligned() } as usize);
+        IN_HOST.insert(unsafe { handle.read_unaligned() } as usize);
     }
     status
 }
 
 /// It is forgotten before: from then on its address may be that of another.
 pub unsafe fn cusparseDestroy(_: u64, handle: P) -> u32 {
-    modes::forget(handle as usize);
+    IN_HOST.remove(handle as usize);
     // SAFETY: the program's own arguments.
     unsafe { real::cusparseDestroy(handle) }
 }
 
 /// Nothing is known while the mode changes.
 pub unsafe fn cusparseSetPointerMode(_: u64, handle: P, mode: u32) -> u32 {
-    modes::forget(handle as usize);
+    IN_HOST.remove(handle as usize);
     // SAFETY: the program's own arguments.
     let status = unsafe { real::cusparseSetPointerMode(handle, mode) };
     if status == 0 && mode == HOST {
-        modes::host(handle as usize);
+        IN_HOST.insert(handle as usize);
     }
     status
 }

@@ -13,7 +13,6 @@ mod errors;
 mod generated;
 mod hooks;
 mod measure;
-mod modes;
 
 /// Starts the library: when it is loaded, or when something of the API may be there.
 extern "C" fn loaded() {

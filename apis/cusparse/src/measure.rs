@@ -2,12 +2,12 @@
 
 pub use hetrace_interpose::measure::if_at_most;
 
-use crate::modes;
+use crate::hooks::IN_HOST;
 
 /// 1 if the scalars of this handle are known to be in memory of the host, else 0.
 #[inline(always)]
 pub fn scalars(handle: usize) -> usize {
-    usize::from(modes::is_host(handle))
+    usize::from(IN_HOST.contains(handle))
 }
 
 /// Bytes of a value of a `cudaDataType` there; 0 for a type that is not known.

@@ -1,9 +1,9 @@
-//! Where to record, so that each lane's path can be told from the records.
+//! Where to record, so that each lane's path follows from the records.
 //!
 //! - [`Mode::Branches`]: at the end of each block with a choice, who was there and who took which way. One record has both
-//!   ways, so no edge has to be split, and after a loss the next record tells where its lanes are.
+//!   ways, so no edge has to be split, and after a loss the next record shows where its lanes are.
 //! - [`Mode::Edges`]: on the edges that are not in a spanning tree of the graph. From one of them to the next, or to the
-//!   end, there is one way through the tree, so they tell the whole path (Ball and Larus, "Optimally Profiling and
+//!   end, there is one way through the tree, so they determine the whole path (Ball and Larus, "Optimally Profiling and
 //!   Tracing Programs", TOPLAS 16(4), 1994). The tree is that of the greatest weight, so that what is recorded is rare;
 //!   weights are by how deep in loops an edge lies, or counted in an earlier run.
 //! - [`Mode::Blocks`]: at the beginning of each block: what the others are compared with.

@@ -10,7 +10,7 @@ use hetrace_ring::writer::{FOLD_WORDS, Writer, add_in_one as add};
 
 use crate::attach::{attach, lose_call};
 use crate::budget::{self, Outcome, Way};
-use crate::put::{Plain, Put};
+use crate::put::{Plain, Put, Raw};
 use crate::{native, python, tls};
 
 /// This thread's writer, made if need be.
@@ -397,27 +397,7 @@ pub unsafe fn record_extra_at(id: u16, fields: impl Put + Copy, time: u64) -> bo
 /// whether there was room.
 pub fn record_with_text<T: Copy>(id: u16, record: &T, text: &CStr) -> bool {
     // SAFETY: plain data and a text that ends.
-    unsafe { record_extra(id, WithText(record, text)) }
-}
-
-/// A record's plain data and the text behind it.
-#[derive(Clone, Copy)]
-struct WithText<'d, T>(&'d T, &'d CStr);
-
-impl<T> Put for WithText<'_, T> {
-    fn size(&self) -> usize {
-        size_of::<T>() + self.1.to_bytes_with_nul().len()
-    }
-
-    unsafe fn put(&self, at: *mut u8) -> *mut u8 {
-        let text = self.1.to_bytes_with_nul();
-        // SAFETY: room for both.
-        unsafe {
-            at.copy_from_nonoverlapping(std::ptr::from_ref(self.0).cast(), size_of::<T>());
-            at.add(size_of::<T>()).copy_from_nonoverlapping(text.as_ptr(), text.len());
-            at.add(size_of::<T>() + text.len())
-        }
-    }
+    unsafe { record_extra(id, (Plain(record), Raw(text.to_bytes_with_nul()))) }
 }
 
 /// Whether this thread's calls are the tracer's own just now.

@@ -411,6 +411,13 @@ pub fn note(text: &[u8]) {
     }
 }
 
+/// As [`note`], unless it was said before.
+pub(crate) fn note_once(said: &AtomicBool, text: &[u8]) {
+    if !said.swap(true, Ordering::Relaxed) {
+        note(text);
+    }
+}
+
 /// Stores bytes once in a file named by their hash. Returns the hash. Makes
 /// system calls: only for what the user asked for.
 ///

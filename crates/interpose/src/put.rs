@@ -86,6 +86,24 @@ impl<T> Put for *mut T {
     }
 }
 
+/// Bytes as they are: what stands behind the record that says how many there are.
+#[derive(Clone, Copy, Debug)]
+pub struct Raw<'d>(pub &'d [u8]);
+
+impl Put for Raw<'_> {
+    fn size(&self) -> usize {
+        self.0.len()
+    }
+
+    unsafe fn put(&self, at: *mut u8) -> *mut u8 {
+        // SAFETY: contract of `put`: room for `size` bytes, which the slice has.
+        unsafe {
+            at.copy_from_nonoverlapping(self.0.as_ptr(), self.0.len());
+            at.add(self.0.len())
+        }
+    }
+}
+
 macro_rules! put_tuple {
     ($($name:ident)*) => {
         impl<$($name: Put),*> Put for ($($name,)*) {

@@ -34,8 +34,8 @@ use crate::errno::ErrnoGuard;
 use crate::hash;
 use crate::known::{Added, Known};
 use crate::own;
-use crate::process::{note as leave, session};
-use crate::put::{Plain, Put};
+use crate::process::{note_once, session};
+use crate::put::{Plain, Raw};
 use memory::Stack;
 use modules::{Finder, Module};
 use walk::{End, Recent, Registers};
@@ -193,7 +193,7 @@ fn describe_all(writer: &Writer, time: u64, finder: &Finder, recent: &mut Recent
         around = inner;
     }
     if full {
-        once(
+        note_once(
             &FULL,
             b"Native stacks: there are more different ones than a process remembers; some are described repeatedly",
         );
@@ -218,35 +218,9 @@ fn describe_module(writer: &Writer, time: u64, finder: &Finder, module: &Module)
         build_id: about.build_id().len() as u32,
         path: about.path().len() as u32,
     };
-    let fields = WithTexts { record: &record, texts: [about.build_id(), about.path()] };
+    let fields = (Plain(&record), Raw(about.build_id()), Raw(about.path()));
     // SAFETY: plain data without gaps, and bytes.
     unsafe { write_at(writer, special::MODULE, fields, time) }
-}
-
-/// A record and the bytes behind it.
-#[derive(Clone, Copy)]
-struct WithTexts<'d> {
-    record: &'d ModuleRecord,
-    texts: [&'d [u8]; 2],
-}
-
-impl Put for WithTexts<'_> {
-    fn size(&self) -> usize {
-        size_of::<ModuleRecord>() + self.texts.iter().map(|text| text.len()).sum::<usize>()
-    }
-
-    unsafe fn put(&self, at: *mut u8) -> *mut u8 {
-        // SAFETY: contract of `put`: room for `size` bytes.
-        let mut at = unsafe { Plain(self.record).put(at) };
-        for text in self.texts {
-            // SAFETY: likewise.
-            at = unsafe {
-                at.copy_from_nonoverlapping(text.as_ptr(), text.len());
-                at.add(text.len())
-            };
-        }
-        at
-    }
 }
 
 /// How to find modules, once it was looked for.
@@ -281,16 +255,10 @@ fn look() {
 static FULL: AtomicBool = AtomicBool::new(false);
 static LOST: AtomicBool = AtomicBool::new(false);
 
-fn once(said: &AtomicBool, text: &[u8]) {
-    if !said.swap(true, Ordering::Relaxed) {
-        leave(text);
-    }
-}
-
 #[cold]
 #[inline(never)]
 fn explain() {
-    once(
+    note_once(
         &LOST,
         b"Native stacks of some calls end early: code has neither an unwind table nor frame pointers, or a stack is corrupt",
     );

@@ -34,8 +34,8 @@ use crate::errno::ErrnoGuard;
 use crate::hash;
 use crate::known::{Added, Known};
 use crate::own;
-use crate::process::{note as leave, session};
-use crate::put::{Plain, Put};
+use crate::process::{note as leave, note_once, session};
+use crate::put::{Plain, Raw};
 use crate::text::Text as Line;
 use find::Found;
 use frames::{Code, Interpreter, Unknown};
@@ -186,7 +186,7 @@ fn describe_all<const C: bool>(
         Some(())
     })?;
     if full {
-        once(
+        note_once(
             &FULL,
             b"Python stacks: there are more different ones than a process remembers; some are described repeatedly",
         );
@@ -216,35 +216,9 @@ fn describe(writer: &Writer, time: u64, [stack, around]: [u64; 2], code: &Code<'
         file: file.bytes().len() as u32,
         function: function.bytes().len() as u32,
     };
-    let fields = Frame { record: &record, texts: [file.bytes(), function.bytes()] };
+    let fields = (Plain(&record), Raw(file.bytes()), Raw(function.bytes()));
     // SAFETY: plain data without gaps, and texts.
     unsafe { write_at(writer, special::PY_FRAME, fields, time) }
-}
-
-/// A record and the texts behind it.
-#[derive(Clone, Copy)]
-struct Frame<'d> {
-    record: &'d PyFrameRecord,
-    texts: [&'d [u8]; 2],
-}
-
-impl Put for Frame<'_> {
-    fn size(&self) -> usize {
-        size_of::<PyFrameRecord>() + self.texts.iter().map(|text| text.len()).sum::<usize>()
-    }
-
-    unsafe fn put(&self, at: *mut u8) -> *mut u8 {
-        // SAFETY: contract of `put`: room for `size` bytes.
-        let mut at = unsafe { Plain(self.record).put(at) };
-        for text in self.texts {
-            // SAFETY: likewise.
-            at = unsafe {
-                at.copy_from_nonoverlapping(text.as_ptr(), text.len());
-                at.add(text.len())
-            };
-        }
-        at
-    }
 }
 
 /// The interpreter, if it is known by now; else what is known of it.
@@ -315,24 +289,18 @@ static DEEP: AtomicBool = AtomicBool::new(false);
 static SEVERAL: AtomicBool = AtomicBool::new(false);
 static FULL: AtomicBool = AtomicBool::new(false);
 
-fn once(said: &AtomicBool, text: &[u8]) {
-    if !said.swap(true, Ordering::Relaxed) {
-        leave(text);
-    }
-}
-
 /// Says once why a stack is not known.
 fn explain(unknown: Unknown) {
     match unknown {
-        Unknown::Odd if STATE.load(Ordering::Relaxed) == state::REFUSED => once(
+        Unknown::Odd if STATE.load(Ordering::Relaxed) == state::REFUSED => note_once(
             &ODD,
             b"Python stacks are not known: the interpreter's frames are not as this version of CPython has them",
         ),
         Unknown::Odd => {
-            once(&ODD, b"Python stacks of some calls are not known: frames were not as expected, as in a signal handler");
+            note_once(&ODD, b"Python stacks of some calls are not known: frames were not as expected, as in a signal handler");
         }
-        Unknown::Deep => once(&DEEP, b"Python stacks of more than 16384 frames are not known"),
-        Unknown::Several => once(
+        Unknown::Deep => note_once(&DEEP, b"Python stacks of more than 16384 frames are not known"),
+        Unknown::Several => note_once(
             &SEVERAL,
             b"Python stacks are not known while there are sub-interpreters: CPython before 3.12 does not say which one a thread runs",
         ),
