@@ -3,8 +3,11 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Places for rows; a power of two.
-const PLACES: usize = 1 << 12;
+use crate::commands::{Mapped, Zeroed};
+
+/// Places for rows; a power of two, and all that a key can choose. Frameworks for training call from tens of thousands of
+/// addresses, and one that is not kept is looked up by system calls in each stack that has it.
+const PLACES: usize = 1 << 16;
 /// So many places are looked at for one address.
 const REACH: usize = 4;
 
@@ -115,22 +118,27 @@ struct Place {
     row: AtomicU64,
 }
 
+// SAFETY: it is made of atomics.
+unsafe impl Zeroed for Place {}
+
 /// Rows by what names an address: a hash of its module and of the place in it.
 pub(super) struct Rows {
-    places: [Place; PLACES],
+    /// Most programs' stacks are not recorded: they take no addresses for it.
+    places: Mapped<Place, PLACES>,
 }
 
 impl Rows {
     pub const fn new() -> Self {
-        Self { places: [const { Place { both: AtomicU64::new(0), row: AtomicU64::new(0) } }; PLACES] }
+        Self { places: Mapped::new() }
     }
 
     /// Returns the row of a key, if it is kept.
     #[inline(always)]
     pub fn get(&self, key: u64) -> Option<Row> {
         let first = (key >> 48) as usize;
+        let places = self.places.all();
         for place in first..first + REACH {
-            let place = &self.places[place % PLACES];
+            let place = places.get(place % PLACES)?;
             let (both, row) = (place.both.load(Ordering::Relaxed), place.row.load(Ordering::Relaxed));
             if both ^ row == key && row != 0 {
                 return Some(Row::unpack(row));
@@ -139,12 +147,12 @@ impl Rows {
         None
     }
 
-    /// Keeps a row, perhaps in the place of another one.
+    /// Keeps a row, perhaps in the place of another one; not without memory.
     pub fn keep(&self, key: u64, row: Row) {
-        let first = (key >> 48) as usize;
-        let mut places = (first..first + REACH).map(|place| &self.places[place % PLACES]);
+        let (first, all) = ((key >> 48) as usize, self.places.or_map());
+        let mut places = (first..first + REACH).filter_map(|place| all.get(place % PLACES));
         let free = places.find(|place| place.row.load(Ordering::Relaxed) == 0);
-        let place = free.unwrap_or(&self.places[(first + key as usize % REACH) % PLACES]);
+        let Some(place) = free.or_else(|| all.get((first + key as usize % REACH) % PLACES)) else { return };
         let row = row.pack();
         place.both.store(key ^ row, Ordering::Relaxed);
         place.row.store(row, Ordering::Relaxed);
@@ -186,7 +194,7 @@ mod tests {
     fn a_place_that_two_wrote_is_nobodys() {
         static ROWS: Rows = Rows::new();
         ROWS.keep(7, Row::Signal);
-        ROWS.places[0].row.store(Row::Outermost.pack(), Ordering::Relaxed);
+        ROWS.places.all()[0].row.store(Row::Outermost.pack(), Ordering::Relaxed);
         assert_eq!(ROWS.get(7), None);
         for key in 1..=2 * REACH as u64 {
             ROWS.keep(key, Row::None);
