@@ -155,7 +155,7 @@ pub fn read(trace: &Trace) -> Vec<SteppedThread> {
             continue;
         }
         let Some((_, step)) = step_of(&occurrence.event) else { continue };
-        let who = occurrence.threads.get(occurrence.thread);
+        let who = occurrence.threads().get(occurrence.thread);
         let (pid, tid, time) = (who.pid, who.tid, occurrence.time);
         let new = || SteppedThread { pid, tid, from: time, to: time, steps: Vec::new() };
         let thread = threads.entry((pid, tid)).or_insert_with(new);

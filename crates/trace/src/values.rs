@@ -31,14 +31,17 @@ struct Plan<'t> {
     fields: Box<[Planned]>,
     /// Of the fields that the picker has as leading ones those that are wanted.
     leading: Box<[Leading]>,
-    /// Whose they are, and the number of each.
-    places: Box<[(Code, u32)]>,
+    /// By place, which of these it has: as [`Values::places`] has it.
+    places: Box<[(u32, u32)]>,
     /// The leading ones that go into a hash.
     hashed: Box<[Leading]>,
-    /// How many fields the picker has as leading ones.
+    /// How many fields the picker has as leading ones, and where the last of them ends.
     first: usize,
+    first_bytes: usize,
     /// Whether a field behind them is wanted or goes into a hash.
     more: bool,
+    /// If all behind them is a list of bytes: the bits of its length, how many bytes that has, and both fields.
+    bytes: Option<(u64, usize, [Planned; 2])>,
 }
 
 /// What a plan says of a field.
@@ -47,6 +50,13 @@ struct Planned {
     place: Code,
     hashed: Hashed,
     wanted: bool,
+    /// It is wanted as a word, if it is a list of bytes.
+    packed: bool,
+}
+
+impl Planned {
+    /// A field of which nothing is wanted.
+    const NOTHING: Self = Self { place: Code::NONE, hashed: Hashed::Nothing, wanted: false, packed: false };
 }
 
 /// What is wanted of the values of a function's calls, beside whether they are wanted at all.
@@ -56,6 +66,8 @@ pub struct Wanted<'a> {
     pub hashed: Option<&'a [(u16, u32)]>,
     /// What is asked for of entries and of exits; all if there are none.
     pub places: Option<[&'a [Place]; 2]>,
+    /// A parameter whose bytes in entries are asked for as [`Values::packed`], and not one by one.
+    pub packed: Option<u16>,
 }
 
 /// What of a field goes into [`Values::hash`].
@@ -67,25 +79,51 @@ enum Hashed {
     All,
 }
 
-/// A place in few bytes, as each event has many and few are looked up.
+/// A place as an index of [`Values::places`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Code(u32);
 
 impl Code {
     /// Of no parameter.
     const NONE: Self = Self(u32::MAX);
-    const RESULT: Self = Self(1 << 16);
 
+    #[inline]
     fn of(place: Option<Place>) -> Self {
         match place {
             None => Self::NONE,
-            Some(Place::Result) => Self::RESULT,
-            Some(Place::Param(at)) => Self(at.into()),
+            Some(Place::Result) => Self(0),
+            Some(Place::Param(at)) => Self(u32::from(at) + 1),
         }
     }
 
     fn param(self) -> Option<u16> {
-        u16::try_from(self.0).ok()
+        u16::try_from(self.0.checked_sub(1)?).ok()
+    }
+
+    /// Puts the numbers from `start` to `end` at its place; none where it has some, or is no place.
+    #[inline]
+    fn put(self, places: &mut Vec<(u32, u32)>, (start, end): (usize, usize)) {
+        if self == Self::NONE {
+            return;
+        }
+        let at = self.0 as usize;
+        if places.len() <= at {
+            places.resize(at + 1, (0, 0));
+        }
+        // There are at most KEPT numbers.
+        if let Some(place) = places.get_mut(at).filter(|(start, end)| start == end) {
+            *place = (start as u32, end as u32);
+        }
+    }
+
+    /// The same, or appends those up to `end` to what it has from `start` on.
+    #[inline]
+    fn add(self, places: &mut Vec<(u32, u32)>, (start, end): (usize, usize)) {
+        match places.get_mut(self.0 as usize).filter(|(first, end)| first < end) {
+            None => self.put(places, (start, end)),
+            Some(place) if place.0 as usize == start => place.1 = end as u32,
+            Some(_) => {}
+        }
     }
 }
 
@@ -155,11 +193,11 @@ impl<'t> Plans<'t> {
 }
 
 impl<'t> Plan<'t> {
-    fn new(function: &Function, class: &'t EventClass, phase: usize, wanted: Wanted<'_>) -> Option<Self> {
-        let handles = wanted.hashed.filter(|_| phase == 0);
+    fn new(function: &Function, class: &'t EventClass, phase: usize, asked: Wanted<'_>) -> Option<Self> {
+        let handles = asked.hashed.filter(|_| phase == 0);
         let fields = class.fields.fields.iter().map(|field| {
             let place = place(function, &field.name);
-            let wanted = wanted.has(phase, place);
+            let wanted = asked.has(phase, place);
             let place = Code::of(place);
             let is_handle = |handles: &[(u16, u32)]| handles.iter().any(|(at, _)| Some(*at) == place.param());
             let hashed = match handles.map(is_handle) {
@@ -167,7 +205,8 @@ impl<'t> Plan<'t> {
                 Some(true) => Hashed::Lists,
                 Some(false) => Hashed::All,
             };
-            Planned { place, hashed, wanted }
+            let packed = wanted && phase == 0 && place.param().is_some() && place.param() == asked.packed;
+            Planned { place, hashed, wanted, packed }
         });
         let (picker, fields) = (Picker::new(&class.fields)?, fields.collect::<Box<[Planned]>>());
         let leading = || fields.iter().zip(picker.leading().iter().copied());
@@ -175,10 +214,17 @@ impl<'t> Plan<'t> {
         let hashed = leading().filter(|(field, _)| field.hashed == Hashed::All);
         let first = picker.leading().len();
         let behind = fields.iter().skip(first);
+        let mut places = Vec::new();
+        wanted().zip(0..).for_each(|((field, _), at)| field.place.put(&mut places, (at, at + 1)));
         Some(Self {
             class,
             leading: wanted().map(|(_, integer)| integer).collect(),
-            places: wanted().zip(0u32..).map(|((field, _), at)| (field.place, at)).collect(),
+            places: places.into(),
+            bytes: picker.only_bytes().zip(fields.get(first..)?.first_chunk()).map(|(width, own)| {
+                let bits = hetrace_ctf::bits::mask(width as u32 * 8);
+                (bits, width, *own)
+            }),
+            first_bytes: picker.leading().last().map_or(0, |last| last.end()),
             hashed: hashed.map(|(_, integer)| integer).collect(),
             more: behind.clone().any(|field| field.wanted || field.hashed != Hashed::Nothing),
             first,
@@ -203,7 +249,7 @@ fn place(function: &Function, name: &str) -> Option<Place> {
 /// Memory that the values of one event leave to those of the next.
 #[derive(Debug, Default)]
 pub struct Room {
-    fields: Vec<(Code, u32)>,
+    places: Vec<(u32, u32)>,
     numbers: Vec<u64>,
 }
 
@@ -211,13 +257,16 @@ pub struct Room {
 #[derive(Clone, Debug, Default)]
 pub struct Values<'f> {
     function: Option<&'f Function>,
-    /// By field: whose it is and where its numbers begin.
-    fields: Vec<(Code, u32)>,
+    /// By [`Code`]: where its numbers begin and end.
+    places: Vec<(u32, u32)>,
     numbers: Vec<u64>,
     /// Members of structs, by parameter.
     members: Vec<(u16, String, u64)>,
     /// Of all that the event has but single handles; only of entries of which [`Wanted::hashed`] says so.
     pub hash: u64,
+    /// The bytes of the parameter that [`Wanted::packed`] says: how many there are, and their number if that may be an
+    /// address, as it has eight bytes or is one. None where there are none, or they are to be asked for one by one.
+    pub packed: Option<(usize, Option<u64>)>,
     /// Fields that were passed over, as [`Wanted::places`] has them not: nobody may ask for these.
     #[cfg(debug_assertions)]
     withheld: Vec<Code>,
@@ -225,24 +274,25 @@ pub struct Values<'f> {
 
 impl<'f> Values<'f> {
     fn new(function: &'f Function, room: Room) -> Self {
-        let mut values = Self { fields: room.fields, numbers: room.numbers, ..Self::default() };
+        let mut values = Self { places: room.places, numbers: room.numbers, ..Self::default() };
         values.clear(function);
         values
     }
 
     /// The memory, for other values.
     pub fn into_room(self) -> Room {
-        Room { fields: self.fields, numbers: self.numbers }
+        Room { places: self.places, numbers: self.numbers }
     }
 
     /// Forgets all values: an event of a function that nobody looks at.
     #[inline]
     pub fn clear(&mut self, function: &'f Function) {
         self.function = Some(function);
-        self.fields.clear();
+        self.places.clear();
         self.numbers.clear();
         self.members.clear();
         self.hash = NO_HASH;
+        self.packed = None;
         #[cfg(debug_assertions)]
         self.withheld.clear();
     }
@@ -329,56 +379,93 @@ impl<'f> Values<'f> {
     fn pick(&mut self, plan: &Plan<'_>, payload: &[u8]) -> bool {
         #[cfg(debug_assertions)]
         self.withheld.extend(plan.fields.iter().filter(|field| !field.wanted).map(|field| field.place));
-        let first = if plan.picker.has_leading(payload) { plan.first } else { 0 };
-        if first > 0 {
-            // They begin at 0, as nothing is there yet.
-            self.fields.extend_from_slice(&plan.places);
-            self.numbers.extend(plan.leading.iter().map(|integer| integer.get(payload)));
-            let hashed = plan.hashed.iter().map(|integer| integer.get(payload));
-            self.hash = hashed.fold(self.hash, with_number);
+        match plan.picker.has_leading(payload) {
+            true => self.pick_fields(plan, payload, payload),
+            false => self.pick_last(plan, payload),
         }
-        if first == plan.first && !plan.more {
-            return true;
-        }
-        self.pick_behind(first, plan, payload)
     }
 
-    /// The same for the fields behind the first so many.
-    fn pick_behind(&mut self, first: usize, plan: &Plan<'_>, payload: &[u8]) -> bool {
-        let Self { fields, numbers, hash, .. } = self;
-        let mut now = Planned { place: Code::NONE, hashed: Hashed::Nothing, wanted: false };
-        plan.picker.pick_behind(first, payload, |position, element, value| {
+    /// The same for a payload whose first fields are so near to the end of the data that there is no whole word.
+    #[cold]
+    fn pick_last(&mut self, plan: &Plan<'_>, payload: &[u8]) -> bool {
+        let longer = [payload, &[0; size_of::<u64>()]].concat();
+        payload.len() >= plan.first_bytes && self.pick_fields(plan, &longer, payload)
+    }
+
+    /// Reads the first fields from `first`, which is the payload with a word behind them, and all others.
+    #[inline]
+    fn pick_fields(&mut self, plan: &Plan<'_>, first: &[u8], payload: &[u8]) -> bool {
+        self.places.extend_from_slice(&plan.places);
+        for integer in &plan.leading {
+            self.numbers.push(integer.get(first));
+        }
+        let mut hash = self.hash;
+        for integer in &plan.hashed {
+            hash = with_number(hash, integer.get(first));
+        }
+        self.hash = hash;
+        !plan.more || self.pick_bytes(plan, payload).is_some() || self.pick_behind(plan, payload)
+    }
+
+    /// Reads the list of bytes that is all behind the first fields, as of most calls that have anything there. None, and
+    /// nothing done, if there is something else, or `payload` ends too early.
+    #[inline]
+    fn pick_bytes(&mut self, plan: &Plan<'_>, payload: &[u8]) -> Option<()> {
+        let (bits, width, [length, list]) = plan.bytes.as_ref()?;
+        let number = hetrace_ctf::bits::word(payload, plan.first_bytes)? & bits;
+        let bytes = payload.get(plan.first_bytes + width..)?.get(..usize::try_from(number).ok()?)?;
+        self.add_number(length, false, number, self.numbers.len());
+        if !bytes.is_empty() {
+            self.add_bytes(list, bytes);
+        }
+        Some(())
+    }
+
+    /// Reads all fields behind the first ones.
+    fn pick_behind(&mut self, plan: &Plan<'_>, payload: &[u8]) -> bool {
+        let (mut now, mut start) = (&Planned::NOTHING, 0);
+        plan.picker.pick_behind(plan.first, payload, |position, element, value| {
             if element == 0 {
-                let nothing = Planned { place: Code::NONE, hashed: Hashed::Nothing, wanted: false };
-                now = plan.fields.get(position).copied().unwrap_or(nothing);
-                if now.wanted {
-                    // There are at most KEPT.
-                    fields.push((now.place, numbers.len() as u32));
-                }
+                now = plan.fields.get(position).unwrap_or(&Planned::NOTHING);
+                start = self.numbers.len();
             }
             if let Some(bytes) = value.bytes() {
-                let all = || bytes.iter().map(|byte| u64::from(*byte));
-                if now.hashed != Hashed::Nothing {
-                    *hash = all().fold(*hash, with_number);
-                }
-                if now.wanted {
-                    numbers.extend(all().take(KEPT.saturating_sub(numbers.len())));
-                }
-                return;
-            }
-            let Some(number) = value.bits() else {
-                if now.hashed != Hashed::Nothing {
-                    *hash = with_text(*hash, value.text().unwrap_or_default());
-                }
-                return;
-            };
-            if now.hashed == Hashed::All || (now.hashed == Hashed::Lists && value.in_list()) {
-                *hash = with_number(*hash, number);
-            }
-            if now.wanted && numbers.len() < KEPT {
-                numbers.push(number);
+                self.add_bytes(now, bytes);
+            } else if let Some(number) = value.bits() {
+                self.add_number(now, value.in_list(), number, start);
+            } else if now.hashed != Hashed::Nothing {
+                self.hash = with_text(self.hash, value.text().unwrap_or_default());
             }
         })
+    }
+
+    /// A list of bytes.
+    #[inline]
+    fn add_bytes(&mut self, field: &Planned, bytes: &[u8]) {
+        if field.hashed != Hashed::Nothing {
+            self.hash = with_bytes(self.hash, bytes);
+        }
+        let start = self.numbers.len();
+        let most = KEPT.saturating_sub(start);
+        if field.packed {
+            let bytes = bytes.get(..most).unwrap_or(bytes);
+            self.packed = Some((bytes.len(), number_of(bytes)));
+        } else if field.wanted {
+            self.numbers.extend(bytes.iter().take(most).map(|byte| u64::from(*byte)));
+            field.place.put(&mut self.places, (start, self.numbers.len()));
+        }
+    }
+
+    /// A number of a field whose numbers begin at `start`.
+    #[inline]
+    fn add_number(&mut self, field: &Planned, in_list: bool, number: u64, start: usize) {
+        if field.hashed == Hashed::All || (field.hashed == Hashed::Lists && in_list) {
+            self.hash = with_number(self.hash, number);
+        }
+        if field.wanted && self.numbers.len() < KEPT {
+            self.numbers.push(number);
+            field.place.add(&mut self.places, (start, self.numbers.len()));
+        }
     }
 
     /// Reads an event for which there is no plan.
@@ -386,7 +473,9 @@ impl<'f> Values<'f> {
     fn visit(&mut self, function: &'f Function, handles: &[(u16, u32)], event: &Event<'_, '_>) {
         self.clear(function);
         // What is damaged has been reported by the walk.
-        let _ = event.visit(Scope::EventFields, &mut Reading { function, handles, values: self, depth: 0 });
+        let now = (Code::NONE, 0);
+        let _ =
+            event.visit(Scope::EventFields, &mut Reading { function, handles, values: self, depth: 0, now });
     }
 
     /// All numbers of a place.
@@ -399,17 +488,8 @@ impl<'f> Values<'f> {
             "{place:?} of {:?} is not wanted",
             self.function.map(|f| &f.name)
         );
-        let is_it = |(known, _): &(Code, u32)| *known == code;
-        // Mostly there is a field for each parameter.
-        let at = match self.fields.get(code.0 as usize) {
-            Some(field) if is_it(field) => code.0 as usize,
-            _ => match self.fields.iter().position(is_it) {
-                Some(at) => at,
-                None => return &[],
-            },
-        };
-        let start = |at: usize| self.fields.get(at).map_or(self.numbers.len(), |(_, start)| *start as usize);
-        self.numbers.get(start(at)..start(at + 1)).unwrap_or(&[])
+        let (start, end) = self.places.get(code.0 as usize).copied().unwrap_or_default();
+        self.numbers.get(start as usize..end as usize).unwrap_or_default()
     }
 
     /// The first number of a place.
@@ -461,6 +541,32 @@ fn with_text(hash: u64, bytes: &[u8]) -> u64 {
     bytes.iter().fold(hash, step)
 }
 
+/// A hash and bytes, whose number has been hashed as that of a field.
+#[inline]
+fn with_bytes(hash: u64, bytes: &[u8]) -> u64 {
+    let (words, rest) = bytes.as_chunks();
+    let hash = words.iter().fold(hash, |hash, word| with_number(hash, u64::from_le_bytes(*word)));
+    if rest.is_empty() { hash } else { with_number(hash, little(rest)) }
+}
+
+/// The number that up to eight bytes are.
+#[inline]
+fn little(bytes: &[u8]) -> u64 {
+    match bytes.split_first_chunk() {
+        Some((four, rest)) => little(rest) << 32 | u64::from(u32::from_le_bytes(*four)),
+        None => bytes.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte)),
+    }
+}
+
+/// The number that bytes are, if there are eight of them or one.
+#[inline]
+fn number_of(bytes: &[u8]) -> Option<u64> {
+    match *bytes {
+        [byte] => Some(byte.into()),
+        _ => bytes.try_into().ok().map(u64::from_le_bytes),
+    }
+}
+
 /// A hash and a number.
 #[inline]
 fn with_number(hash: u64, number: u64) -> u64 {
@@ -476,12 +582,13 @@ struct Reading<'a, 'f> {
     handles: &'a [(u16, u32)],
     values: &'a mut Values<'f>,
     depth: u32,
+    /// The field, and where its numbers begin.
+    now: (Code, usize),
 }
 
 impl Reading<'_, '_> {
     fn begin(&mut self, name: &str) {
-        let start = self.values.numbers.len() as u32;
-        self.values.fields.push((Code::of(place(self.function, name)), start));
+        self.now = (Code::of(place(self.function, name)), self.values.numbers.len());
     }
 }
 
@@ -499,12 +606,14 @@ impl<'e> FieldVisitor<'e> for Reading<'_, '_> {
             Scalar::Signed(v) => v as u64,
             Scalar::Enum { value, .. } => value as u64,
         };
-        let param = values.fields.last().and_then(|(place, _)| place.param());
+        let (place, start) = self.now;
+        let param = place.param();
         if self.depth > 0 || !self.handles.iter().any(|(at, _)| param == Some(*at)) {
             values.hash = with_number(values.hash, number);
         }
         if values.numbers.len() < KEPT {
             values.numbers.push(number);
+            place.add(&mut values.places, (start, values.numbers.len()));
             if let Some(param) = param
                 && self.depth > 0
                 && !field.name.is_empty()

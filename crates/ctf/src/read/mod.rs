@@ -15,6 +15,7 @@ mod alike;
 mod clock;
 mod compile;
 mod decode;
+mod ends;
 mod error;
 mod event;
 mod files;

@@ -35,6 +35,12 @@ pub struct Leading {
 }
 
 impl Leading {
+    /// Returns the byte of the payload behind it.
+    #[inline]
+    pub fn end(self) -> usize {
+        self.at as usize + size_of::<u64>() - usize::from(self.unused / 8)
+    }
+
     /// Returns its bits, the sign extended, in a payload of which [`Picker::has_leading`] is true; else 0, perhaps.
     #[inline(always)]
     pub fn get(self, payload: &[u8]) -> u64 {
@@ -228,6 +234,14 @@ impl Picker {
         &self.leading
     }
 
+    /// Returns how many bytes the length has of a list of bytes, if that is all that payloads have behind these integers.
+    pub fn only_bytes(&self) -> Option<usize> {
+        match self.steps.get(self.leading.len()..)? {
+            [(_, Step::List(length, _, byte))] if byte.bytes == 1 && !byte.signed => Some(length.bytes),
+            _ => None,
+        }
+    }
+
     /// Returns whether a whole word is at each of these in the payload that `data` begins with.
     #[inline(always)]
     pub fn has_leading(&self, data: &[u8]) -> bool {
@@ -275,8 +289,8 @@ impl Picker {
         data: &'e [u8],
         mut each: impl FnMut(usize, usize, Picked<'e>),
     ) -> bool {
-        let behind = |last: &Leading| last.at as usize + size_of::<u64>() - usize::from(last.unused / 8);
-        let mut at = first.checked_sub(1).and_then(|last| self.leading.get(last)).map_or(0, behind);
+        let last = first.checked_sub(1).and_then(|last| self.leading.get(last));
+        let mut at = last.map_or(0, |last| last.end());
         let mut lengths = [0u64; LISTS];
         for (position, step) in self.steps.get(first..).unwrap_or_default() {
             let position = *position;

@@ -245,8 +245,11 @@ impl<'t> StreamReader<'t> {
             return None;
         }
         let mut at = usize::try_from(self.pos / 8).ok()?;
-        if header.is_common() && plan.clock.is_some() {
-            at = common_events(plan, data, at, &self.state, (&mut self.events, self.most));
+        if let Some(ends) = &plan.ends {
+            let from = (at, self.state.clock.get());
+            let (end, clock) = ends.find(data, from, (&mut self.events, self.most));
+            self.state.clock.set(clock);
+            at = end;
         }
         if self.events.is_empty() {
             // What a tag in another header leaves behind is of the last event that was read: so there is one.
@@ -537,39 +540,6 @@ impl<'t> StreamReader<'t> {
         });
         Ok(())
     }
-}
-
-/// Finds up to `most` events, of which the first has its header at byte `at`, and returns where the last one ends; as many
-/// as have the common header and can be passed over the short way.
-#[inline]
-fn common_events(
-    plan: &StreamPlan,
-    data: &[u8],
-    mut at: usize,
-    state: &State,
-    (events, most): (&mut Vec<Position>, usize),
-) -> usize {
-    let mut clock = state.clock.get();
-    for _ in 0..most {
-        let Some((id, now)) = QuickHeader::common(data, at, clock) else { break };
-        let Some(index) = plan.by_id.get(id) else { break };
-        let Some(body) = plan.events.get(index).and_then(|event| event.quick.as_ref()) else { break };
-        let common = at + QuickHeader::COMMON_BYTES;
-        let fields = common + body.fields;
-        let Some(end) = body.end(data, fields, state) else { break };
-        events.push(Position {
-            index,
-            timestamp: Some(now),
-            header_at: at as u64 * 8,
-            common_at: common as u64 * 8,
-            context_at: (common + body.context) as u64 * 8,
-            fields_at: fields as u64 * 8,
-            end: end as u64 * 8,
-        });
-        (at, clock) = (end, now);
-    }
-    state.clock.set(clock);
-    at
 }
 
 /// Returns where the event is that has its header at byte `at`, and the byte where it ends; none, and nothing done

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use super::compile::{Compiler, Slots};
+use super::ends::Ends;
 use super::error::{OpenError, PlanError};
 use super::files::{Files, PACKED};
 use super::frames::{self, Frames, Starts};
@@ -228,6 +229,8 @@ pub(super) struct StreamPlan {
     pub events: Vec<EventPlan>,
     /// Position in `events` by event id.
     pub by_id: EventIndex,
+    /// Where events end, in a stream with a clock and the common header.
+    pub ends: Option<Ends>,
     /// Position of the clock in the trace class.
     pub clock: Option<usize>,
     pub slots: usize,
@@ -406,15 +409,20 @@ impl StreamPlan {
                 fields,
             });
         }
+        let (by_id, quick_header) =
+            (EventIndex::new(stream), event_header.as_ref().and_then(QuickHeader::of));
+        let clock = clock.and_then(|name| trace.clocks.iter().position(|c| c.name == name));
+        let is_common = clock.is_some() && quick_header.as_ref().is_some_and(QuickHeader::is_common);
         Ok(Self {
-            quick_header: event_header.as_ref().and_then(QuickHeader::of),
+            quick_header,
             header,
             context,
             event_header,
             event_context,
+            ends: is_common.then(|| Ends::new(&by_id, &events)).flatten(),
             events,
-            by_id: EventIndex::new(stream),
-            clock: clock.and_then(|name| trace.clocks.iter().position(|c| c.name == name)),
+            by_id,
+            clock,
             slots: most,
         })
     }

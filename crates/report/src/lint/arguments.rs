@@ -149,7 +149,11 @@ impl Kernels {
         if self.by_handle.len() > KEPT {
             self.by_handle.clear();
         }
-        let arguments = self.by_handle.entry((pid, of)).or_default();
+        let arguments = match self.by_handle.get_mut(&(pid, of)) {
+            // Nearly always, and for less than an entry takes.
+            Some(arguments) => arguments,
+            None => self.by_handle.entry((pid, of)).or_default(),
+        };
         if !arguments.failed.is_empty() {
             arguments.failed.retain(|(known, _)| *known != index);
         }

@@ -94,6 +94,8 @@ pub(super) struct Facts<'t> {
     /// Its calls, if they succeed, change nothing that rules follow, but for the use of their objects and what arguments of
     /// kernels are set to: most calls of a program are such.
     pub quiet: bool,
+    /// More is read of its calls than their objects and what they set an argument to.
+    pub rare: bool,
     /// What is read of each call.
     pub numbers: Reads<'t>,
     /// Parameters that rules ask for of entries, and what they ask for of exits; none if that may be any.
@@ -212,6 +214,7 @@ impl<'t> Knowledge<'t> {
         self.whole(self.api_of(id)).and_then(|whole| whole.device)
     }
 
+    #[inline]
     pub fn kind(&self, id: KindId) -> Option<&Kind> {
         self.kinds.get(id as usize)
     }
@@ -363,11 +366,13 @@ fn facts_of<'t>(
         asks_error: f.success == Success::Always && result_is_error && f.params.is_empty(),
         returns: false,
         quiet: false,
+        rare: false,
         numbers: Reads::default(),
         asked: None,
         duties: None,
     };
     facts.numbers = Reads::new(f, &facts.handles, facts.queue);
+    facts.rare = facts.numbers.is_rare() || facts.frees.is_some() || facts.host.is_some();
     facts.orders = common.enqueues || common.syncs || facts.asks || facts.may_wait || facts.callback;
     facts.returns = facts.is_looked_at();
     facts

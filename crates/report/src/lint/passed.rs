@@ -6,6 +6,7 @@ use super::findings::{Hit, Ref};
 use super::kinds::KindId;
 use super::objects::Memory;
 use super::order::Id;
+use super::reads::Argument;
 use super::span::Span;
 use hetrace_trace::facts::Waits;
 use hetrace_trace::values::{Place, Values};
@@ -33,6 +34,8 @@ pub(super) struct Passed {
     pub source: Option<Span>,
     pub target: Option<Span>,
     pub freed: Vec<u64>,
+    /// Whether it has any of what few functions have: see [`Facts::rare`].
+    rare: bool,
     /// Of what it was passed but handles; only where [`Reads`](super::reads::Reads) says so.
     pub hash: u64,
     /// Of what sets an argument.
@@ -136,25 +139,11 @@ impl Passed {
         };
         (self.open, self.call, self.by, self.root) = (true, call, by, root);
         (self.outer, self.root_waits) = (call, self.waits);
-        self.queue = reads.queue.and_then(|queue| queue.get(values));
-        self.size = reads.size.and_then(|size| size.get(values));
-        (self.source, self.target) = reads.moved.map_or((None, None), |moved| moved.spans(values));
-        self.freed.clear();
-        if let Some(at) = facts.frees {
-            self.freed.extend_from_slice(values.all(Place::Param(at)));
+        if facts.rare || self.rare {
+            self.begin_rare(facts, values);
         }
         self.hash = values.hash;
-        self.argument = reads.argument.and_then(|argument| {
-            let recorded = values.all(Place::Param(argument.value));
-            let of = values.first(Place::Param(argument.of))?;
-            let index = values.first(Place::Param(argument.index))?;
-            let bytes = if argument.has_bytes { recorded.len() } else { 0 };
-            Some(Setting { of, index, value: word(recorded), bytes, object: None })
-        });
-        self.kernel = reads.kernel.and_then(|at| values.first(Place::Param(at)));
-        self.flags = reads.flags.map_or(0, |bits| bits.get(values));
-        self.host = facts.host.and_then(|at| values.first(Place::Param(at)));
-        self.unmapped = reads.unmapped.and_then(|at| values.first(Place::Param(at)));
+        self.argument = reads.argument.and_then(|argument| set_by(&argument, values));
         (self.command, self.mark, self.idle, self.repeats) = (0, 0, false, false);
         self.hashed = None;
         self.launched = Launched::Unknown;
@@ -163,6 +152,36 @@ impl Passed {
         self.ended.clear();
         self.retained = false;
     }
+
+    /// What few functions have, so that those that set arguments need not look for it.
+    fn begin_rare(&mut self, facts: &Facts<'_>, values: &Values<'_>) {
+        let reads = &facts.numbers;
+        self.rare = facts.rare;
+        self.queue = reads.queue.and_then(|queue| queue.get(values));
+        self.size = reads.size.and_then(|size| size.get(values));
+        (self.source, self.target) = reads.moved.map_or((None, None), |moved| moved.spans(values));
+        self.freed.clear();
+        if let Some(at) = facts.frees {
+            self.freed.extend_from_slice(values.all(Place::Param(at)));
+        }
+        self.kernel = reads.kernel.and_then(|at| values.first(Place::Param(at)));
+        self.flags = reads.flags.map_or(0, |bits| bits.get(values));
+        self.host = facts.host.and_then(|at| values.first(Place::Param(at)));
+        self.unmapped = reads.unmapped.and_then(|at| values.first(Place::Param(at)));
+    }
+}
+
+/// What a call sets that sets an argument.
+fn set_by(argument: &Argument, values: &Values<'_>) -> Option<Setting> {
+    let one_by_one = || {
+        let recorded = values.all(Place::Param(argument.value));
+        (recorded.len(), word(recorded))
+    };
+    let (recorded, value) = values.packed.unwrap_or_else(one_by_one);
+    let of = values.first(Place::Param(argument.of))?;
+    let index = values.first(Place::Param(argument.index))?;
+    let bytes = if argument.has_bytes { recorded } else { 0 };
+    Some(Setting { of, index, value, bytes, object: None })
 }
 
 /// A number that stands in eight bytes.

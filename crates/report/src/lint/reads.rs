@@ -165,6 +165,12 @@ impl<'t> Reads<'t> {
         }
     }
 
+    /// Whether there is more than what sets an argument.
+    pub fn is_rare(&self) -> bool {
+        let numbers = self.queue.is_some() || self.size.is_some() || self.moved.is_some();
+        numbers || self.kernel.is_some() || self.flags.is_some() || self.unmapped.is_some()
+    }
+
     /// Parameters with these numbers.
     pub fn params(&self, function: &Function) -> Vec<u16> {
         let moved = self.moved.iter().flat_map(|moved| {

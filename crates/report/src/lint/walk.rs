@@ -100,7 +100,9 @@ impl<'t> Linter<'t> {
         let plans = Plans::of(trace, |function| {
             let facts = knowledge.of(function)?;
             let places = facts.asked.as_ref().map(|[entry, exit]| [entry.as_slice(), exit.as_slice()]);
-            Some(Wanted { hashed: facts.numbers.hash.then_some(facts.handles.as_slice()), places })
+            let hashed = facts.numbers.hash.then_some(facts.handles.as_slice());
+            let packed = facts.numbers.argument.filter(|argument| argument.has_bytes);
+            Some(Wanted { hashed, places, packed: packed.map(|argument| argument.value) })
         });
         Self {
             pace,

@@ -85,7 +85,7 @@ impl<'t> Beside<'t> {
         }
         self.fields.read(&self.plans, event, None);
         write_fields(&mut text, &self.fields, &mut true);
-        let who = occurrence.threads.get(occurrence.thread).clone();
+        let who = occurrence.threads().get(occurrence.thread).clone();
         self.next = Some(Ok(Next { time: occurrence.time, name: &event.class().name, text, who }));
     }
 }

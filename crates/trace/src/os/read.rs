@@ -56,17 +56,17 @@ pub fn read(
         if place >= streams.len() {
             streams.resize(place + 1, None);
         }
-        let known = streams[place].filter(|(packet, ..)| *packet == occurrence.packet);
+        let known = streams[place].filter(|(packet, ..)| *packet == occurrence.packet());
         let (_, cpu, of) = known.unwrap_or_else(|| {
             let of = class.streams.iter().position(|s| std::ptr::eq(s, event.stream_class()));
             let cpu = event.packet().cpu_id.and_then(|cpu| u32::try_from(cpu).ok()).unwrap_or(0);
-            (occurrence.packet, cpu, of.unwrap_or(usize::MAX))
+            (occurrence.packet(), cpu, of.unwrap_or(usize::MAX))
         });
         let tid = classes.who(of, event);
         let at = At { time: occurrence.time, cpu, tid };
         if known.is_none() {
-            streams[place] = Some((occurrence.packet, cpu, of));
-            if occurrence.lossy || occurrence.after_gap {
+            streams[place] = Some((occurrence.packet(), cpu, of));
+            if occurrence.lossy() || occurrence.after_gap {
                 machine.lost(at);
             }
         }

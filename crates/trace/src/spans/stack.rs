@@ -202,10 +202,14 @@ impl Stack {
 
     /// Whether calls of this stream stand above the one that an exit is of:
     /// their own exits are missing.
+    #[inline]
     fn is_covered(&self, function: FunctionId, stream: u32) -> bool {
-        if self.frames.last().is_some_and(|top| top.function == function && top.stream == stream) {
-            return false;
-        }
+        let is_it = |top: &Frame| top.function == function && top.stream == stream;
+        !self.frames.last().is_some_and(is_it) && self.is_covered_below(function, stream)
+    }
+
+    /// The same where the innermost call is another one.
+    fn is_covered_below(&self, function: FunctionId, stream: u32) -> bool {
         if let Some(own) = self.deep.of(self.frames.len(), stream) {
             let Some((top, below)) = own.split_last() else { return false };
             return *top != function && below.contains(&function);
@@ -243,15 +247,15 @@ impl Stack {
             && top.function == function
             && !top.counted
         {
-            let top = *top;
-            self.frames.pop();
-            self.deep.removed(self.frames.len(), top.stream, std::iter::empty());
             let times = top.times(end, error.is_some());
+            let (call, stream, cost) = (top.call(thread, end, error, times), top.stream, top.cost);
+            self.frames.pop();
+            self.deep.removed(self.frames.len(), stream, std::iter::empty());
             match self.frames.last_mut() {
-                Some(outer) => outer.inside.add_call(times, top.cost),
-                None => self.outside.add_call(times, top.cost),
+                Some(outer) => outer.inside.add_call(times, cost),
+                None => self.outside.add_call(times, cost),
             }
-            return Ended::Call(top.call(thread, end, error, times));
+            return Ended::Call(call);
         }
         self.exit_below(thread, function, end, error)
     }

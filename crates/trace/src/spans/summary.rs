@@ -86,6 +86,7 @@ impl Summary {
         span.map_or(0, |(first, last)| last.saturating_sub(first))
     }
 
+    #[inline]
     pub(super) fn see(&mut self, time: u64) {
         self.events += 1;
         self.first = Some(self.first.map_or(time, |first| first.min(time)));

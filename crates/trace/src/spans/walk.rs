@@ -166,10 +166,10 @@ impl<'t> Walker<'t> {
         occurrence: &Occurrence<'_, 't>,
         visitor: &mut V,
     ) -> ControlFlow<V::Break> {
-        let &Occurrence { ref event, time, thread, stream, class, threads, .. } = occurrence;
-        let at = At { time, thread, threads };
+        let &Occurrence { ref event, time, thread, stream, class, .. } = occurrence;
+        let at = At { time, thread, threads: occurrence.threads() };
         self.summary.see(time);
-        if self.streams.get(stream as usize).copied().flatten() != Some((occurrence.packet, thread)) {
+        if self.streams.get(stream as usize).copied().flatten() != Some((occurrence.packet(), thread)) {
             self.enter_packet(occurrence, visitor)?;
         }
         visitor.event(at, event)?;
@@ -191,12 +191,12 @@ impl<'t> Walker<'t> {
                 visitor.fold(at, &fold, event)
             }
             Class::Command(reader) => self.command(occurrence, reader, visitor),
-            Class::Definition(Definition::Queue) => match NewQueue::read(occurrence.names, event) {
+            Class::Definition(Definition::Queue) => match NewQueue::read(occurrence.names(), event) {
                 Some(queue) => visitor.queue(at, &queue, event),
                 None => visitor.other(at, event),
             },
             Class::Unknown(api, name) => {
-                let api = occurrence.apis.get(*api).map_or("", String::as_str);
+                let api = occurrence.apis().get(*api).map_or("", String::as_str);
                 visitor.unknown(at, api, text_at(event, *name), event)
             }
             Class::OwnWork(ns) => {
@@ -219,11 +219,10 @@ impl<'t> Walker<'t> {
         reader: &Reader,
         visitor: &mut V,
     ) -> ControlFlow<V::Break> {
-        let &Occurrence { ref event, time, thread, stream, threads, .. } = occurrence;
-        let at = At { time, thread, threads };
+        let &Occurrence { ref event, time, thread, .. } = occurrence;
+        let at = At { time, thread, threads: occurrence.threads() };
         let class = u32::try_from(event.class_index()).unwrap_or(u32::MAX);
-        let stream = occurrence.sources.get(stream as usize).map_or(usize::MAX, |source| source.position);
-        let of = Origin { stream, class, thread };
+        let of = Origin { stream: occurrence.stream_class(), class, thread };
         let data = event.payload().unwrap_or_default();
         let place = self.alike.place(of, reader, data);
         if let Some(place) = place
@@ -232,7 +231,7 @@ impl<'t> Walker<'t> {
             self.summary.command(&seen.command, time);
             return visitor.command(at, &seen.command, event);
         }
-        let command = Command::new(&reader.read(event, time), occurrence.names, at.who().pid);
+        let command = Command::new(&reader.read(event, time), occurrence.names(), at.who().pid);
         self.summary.command(&command, time);
         if let Some(place) = place {
             self.alike.keep(place, of, reader.pattern(data), command, ());
@@ -264,9 +263,9 @@ impl<'t> Walker<'t> {
         if self.streams.len() <= slot {
             self.streams.resize(slot + 1, None);
         }
-        let now = (occurrence.packet, thread);
+        let now = (occurrence.packet(), thread);
         let before = self.streams[slot].replace(now);
-        if !occurrence.owns_stream {
+        if !occurrence.owns_stream() {
             return ControlFlow::Continue(());
         }
         if Why::begins(before, now)
@@ -278,7 +277,7 @@ impl<'t> Walker<'t> {
         if let Some(why) = Why::between(before, now, occurrence.after_gap) {
             self.give_up_stream(occurrence, stream, before.1, why, visitor)?;
         }
-        if occurrence.lossy {
+        if occurrence.lossy() {
             self.stack(thread).doubt(stream);
         }
         ControlFlow::Continue(())
@@ -310,7 +309,7 @@ impl<'t> Walker<'t> {
         why: Why,
         visitor: &mut V,
     ) -> ControlFlow<V::Break> {
-        let (time, threads) = (occurrence.time, occurrence.threads);
+        let (time, threads) = (occurrence.time, occurrence.threads());
         let at = At { time, thread, threads };
         let (stack, summary) = self.parts(thread);
         stack.give_up_stream(Moment { thread, time, stream }, why, |call| {
@@ -326,11 +325,12 @@ impl<'t> Walker<'t> {
         function: FunctionId,
         visitor: &mut V,
     ) -> ControlFlow<V::Break, Open> {
-        let &Occurrence { time, thread, stream, threads, lossy, costs, .. } = occurrence;
+        let &Occurrence { time, thread, stream, .. } = occurrence;
+        let (lossy, cost) = (occurrence.lossy(), occurrence.costs().of(function));
         let (stack, summary) = self.parts(thread);
-        stack.enter(Moment { thread, time, stream }, function, lossy, costs.of(function), |call| {
+        stack.enter(Moment { thread, time, stream }, function, lossy, cost, |call| {
             summary.unfinished += 1;
-            visitor.unfinished(At { time, thread, threads }, &call)
+            visitor.unfinished(At { time, thread, threads: occurrence.threads() }, &call)
         })
     }
 
@@ -342,8 +342,8 @@ impl<'t> Walker<'t> {
         error: Option<i64>,
         visitor: &mut V,
     ) -> ControlFlow<V::Break> {
-        let &Occurrence { time, thread, stream, threads, .. } = occurrence;
-        let at = At { time, thread, threads };
+        let &Occurrence { time, thread, stream, .. } = occurrence;
+        let at = At { time, thread, threads: occurrence.threads() };
         let (stack, summary) = self.parts(thread);
         let ended = stack.exit(Moment { thread, time, stream }, function, error, |call| {
             summary.unfinished += 1;
@@ -371,7 +371,7 @@ impl<'t> Walker<'t> {
         let thread = occurrence.thread;
         let fold = fold_of(&occurrence.event, (function, thread), fields, added_up);
         self.summary.calls = self.summary.calls.saturating_add(fold.count);
-        self.stack(thread).fold(fold, None, occurrence.costs.of_folded())
+        self.stack(thread).fold(fold, None, occurrence.costs().of_folded())
     }
 
     /// Gives up what is still open.

@@ -42,36 +42,67 @@ pub struct Occurrence<'c, 't> {
     pub class: &'t Class,
     /// Whether a part of the stream is missing right before it.
     pub after_gap: bool,
-    /// Whether single events of its packet, or between it and the packet
-    /// before, are missing.
-    pub lossy: bool,
-    /// Counts the packets of the stream.
-    pub packet: u32,
-    /// Whether a packet of the stream is of one thread.
-    pub owns_stream: bool,
-    /// All streams of the walk.
-    pub(crate) sources: &'c [Source<'t>],
-    /// The threads met so far.
-    pub threads: &'c Threads,
-    /// What numbers of device events stand for.
-    pub names: &'t Names,
-    /// Names of the APIs.
-    pub apis: &'t [String],
-    /// What recording calls has cost.
-    pub costs: &'t Costs,
+    source: &'c Source<'t>,
+    cursor: &'c Cursor<'t>,
 }
 
-impl Occurrence<'_, '_> {
+/// What few events are asked for is looked up then, so that each carries little.
+impl<'c, 't> Occurrence<'c, 't> {
+    /// Whether single events of its packet, or between it and the packet
+    /// before, are missing.
+    #[inline]
+    pub fn lossy(&self) -> bool {
+        self.source.lossy
+    }
+
+    /// Counts the packets of the stream.
+    #[inline]
+    pub fn packet(&self) -> u32 {
+        self.source.packets
+    }
+
+    /// Whether a packet of the stream is of one thread.
+    pub fn owns_stream(&self) -> bool {
+        self.source.owns_packets()
+    }
+
+    /// The position of its stream's class.
+    pub(crate) fn stream_class(&self) -> usize {
+        self.source.position
+    }
+
+    /// The threads met so far.
+    #[inline]
+    pub fn threads(&self) -> &'c Threads {
+        &self.cursor.threads
+    }
+
+    /// What numbers of device events stand for.
+    pub fn names(&self) -> &'t Names {
+        self.cursor.trace.names()
+    }
+
+    /// Names of the APIs.
+    pub fn apis(&self) -> &'t [String] {
+        self.cursor.trace.functions().apis()
+    }
+
+    /// What recording calls has cost.
+    #[inline]
+    pub fn costs(&self) -> &'t Costs {
+        self.cursor.trace.costs()
+    }
+
     /// Whether a stream has no more events.
     pub fn is_over(&self, stream: u32) -> bool {
-        self.sources.get(stream as usize).is_some_and(|source| source.ended)
+        self.cursor.sources.get(stream as usize).is_some_and(|source| source.ended)
     }
 
     /// Whether a stream that is over was of the same thread and class as the event's.
     pub fn has_predecessor(&self) -> bool {
-        let Some(now) = self.sources.get(self.stream as usize) else { return false };
+        let now = self.source;
         let alike = |before: &Source<'_>| (before.position, before.thread) == (now.position, now.thread);
-        self.sources.iter().any(|before| before.ended && before.started && alike(before))
+        self.cursor.sources.iter().any(|before| before.ended && before.started && alike(before))
     }
 }
 
@@ -127,17 +158,17 @@ impl<'t> Cursor<'t> {
     // An item is large, and made for each event: where it is used at once, it need not be in memory.
     #[inline(always)]
     pub fn next_item(&mut self) -> Option<Item<'_, 't>> {
-        let (index, time) = match self.goes_on() {
-            Some(same) => same,
+        let (index, time, after_gap) = match self.goes_on() {
+            Some((same, time)) => (same, time, false),
             None => match self.choose()? {
                 Ok(index) => {
                     let source = self.sources.get_mut(index as usize)?;
-                    (index, source.enter(self.trace, &mut self.threads)?)
+                    let time = source.enter(self.trace, &mut self.threads)?;
+                    (index, time, std::mem::take(&mut source.after_gap))
                 }
                 Err((error, after)) => return Some(Item::Damage { error, after }),
             },
         };
-        let after_gap = std::mem::take(&mut self.sources.get_mut(index as usize)?.after_gap);
         let source = self.sources.get(index as usize)?;
         let event = source.reader.current()?;
         Some(Item::Event(Occurrence {
@@ -147,14 +178,8 @@ impl<'t> Cursor<'t> {
             stream: index,
             class: source.classes.get(event.class_index()).unwrap_or(&Class::Other),
             after_gap,
-            lossy: source.lossy,
-            packet: source.packets,
-            owns_stream: source.owns_packets(),
-            sources: &self.sources,
-            threads: &self.threads,
-            names: self.trace.names(),
-            apis: self.trace.functions().apis(),
-            costs: self.trace.costs(),
+            source,
+            cursor: self,
         }))
     }
 

@@ -8,6 +8,7 @@ pub struct ThreadId(pub u32);
 
 impl ThreadId {
     /// As a position in a table.
+    #[inline]
     pub fn index(self) -> usize {
         self.0 as usize
     }
