@@ -5,6 +5,7 @@ mod links;
 mod modules;
 mod names;
 mod paths;
+mod proofs;
 mod targets;
 mod tokens;
 
@@ -127,6 +128,7 @@ fn file(name: &Path, names: &mut names::Names, faults: &mut Vec<String>) -> Resu
     let path: PathBuf = repo::root().join(name);
     let Ok(text) = std::fs::read_to_string(&path) else { return Ok(()) };
     exclusive::check(name, &text, faults);
+    proofs::check(name, &text, faults);
     links::check(repo::root(), name, &text, faults);
     let shown = name.display();
     names.check(name, &text, faults);

@@ -152,22 +152,20 @@ fn function(name: &[u8], group: u32) -> Option<&'static Address> {
 /// # Safety
 /// `global` is what a static part of that day keeps, whose lock is held.
 unsafe fn record_made(global: &Global, day: u64) {
-    // SAFETY of all below: objects of the lists, whose names are NULL or NUL-terminated, and which nobody frees while
-    // the lock is held.
     let mut at = global.domains;
-    // SAFETY: as above.
+    // SAFETY: NULL, or a domain of the list, which nobody frees while the lock is held.
     while let Some(domain) = unsafe { at.as_ref() } {
         made_before(domain.name.cast(), at.cast_mut().cast(), |name| {
-            // SAFETY: as above.
+            // SAFETY: a domain's name ends with NUL; `made_before` passes over those that have none.
             unsafe { wrappers::__itt_domain_create(name) };
         });
         at = domain.next;
     }
     let mut at = global.texts;
-    // SAFETY: as above.
+    // SAFETY: NULL, or a text of the list, which nobody frees while the lock is held.
     while let Some(text) = unsafe { at.as_ref() } {
         made_before(text.text.cast(), at.cast_mut().cast(), |name| {
-            // SAFETY: as above.
+            // SAFETY: it ends with NUL; `made_before` passes over those that are NULL.
             unsafe { wrappers::__itt_string_handle_create(name) };
         });
         at = text.next;
@@ -176,10 +174,11 @@ unsafe fn record_made(global: &Global, day: u64) {
         return;
     }
     let mut at = global.counters;
-    // SAFETY: as above.
+    // SAFETY: NULL, or a counter of the list, which nobody frees while the lock is held.
     while let Some(counter) = unsafe { at.as_ref() } {
         made_before(counter.name.cast(), at.cast_mut().cast(), |name| {
-            // SAFETY: as above.
+            // SAFETY: its name ends with NUL; `made_before` passes over those that have none. What it is of is NULL or ends
+            // with NUL.
             unsafe { wrappers::__itt_counter_create_typed(name, counter.of.cast(), counter.value_type) };
         });
         at = counter.next;

@@ -219,13 +219,15 @@ impl<T: Listed> Objects<T> {
             return null_mut();
         }
         let made = place(new(kept));
-        // SAFETY: NULL, or just made and known to nobody else until it is in the list.
-        let Some(object) = (unsafe { made.as_mut() }) else { return null_mut() };
+        if made.is_null() {
+            return null_mut();
+        }
         loop {
-            object.set_next(first);
+            // SAFETY: just made, and known to nobody else until it is in the list.
+            unsafe { (*made).set_next(first) };
             // Pairs with the Acquire load above: who finds the object finds it whole.
-            match list.compare_exchange(first, object, Ordering::Release, Ordering::Acquire) {
-                Ok(_) => return object,
+            match list.compare_exchange(first, made, Ordering::Release, Ordering::Acquire) {
+                Ok(_) => return made,
                 // Another thread has added one: perhaps this very name.
                 Err(now) => first = now,
             }

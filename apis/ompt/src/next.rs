@@ -80,7 +80,7 @@ unsafe fn take(path: &CStr, omp_version: c_uint, runtime_version: *const c_char)
     // SAFETY: an open library and a text.
     let start = unsafe { libc::dlsym(library, c"ompt_start_tool".as_ptr()) };
     // Not by the address of our function: the name is bound to whichever library of the process has it first.
-    // SAFETY: as above.
+    // SAFETY: the same open library, and a text.
     let is_ours = !unsafe { libc::dlsym(library, c"hetrace_is_tool".as_ptr()) }.is_null();
     // SAFETY: NULL, or a function that has this type by the specification.
     let start = unsafe { transmute::<P, Option<StartTool>>(start) }.filter(|_| !is_ours);
@@ -130,7 +130,7 @@ pub unsafe fn initialize(initial_device: c_int) {
 /// The next tool's work ends.
 pub fn finalize() {
     let next = NEXT.swap(null_mut(), Ordering::AcqRel);
-    // SAFETY: as above.
+    // SAFETY: NULL, or what the tool has returned, which lives as long as it is one: `finalize` takes it once.
     if let Some(next) = unsafe { next.as_ref() } {
         // SAFETY: its own function and its own word.
         unsafe { (next.finalize)(next.data.as_ptr()) };

@@ -111,7 +111,7 @@ impl Chain {
         unsafe { to.write_bytes(0, self.length) };
         each(self.first, self.sizes, |at, size| {
             let size = size.min(self.length - done);
-            // SAFETY: as above; not more than is left of them. One that cannot be read stays 0.
+            // SAFETY: `size` is no more than is left of the `length` bytes at `to`. One that cannot be read stays 0.
             _ = unsafe { peek::read(at, to.add(done), size) };
             done += size;
             done < self.length
@@ -172,7 +172,7 @@ mod tests {
         // SAFETY: this thread's own errno.
         unsafe { *libc::__errno_location() = 17 };
         recorded(std::ptr::without_provenance(0xdead_beef_0000));
-        // SAFETY: as above.
+        // SAFETY: this thread's own errno.
         assert_eq!(unsafe { *libc::__errno_location() }, 17);
     }
 }

@@ -460,7 +460,7 @@ pub fn refused(session: &Path) -> Vec<(String, u32)> {
 fn prepare_window(mapping: &Mapping, told: &Mapping, asked: Option<&Asked>) {
     // SAFETY: the page lies inside the fresh file, which is zeros and nobody else's.
     let window = unsafe { &mut *mapping.base().add(abi::WINDOW_OFFSET).cast::<abi::Window>() };
-    // SAFETY: likewise.
+    // SAFETY: this page, too, lies inside a fresh file of zeros that nobody else has.
     let counts = unsafe { &mut *told.base().add(abi::COUNTS_OFFSET).cast::<abi::Counts>() };
     *counts.seal.get_mut() = COUNTS_SEAL;
     match asked {

@@ -116,7 +116,7 @@ impl<'p> Pages<'p> {
         // SAFETY: the page lies inside of the mapping, as was just made sure; valid for all bit patterns, and what others
         // change are atomics.
         let window = unsafe { &*control.base().add(WINDOW_OFFSET).cast::<Window>() };
-        // SAFETY: likewise.
+        // SAFETY: inside of this mapping by the same assertion; valid for all bit patterns, and what others change are atomics.
         let counts = unsafe { &*told.base().add(COUNTS_OFFSET).cast::<Counts>() };
         Pages { window, counts }
     }

@@ -11,6 +11,8 @@ use std::path::Path;
 const INSIDE: &[&str] = &["crates/ring/src", "crates/interpose/src", "apis"];
 /// What must not be there.
 const FORBIDDEN: &[&str] = &["&'static mut", "static mut "];
+/// The method of a pointer that makes one, in a block that is unsafe.
+const METHOD: &str = ".as_mut()";
 /// How such a reference is made of a pointer, …
 const MADE: &str = "&mut *";
 /// … which only one of the calling function's own may be, that the C library hands back to its callback
@@ -27,6 +29,7 @@ pub fn check(name: &Path, text: &str, faults: &mut Vec<String>) {
         let code = line.split_once("//").map_or(line, |(code, _)| code);
         // `&mut *mut P` is a type.
         let made = code.split(MADE).skip(1).any(|of| !of.starts_with("mut ") && !of.starts_with(OWN));
+        let made = made || (code.contains("unsafe") && code.contains(METHOD));
         if made || FORBIDDEN.iter().any(|words| code.contains(words)) {
             faults.push(format!(
                 "{}:{number}: an exclusive reference that a handler may have, too",
@@ -59,6 +62,9 @@ mod tests {
     fn none_is_made_of_a_pointer() {
         let made = "let count = unsafe { &mut *self.count.get() };\n";
         assert_eq!(faults("apis/cuda/src/device/a.rs", made).len(), 1);
+        let method =
+            "let Some(object) = (unsafe { made.as_mut() }) else { return };\nlet word = word.as_mut();\n";
+        assert_eq!(faults("apis/itt/src/a.rs", method).len(), 1);
         let own = "let work = unsafe { &mut *data.cast::<F>() };\nfn of(place: &mut *mut P) {}\n";
         assert!(faults("crates/interpose/src/a.rs", own).is_empty());
     }

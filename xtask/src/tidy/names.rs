@@ -15,13 +15,18 @@ use crate::repo;
 
 /// Where it holds.
 const FOLDERS: &[&str] = &[
+    "crates/cli/src",
+    "crates/client/src",
     "crates/codegen/src",
     "crates/ctf/src",
     "crates/edit/src",
     "crates/export/src",
     "crates/format/src",
+    "crates/interpose/src",
     "crates/model/src",
+    "crates/os/src",
     "crates/report/src",
+    "crates/ring/src",
     "crates/session/src",
     "crates/trace/src",
     "xtask/src/extract",
@@ -32,6 +37,7 @@ const ALLOWED: &[(&str, &str, &str)] = &[
     ("crates/export/src/otf2/map/paradigms.rs", "cuda", "OTF2's own list of programming models"),
     ("crates/export/src/otf2/map/paradigms.rs", "hip", "OTF2's own list of programming models"),
     ("crates/export/src/otf2/map/paradigms.rs", "opencl", "OTF2's own list of programming models"),
+    ("crates/os/src/catalog.rs", "nvidia", "a driver's own name of its tracepoints"),
     ("crates/trace/src/demangle.rs", "cuda", "a kernel's name as a program has it"),
 ];
 

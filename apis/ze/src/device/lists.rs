@@ -41,7 +41,7 @@ pub struct List {
 
 // SAFETY: atomics, and a recording that only who has the claim touches; zeros are valid, and an empty recording.
 unsafe impl Sync for List {}
-// SAFETY: as above.
+// SAFETY: zeros are a list that nobody has: atomics, a claim that is free, and an empty recording.
 unsafe impl Placed for List {
     fn next(&self) -> &Link {
         &self.next
@@ -204,7 +204,7 @@ impl List {
             // SAFETY: the claim makes it this thread's, and keeps out a handler that interrupts it. It is plain data.
             let mut recording = unsafe { place.read() };
             let result = work(&mut recording);
-            // SAFETY: as above.
+            // SAFETY: still this thread's by the claim, and whole: `work` had a copy of it.
             unsafe { place.write(recording) };
             result
         })

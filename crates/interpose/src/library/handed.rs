@@ -46,10 +46,10 @@ impl Library {
         for function in functions.iter().filter(|f| f.since <= version) {
             // SAFETY: contract: the table of this version has a member there.
             let place = unsafe { table.cast::<u8>().add(function.offset as usize).cast::<P>() };
-            // SAFETY: as above.
+            // SAFETY: the member that is there has an address, which the API has filled in.
             let address = unsafe { place.read_unaligned() };
             if let Some(ours) = self.handed(address, function.number as usize) {
-                // SAFETY: as above; the table is the program's, which waits for the call to return.
+                // SAFETY: the same member; the table is the program's, which waits for the call to return.
                 unsafe { place.write_unaligned(ours) };
             }
         }

@@ -43,9 +43,9 @@ unsafe impl Plain for CountRecord {}
 unsafe impl Plain for DeviceRecord {}
 // SAFETY: integers only.
 unsafe impl Plain for PropertyRecord {}
-// SAFETY: likewise.
+// SAFETY: integers only.
 unsafe impl Plain for PyFrameRecord {}
-// SAFETY: likewise.
+// SAFETY: integers only.
 unsafe impl Plain for FrameRecord {}
-// SAFETY: likewise.
+// SAFETY: integers only.
 unsafe impl Plain for ModuleRecord {}
