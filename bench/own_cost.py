@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares what calls take without a tracer with what `hetrace tally` tells of them.
+"""Compares what calls take without a tracer with what `hetrace tally` reports of them.
 
     make -C bench/programs cuda && bench/own_cost.py [HETRACE] [ROUNDS]
 

@@ -116,8 +116,8 @@ def main():
         print(f"{version}: {', '.join(lengths)}; functions up to {last}")
     print()
     for (kind, field), places in offsets.items():
-        told = ", ".join(f"{o} ({s} bytes)" + (f" in {v}" if len(places) > 1 else "") for (o, s), v in places.items())
-        print(f"{kind}.{field}: {told}")
+        reported = ", ".join(f"{o} ({s} bytes)" + (f" in {v}" if len(places) > 1 else "") for (o, s), v in places.items())
+        print(f"{kind}.{field}: {reported}")
     print()
     groups = []
     for number, name in sorted(enqueue):

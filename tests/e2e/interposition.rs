@@ -378,7 +378,7 @@ fn a_further_api_costs_a_process_that_does_not_use_it_little() {
     let [one, five] = folders.each_ref().map(|folder| {
         let maps = under(folder, &["cat", "/proc/self/maps"]).out;
         let preloaded: BTreeSet<_> = maps.lines().filter_map(|l| l.split("libhetrace_").nth(1)).collect();
-        let of_session = maps.lines().filter(|l| l.ends_with("/control") || l.ends_with("/told")).count();
+        let of_session = maps.lines().filter(|l| l.ends_with("/control") || l.ends_with("/reported")).count();
         (preloaded.len(), of_session)
     });
     assert!(one.0 == 1 && five.0 == all.len(), "{one:?} {five:?}");

@@ -65,7 +65,7 @@ fn what_others_plant_in_shared_memory_hangs_and_diverts_nobody() {
 #[test]
 fn what_stands_in_the_place_of_a_sessions_files_hangs_no_program() {
     let scratch = tempfile::tempdir().expect("scratch");
-    for name in ["control", "told"] {
+    for name in ["control", "reported"] {
         for plant in [
             "mkfifo $f",
             "mkdir $f",
@@ -123,7 +123,7 @@ fn noise_in_one_session_is_of_no_consequence_in_another() {
     for (name, (code, out, err)) in [("broken", &broken), ("counting", &counting)] {
         assert_eq!(*code, Some(3), "{name}: the program's own status: {err}");
         let sprayed = out.lines().find(|line| line.starts_with("SPRAYED")).expect("what it did");
-        for none in [" told=0", " arenas=0", " fixed=0"] {
+        for none in [" reported=0", " arenas=0", " fixed=0"] {
             assert!(!sprayed.contains(none), "{name}: {sprayed}");
         }
         assert!(err.contains("overwritten"), "{name}: {err}");

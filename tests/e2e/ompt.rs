@@ -276,7 +276,7 @@ fn a_program_with_a_tool_of_its_own_keeps_it_and_the_report_says_so() {
 }
 
 #[test]
-fn who_wants_no_tool_is_not_traced_and_told() {
+fn who_wants_no_tool_is_not_traced_and_it_is_reported() {
     if !has_runtime() {
         return;
     }

@@ -68,15 +68,15 @@ fn pythons() -> &'static [Python] {
 struct Ran {
     done: Done,
     folder: PathBuf,
-    told: HashMap<u64, Vec<Stack>>,
+    reported: HashMap<u64, Vec<Stack>>,
     scratch: TempDir,
 }
 
-/// Runs a command line that writes its stacks into a file `told`.
+/// Runs a command line that writes its stacks into a file `reported`.
 fn traced(options: &[&str], line: impl FnOnce(&Path) -> Command) -> Ran {
     let scratch = TempDir::new().expect("a scratch folder");
-    let (folder, told) = (scratch.path().join("trace"), scratch.path().join("told"));
-    let program = line(&told);
+    let (folder, reported) = (scratch.path().join("trace"), scratch.path().join("reported"));
+    let program = line(&reported);
     let mut command = Command::new(hetrace());
     command.arg("run").arg("-o").arg(&folder).args(options).arg("--");
     command.arg(program.get_program()).args(program.get_args());
@@ -84,20 +84,20 @@ fn traced(options: &[&str], line: impl FnOnce(&Path) -> Command) -> Ran {
         command.env(name, value.unwrap_or_default());
     }
     let done = run(command.envs(Platform::Pocl.environment(scratch.path())));
-    let text = std::fs::read_to_string(&told).unwrap_or_default();
+    let text = std::fs::read_to_string(&reported).unwrap_or_default();
     let mut all: HashMap<u64, Vec<Stack>> = HashMap::new();
     for line in text.lines() {
-        let told: (u64, Stack) = serde_json::from_str(line).expect("a number and a stack");
-        all.entry(told.0).or_default().push(told.1);
+        let reported: (u64, Stack) = serde_json::from_str(line).expect("a number and a stack");
+        all.entry(reported.0).or_default().push(reported.1);
     }
-    Ran { done, folder, told: all, scratch }
+    Ran { done, folder, reported: all, scratch }
 }
 
 /// Runs parts of the program; all of them if none is named.
 fn parts(python: &Python, options: &[&str], parts: &[&str]) -> Ran {
-    let ran = traced(options, |told| {
+    let ran = traced(options, |reported| {
         let mut line = Command::new(&python.path);
-        line.arg(program("py_stacks.py")).arg(told).args(parts);
+        line.arg(program("py_stacks.py")).arg(reported).args(parts);
         line
     });
     assert_eq!(ran.done.status, 0, "{python:?} {parts:?}: {}", ran.done.err);
@@ -171,11 +171,12 @@ fn calls(folder: &Path) -> Vec<(u64, Option<u64>, Stack)> {
 /// Each call of the trace has the stack that the program saw, and each that it saw is there.
 fn agree(ran: &Ran, folder: &Path, what: &str) -> usize {
     let calls = calls(folder);
-    let told: usize = ran.told.values().map(Vec::len).sum();
-    assert_eq!(calls.len(), told, "{what}: each call once\n{}", ran.done.err);
-    assert!(told > 0, "{what}");
+    let reported: usize = ran.reported.values().map(Vec::len).sum();
+    assert_eq!(calls.len(), reported, "{what}: each call once\n{}", ran.done.err);
+    assert!(reported > 0, "{what}");
     for (call, id, stack) in &calls {
-        let expected = ran.told.get(call).unwrap_or_else(|| panic!("{what}: call {call} was not told"));
+        let expected =
+            ran.reported.get(call).unwrap_or_else(|| panic!("{what}: call {call} was not reported"));
         assert!(
             expected.contains(stack),
             "{what}: call {call}, stack {id:x?}:\n{stack:?}\nand not\n{expected:?}"
@@ -204,7 +205,7 @@ fn in_small_rings_and_within_a_budget_a_stack_is_right_or_not_there() {
             let ran = parts(python, options, &["threads", "deep", "threads"]);
             let calls = calls(&ran.folder);
             for (call, id, stack) in &calls {
-                let expected = &ran.told[call];
+                let expected = &ran.reported[call];
                 let incomplete = stack.last().is_none_or(|(.., function, _)| {
                     function != "<module>" && function != "Thread._bootstrap" && function != "_bootstrap"
                 });
@@ -264,10 +265,10 @@ fn an_interpreter_may_begin_late_and_end_early() {
             eprintln!("SKIPPED: {} has no shared library", python.path.display());
             continue;
         };
-        let ran = traced(&["--py-stacks"], |told| {
+        let ran = traced(&["--py-stacks"], |reported| {
             let source = program("py_stacks.py").display().to_string();
             let code = format!(
-                "import sys; sys.argv = ['x', {told:?}, 'nested', 'generators', 'threads']\n\
+                "import sys; sys.argv = ['x', {reported:?}, 'nested', 'generators', 'threads']\n\
                  exec(compile(open({source:?}).read(), {source:?}, 'exec'))"
             );
             let mut line = Command::new(program("embed_python"));
@@ -285,7 +286,7 @@ fn an_interpreter_may_begin_late_and_end_early() {
         );
         assert!(others.len() > 20);
         for (call, id, stack) in others {
-            assert!(ran.told[&call].contains(&stack), "{python:?}: {call} {id:x?}: {stack:?}");
+            assert!(ran.reported[&call].contains(&stack), "{python:?}: {call} {id:x?}: {stack:?}");
         }
     }
 }
@@ -293,9 +294,9 @@ fn an_interpreter_may_begin_late_and_end_early() {
 #[test]
 fn in_sub_interpreters_a_stack_is_right_or_unknown() {
     for python in pythons() {
-        let ran = traced(&["--py-stacks"], |told| {
+        let ran = traced(&["--py-stacks"], |reported| {
             let mut line = Command::new(&python.path);
-            line.arg(program("py_stacks.py")).arg(told).arg("subinterpreters");
+            line.arg(program("py_stacks.py")).arg(reported).arg("subinterpreters");
             line
         });
         if ran.done.status != 0 {
@@ -306,7 +307,7 @@ fn in_sub_interpreters_a_stack_is_right_or_unknown() {
         let calls = calls(&ran.folder);
         for (call, id, stack) in &calls {
             let unknown = python.minor < 12 && *id == Some(1);
-            assert!(ran.told[call].contains(stack) || unknown, "{python:?}: {call} {id:x?}: {stack:?}");
+            assert!(ran.reported[call].contains(stack) || unknown, "{python:?}: {call} {id:x?}: {stack:?}");
         }
         assert!(calls.iter().any(|(.., stack)| !stack.is_empty()));
         assert_eq!(python.minor < 12, ran.done.err.contains("sub-interpreters"), "{}", ran.done.err);

@@ -524,7 +524,7 @@ fn users_are_kept_apart() {
     for standby in fs::read_dir(&own).expect("a folder").flatten() {
         assert_eq!(mode(&standby.path()), (SOMEBODY, 0o700));
         for file in fs::read_dir(standby.path()).expect("a folder").flatten() {
-            // What programs are told they only read.
+            // What the service publishes they only read.
             let expected = if file.file_name() == "control" { 0o400 } else { 0o600 };
             assert_eq!(mode(&file.path()), (SOMEBODY, expected), "{file:?}");
         }

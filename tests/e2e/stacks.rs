@@ -26,7 +26,7 @@ type Place = (String, u64);
 
 /// A call as the program saw it: what kind of stack it is, and its frames, the innermost first.
 #[derive(Debug, Clone)]
-struct Told {
+struct Reported {
     kind: String,
     frames: Vec<Place>,
 }
@@ -35,14 +35,14 @@ struct Told {
 struct Ran {
     done: Done,
     folder: PathBuf,
-    told: BTreeMap<u64, Told>,
+    reported: BTreeMap<u64, Reported>,
     _scratch: TempDir,
 }
 
 /// Compiles the program of stacks with these options, and runs it.
 fn ran(flags: &[&str], options: &[&str]) -> Ran {
     let scratch = TempDir::new().expect("a scratch folder");
-    let [binary, folder, told] = ["stacks", "trace", "told"].map(|name| scratch.path().join(name));
+    let [binary, folder, reported] = ["stacks", "trace", "reported"].map(|name| scratch.path().join(name));
     let mut compile = Command::new("cc");
     compile
         .args(["-std=gnu11", "-D_GNU_SOURCE", "-g", "-fno-optimize-sibling-calls"])
@@ -51,16 +51,16 @@ fn ran(flags: &[&str], options: &[&str]) -> Ran {
     let compiled = run(compile.arg("-o").arg(&binary).args(["-lOpenCL", "-lpthread", "-ldl"]));
     assert_eq!(compiled.status, 0, "cc: run scripts/install-deps.sh: {}", compiled.err);
     let mut command = Command::new(hetrace());
-    command.arg("run").arg("-o").arg(&folder).args(options).arg("--").arg(&binary).arg(&told);
+    command.arg("run").arg("-o").arg(&folder).args(options).arg("--").arg(&binary).arg(&reported);
     let done = run(command.envs(Platform::Pocl.environment(scratch.path())));
     assert_eq!(done.status, 0, "{flags:?} {options:?}: {}", done.err);
-    let text = std::fs::read_to_string(&told).expect("what it says");
-    let told = text.lines().map(line).collect();
-    Ran { done, folder, told, _scratch: scratch }
+    let text = std::fs::read_to_string(&reported).expect("what it says");
+    let reported = text.lines().map(line).collect();
+    Ran { done, folder, reported, _scratch: scratch }
 }
 
 /// A line of the program: number, kind, places.
-fn line(line: &str) -> (u64, Told) {
+fn line(line: &str) -> (u64, Reported) {
     let mut words = line.split(' ');
     let number = words.next().and_then(|word| word.parse().ok()).expect("a number");
     let kind = words.next().expect("a kind").to_owned();
@@ -68,7 +68,7 @@ fn line(line: &str) -> (u64, Told) {
         let (module, offset) = word.rsplit_once("+0x").expect("a place");
         (module.to_owned(), u64::from_str_radix(offset, 16).expect("an offset"))
     };
-    (number, Told { kind, frames: words.map(place).collect() })
+    (number, Reported { kind, frames: words.map(place).collect() })
 }
 
 /// Of each call of the trace the frames, the innermost first, and what is around the outermost one.
@@ -119,11 +119,11 @@ fn calls(folder: &Path) -> BTreeMap<u64, (Vec<Place>, u64)> {
 }
 
 /// Whether frames are those that the C library has found, but for the innermost one, which made both calls.
-fn is_same(frames: &[Place], told: &[Place]) -> bool {
+fn is_same(frames: &[Place], reported: &[Place]) -> bool {
     let innermost = |frames: &[Place]| frames.first().map(|(module, _)| module.clone());
-    let pairs = frames.iter().zip(told).skip(1);
+    let pairs = frames.iter().zip(reported).skip(1);
     // What a signal interrupted is at the instruction itself, all else inside of the one that returns there.
-    innermost(frames) == innermost(told)
+    innermost(frames) == innermost(reported)
         && pairs
             .into_iter()
             .all(|(own, their)| own.0 == their.0 && (own.1 + 1 == their.1 || own.1 == their.1))
@@ -132,25 +132,27 @@ fn is_same(frames: &[Place], told: &[Place]) -> bool {
 /// Each call of the trace has the stack that the program saw, up to a depth.
 fn agree(ran: &Ran, depth: usize) {
     let calls = calls(&ran.folder);
-    assert_eq!(calls.keys().collect::<Vec<_>>(), ran.told.keys().collect::<Vec<_>>(), "each call once");
+    assert_eq!(calls.keys().collect::<Vec<_>>(), ran.reported.keys().collect::<Vec<_>>(), "each call once");
     let mut kinds = BTreeMap::new();
-    for (number, told) in &ran.told {
+    for (number, reported) in &ran.reported {
         let (frames, around) = &calls[number];
-        let what =
-            format!("call {number}, {}: {frames:x?}, then {around}, and not {:x?}", told.kind, told.frames);
-        *kinds.entry(told.kind.as_str()).or_insert(0) += 1;
-        match told.kind.as_str() {
-            "all" | "cut" if told.frames.len() > depth => {
+        let what = format!(
+            "call {number}, {}: {frames:x?}, then {around}, and not {:x?}",
+            reported.kind, reported.frames
+        );
+        *kinds.entry(reported.kind.as_str()).or_insert(0) += 1;
+        match reported.kind.as_str() {
+            "all" | "cut" if reported.frames.len() > depth => {
                 assert_eq!((frames.len(), *around), (depth, CUT), "{what}");
-                assert!(is_same(frames, &told.frames), "{what}");
+                assert!(is_same(frames, &reported.frames), "{what}");
             }
             "all" => {
-                assert_eq!((frames.len(), *around), (told.frames.len(), 0), "{what}");
-                assert!(is_same(frames, &told.frames), "{what}");
+                assert_eq!((frames.len(), *around), (reported.frames.len(), 0), "{what}");
+                assert!(is_same(frames, &reported.frames), "{what}");
             }
             // The C library goes no further than code without a table.
             "open" => {
-                assert!(is_same(&frames[..1], &told.frames), "{what}");
+                assert!(is_same(&frames[..1], &reported.frames), "{what}");
                 assert_eq!((frames[1].0.as_str(), *around), ("?", 0), "{what}");
                 assert!(
                     frames.len() > 4 && frames.iter().any(|(module, _)| module.contains("libc")),
@@ -216,7 +218,7 @@ fn reports_name_functions_files_and_lines() {
     let printed = said(&ran.folder, &["print"]);
     let numbered: Vec<&str> = printed.lines().filter(|line| !line.contains("num_entries=0")).collect();
     let calls: Vec<&&str> = numbered.iter().filter(|line| line.contains("clGetPlatformIDs(")).collect();
-    assert_eq!(calls.len(), ran.told.len(), "{printed}");
+    assert_eq!(calls.len(), ran.reported.len(), "{printed}");
     assert!(calls.iter().all(|line| line.ends_with(&format!("  at stacks.c:{call} in call"))), "{printed}");
     assert!(!printed.contains("native:") && !printed.contains(":stack"), "{printed}");
 

@@ -328,7 +328,7 @@ fn the_end_of_a_crash_is_shown() {
 
 #[test]
 fn commands_without_an_end_are_shown_by_queue() {
-    // Killed while commands may be under way, in whatever state they are.
+    // Killed while commands may be in flight, in whatever state they are.
     let (flight, _) = traced(&["launch:3", "touch:a", "enqueue:4", "kill"]);
     let post = command(&["postmortem"], &flight.path("trace"));
     assert_eq!(post.status, 0, "{}", post.err);

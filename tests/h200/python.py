@@ -15,7 +15,7 @@ import tempfile
 PROGRAM = '''
 import collections, ctypes, json, os, sys, threading, traceback
 
-told = collections.Counter()
+reported = collections.Counter()
 lock = threading.Lock()
 try:
     import torch
@@ -45,7 +45,7 @@ def look():
     lines = [entry.lineno for entry in traceback.extract_stack()[:-1]]
     assert [int(entry.rsplit(":", 1)[1][:-1]) for entry in reversed(stack)][:-1] == lines[:-1], (stack, lines)
     with lock:
-        told[";".join(reversed(stack))] += 1
+        reported[";".join(reversed(stack))] += 1
 
 
 def mark(name):
@@ -84,20 +84,20 @@ def train(steps):
 
 train(20)
 with open(sys.argv[1], "w") as file:
-    json.dump({"told": told, "torch": torch.__version__ if torch else None, "runtime": runtime is not None}, file)
+    json.dump({"reported": reported, "torch": torch.__version__ if torch else None, "runtime": runtime is not None}, file)
 '''
 
 
 def check(hetrace, python):
     with tempfile.TemporaryDirectory() as folder:
-        source, told, trace = (os.path.join(folder, name) for name in ("own_program.py", "told", "trace"))
+        source, reported, trace = (os.path.join(folder, name) for name in ("own_program.py", "reported", "trace"))
         with open(source, "w") as file:
             file.write(PROGRAM)
-        ran = subprocess.run([hetrace, "run", "-q", "--py-stacks", "-o", trace, "--", python, source, told],
+        ran = subprocess.run([hetrace, "run", "-q", "--py-stacks", "-o", trace, "--", python, source, reported],
                              capture_output=True, text=True)
         if ran.returncode:
             return f"the program ended with {ran.returncode}: {ran.stderr[-2000:]}", False
-        with open(told) as file:
+        with open(reported) as file:
             about = json.load(file)
         version = subprocess.run([python, "-V"], capture_output=True, text=True).stdout.strip()
         if not about["torch"] and not about["runtime"]:
@@ -117,13 +117,13 @@ def check(hetrace, python):
             own = [i for i, frame in enumerate(python_frames) if frame.startswith("mark (own_program.py:")]
             if own:
                 seen[";".join(python_frames[:own[-1] + 1])] += int(count)
-        wrong = {path: (count, seen.get(path, 0)) for path, count in about["told"].items() if seen.get(path, 0) != count}
-        extra = set(seen) - set(about["told"])
-        what = f"{version}, torch {about['torch']}: {sum(about['told'].values())} stacks looked at, {len(wrong)} wrong, " \
+        wrong = {path: (count, seen.get(path, 0)) for path, count in about["reported"].items() if seen.get(path, 0) != count}
+        extra = set(seen) - set(about["reported"])
+        what = f"{version}, torch {about['torch']}: {sum(about['reported'].values())} stacks looked at, {len(wrong)} wrong, " \
                f"{len(extra)} more; {with_stack} of {calls} calls have a stack"
         for path, counts in list(wrong.items())[:3]:
             what += f"\n  {counts[0]} times, in the trace {counts[1]}: {path}"
-        return what, not wrong and not extra and bool(about["told"])
+        return what, not wrong and not extra and bool(about["reported"])
 
 
 def main():

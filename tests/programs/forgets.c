@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const files[] = {"control", "told"};
+static const char *const files[] = {"control", "reported"};
 
 static void swap(const char *folder, int back)
 {

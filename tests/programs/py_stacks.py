@@ -36,7 +36,7 @@ def stack_of(frame):
     return stack
 
 
-def tell(number, frame, line=None):
+def report(number, frame, line=None):
     """Called on the very line of the call, so that the lines are those at the call; else `line` is the line of the call,
     counted from that of the function."""
     stack = stack_of(frame)
@@ -51,11 +51,11 @@ def here():
 
 
 def plain():
-    n = next(numbers); cl.clGetPlatformIDs(n, places, None); tell(n, here())
+    n = next(numbers); cl.clGetPlatformIDs(n, places, None); report(n, here())
 
 
 def with_lock_held():
-    n = next(numbers); held.clGetPlatformIDs(n, places, None); tell(n, here())
+    n = next(numbers); held.clGetPlatformIDs(n, places, None); report(n, here())
 
 
 def nested():
@@ -65,7 +65,7 @@ def nested():
 
     inner()
     (lambda: plain())()
-    both = (lambda n: (cl.clGetPlatformIDs(n, places, None), tell(n, here())))
+    both = (lambda n: (cl.clGetPlatformIDs(n, places, None), report(n, here())))
     both(next(numbers))
 
 
@@ -79,7 +79,7 @@ def several_lines():
         )
     )
     # The line of a call is that of the function's name.
-    tell(n, here(), 3)
+    report(n, here(), 3)
 
 
 def recurse(depth):
@@ -263,7 +263,7 @@ import ctypes, json, sys
 cl = ctypes.CDLL("libOpenCL.so.1")
 cl.clGetPlatformIDs.argtypes = [ctypes.c_uint32, ctypes.c_void_p, ctypes.c_void_p]
 out = open({out.name!r}, "a")
-def tell(n):
+def report(n):
     frame, stack = sys._getframe(1), []
     while frame:
         code = frame.f_code
@@ -271,7 +271,7 @@ def tell(n):
         frame = frame.f_back
     print(json.dumps([n, stack]), file=out, flush=True)
 def inside():
-    n = {next(numbers)}; cl.clGetPlatformIDs(n, {ctypes.addressof(places)}, None); tell(n)
+    n = {next(numbers)}; cl.clGetPlatformIDs(n, {ctypes.addressof(places)}, None); report(n)
 inside()
 """
     interpreters.run_string(made, source) if hasattr(interpreters, "run_string") else interpreters.exec(made, source)

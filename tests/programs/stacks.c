@@ -17,29 +17,29 @@
 #include <sys/mman.h>
 #include <ucontext.h>
 
-static FILE *told;
+static FILE *reported;
 static unsigned number = 1;
 static const char *kind = "all";
 
-static void tell(void **frames, int count) {
-    fprintf(told, "%u %s", number, kind);
+static void report(void **frames, int count) {
+    fprintf(reported, "%u %s", number, kind);
     for (int i = 0; i < count; i++) {
         Dl_info info;
         struct link_map *map;
         if (!dladdr1(frames[i], &info, (void **)&map, RTLD_DL_LINKMAP)) {
-            fprintf(told, " ?+0x%lx", (unsigned long)frames[i]);
+            fprintf(reported, " ?+0x%lx", (unsigned long)frames[i]);
             continue;
         }
         const char *name = strrchr(info.dli_fname, '/');
         unsigned long offset = (unsigned long)frames[i] - map->l_addr;
-        fprintf(told, " %s+0x%lx", name ? name + 1 : info.dli_fname, offset);
+        fprintf(reported, " %s+0x%lx", name ? name + 1 : info.dli_fname, offset);
     }
-    fputc('\n', told);
+    fputc('\n', reported);
 }
 
 __attribute__((noinline)) void call(void) {
     void *frames[2000];
-    tell(frames, backtrace(frames, 2000));
+    report(frames, backtrace(frames, 2000));
     cl_uint count;
     // It fails, as it has a number and no room.
     clGetPlatformIDs(number++, NULL, &count);
@@ -127,7 +127,7 @@ __attribute__((noinline)) void leak(void) {
 }
 
 int main(int count, char **arguments) {
-    told = fopen(arguments[count - 1], "w");
+    reported = fopen(arguments[count - 1], "w");
     void *frames[1];
     backtrace(frames, 1);
     for (int i = 0; i < 3; i++)
@@ -153,5 +153,5 @@ int main(int count, char **arguments) {
     made(spoils, sizeof spoils, "lost");
     recurse(sum & 1);
     leak();
-    return fclose(told);
+    return fclose(reported);
 }

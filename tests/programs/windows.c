@@ -198,7 +198,7 @@ static void spray(unsigned char *at, size_t length, long round)
 static void make_noise(struct worker *w, long n)
 {
     struct { unsigned char *from, *to; char kind[5], name[32]; } all[MAPPINGS];
-    unsigned long bytes = 0, told = 0, arenas = 0, fixed = 0;
+    unsigned long bytes = 0, reported = 0, arenas = 0, fixed = 0;
     for (long round = 0; round < n; round++) {
         FILE *maps = fopen("/proc/self/maps", "r");
         char line[4352], path[4096];
@@ -228,12 +228,12 @@ static void make_noise(struct worker *w, long n)
             length = length < SPRAYED ? length : SPRAYED;
             spray(all[i].from, length, round);
             bytes += length;
-            told += strcmp(all[i].name, "told") == 0;
+            reported += strcmp(all[i].name, "reported") == 0;
             arenas += strncmp(all[i].name, "arena-", 6) == 0;
         }
         launch(w, 20);
     }
-    printf("SPRAYED %lu told=%lu arenas=%lu fixed=%lu\n", bytes, told, arenas, fixed);
+    printf("SPRAYED %lu reported=%lu arenas=%lu fixed=%lu\n", bytes, reported, arenas, fixed);
     fflush(stdout);
 }
 

@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn functions_of_one_name_are_told_by_their_group() {
+    fn functions_of_one_name_differ_by_their_group() {
         let at = |function: Option<&Address>| function.map(|f| f.0);
         let [plain, fast] = [SYNC, FSYNC].map(|group| at(function(b"__itt_sync_prepare", group)));
         assert_eq!(plain, Some(wrappers::__itt_sync_prepare as *const c_void));

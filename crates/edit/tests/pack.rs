@@ -204,7 +204,7 @@ fn a_damaged_trace_can_be_packed() {
 }
 
 #[test]
-fn what_is_missing_is_told() {
+fn what_is_missing_is_reported() {
     let dir = tempfile::tempdir().unwrap();
     let (trace, file) = (dir.path().join("a"), dir.path().join("a.tar"));
     write(&trace, &[(3, 40), (2, 2), (2, 2)]);

@@ -177,8 +177,8 @@ impl Maker<'_> {
         }
         // Pairs with the Acquire load in `Arena::open`.
         arena(base).magic.store(ARENA_MAGIC, Ordering::Release);
-        self.session.told().arenas_made.increase();
-        self.session.told().made.fetch_add(1, Ordering::Release);
+        self.session.reported().arenas_made.increase();
+        self.session.reported().made.fetch_add(1, Ordering::Release);
         Ok(())
     }
 
@@ -393,7 +393,7 @@ pub(crate) fn carve(session: &Session, process: &Process, data: u64, making: &Ma
     let ring = carve_unpaid(process, data, making);
     match ring {
         Some(_) => {
-            session.told().made.fetch_add(1, Ordering::Release);
+            session.reported().made.fetch_add(1, Ordering::Release);
         }
         None => budget(session, process).give(ring_bytes(data)),
     }

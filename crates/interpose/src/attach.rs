@@ -149,7 +149,7 @@ fn begin(session: &Session, process: &Process, writer: &Writer) -> bool {
     }
     // SAFETY: the ring of `set_next`, above or of an earlier time: no other writer uses it. Arena and
     // control file stay mapped as long as the process is this one.
-    unsafe { writer.attach(base, data, session.control_pointer(), session.told_pointer()) };
+    unsafe { writer.attach(base, data, session.control_pointer(), session.reported_pointer()) };
     budget::begin(writer);
     true
 }
@@ -199,7 +199,7 @@ fn give_up(writer: &'static Writer) {
 pub(crate) fn lose_call() {
     match own::process().and_then(arena::header) {
         Some(header) => _ = header.calls_without_ring.fetch_add(1, Ordering::Relaxed),
-        None => session().iter().for_each(|session| _ = session.told().calls_without_arena.increase()),
+        None => session().iter().for_each(|session| _ = session.reported().calls_without_arena.increase()),
     }
 }
 

@@ -65,7 +65,7 @@ pub struct Reference<'a> {
 }
 
 impl<'a> Reference<'a> {
-    /// The first byte of its name, which tells most names apart.
+    /// The first byte of its name, which distinguishes most names.
     pub fn first(&self) -> u8 {
         // SAFETY: an offset that the library's own tables hold, at which there is a NUL-terminated text.
         unsafe { *self.text.cast() }

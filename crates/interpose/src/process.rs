@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, Ordering};
 
 use hetrace_ring::abi::{
     ABI_VERSION, ARENA_NOTES_OFFSET, BLOB_PREFIX, CONTROL_BYTES, CONTROL_FILE, CONTROL_MAGIC, COUNTS_OFFSET,
-    Control, Counts, NOTE_PAGES, PAGE, REFUSED_PREFIX, SESSION_VARIABLE, TOLD_BYTES, TOLD_FILE,
-    TOLD_NOTES_OFFSET, Told, WINDOW_OFFSET, Window, flags_offset, option, window,
+    Control, Counts, NOTE_PAGES, PAGE, REFUSED_PREFIX, REPORTED_BYTES, REPORTED_FILE, REPORTED_NOTES_OFFSET,
+    Reported, SESSION_VARIABLE, WINDOW_OFFSET, Window, flags_offset, option, window,
 };
 use hetrace_ring::note::note as leave;
 use hetrace_ring::{Mapping, map_file};
@@ -35,7 +35,7 @@ pub struct Session {
     /// What the launcher says: mapped for reading only.
     control: *const Control,
     /// What the session's programs write together.
-    told: *const Told,
+    reported: *const Reported,
 }
 
 static SESSION: AtomicPtr<Session> = AtomicPtr::new(std::ptr::null_mut());
@@ -61,8 +61,9 @@ pub fn session() -> Option<&'static Session> {
 impl Session {
     /// The session of a folder, before anything of it is there. `None` if its path is too long.
     fn of(folder: &[u8]) -> Option<Session> {
-        let (control, told) = (std::ptr::null(), std::ptr::null());
-        let mut session = Session { folder: [0; PATH], folder_length: folder.len(), api: 0, control, told };
+        let (control, reported) = (std::ptr::null(), std::ptr::null());
+        let mut session =
+            Session { folder: [0; PATH], folder_length: folder.len(), api: 0, control, reported };
         session.folder.get_mut(..folder.len())?.copy_from_slice(folder);
         Some(session)
     }
@@ -74,9 +75,9 @@ impl Session {
     }
 
     /// What programs write that belongs to no arena.
-    pub(crate) fn told(&self) -> &'static Told {
+    pub(crate) fn reported(&self) -> &'static Reported {
         // SAFETY: mapped for ever; valid for all bit patterns, and made of atomics.
-        unsafe { &*self.told }
+        unsafe { &*self.reported }
     }
 
     /// The page of its capture window.
@@ -90,15 +91,15 @@ impl Session {
     pub(crate) fn counts(&self) -> &'static Counts {
         // SAFETY: the whole file is mapped for ever, and this page lies inside of it; valid for all bit patterns, and
         // made of atomics.
-        unsafe { &*self.told.byte_add(COUNTS_OFFSET).cast::<Counts>() }
+        unsafe { &*self.reported.byte_add(COUNTS_OFFSET).cast::<Counts>() }
     }
 
     pub(crate) fn control_pointer(&self) -> *const Control {
         self.control
     }
 
-    pub(crate) fn told_pointer(&self) -> *const Told {
-        self.told
+    pub(crate) fn reported_pointer(&self) -> *const Reported {
+        self.reported
     }
 
     /// Leaves a line for the report: in the process's own memory, if it has some.
@@ -109,9 +110,9 @@ impl Session {
             unsafe { leave(&header.notes, place.add(ARENA_NOTES_OFFSET), PAGE - ARENA_NOTES_OFFSET, text) };
             return;
         }
-        let place = self.told.cast::<u8>().cast_mut();
+        let place = self.reported.cast::<u8>().cast_mut();
         // SAFETY: pages of the file that stay mapped, and are for notes.
-        unsafe { leave(&self.told().notes, place.add(TOLD_NOTES_OFFSET), NOTE_PAGES * PAGE, text) };
+        unsafe { leave(&self.reported().notes, place.add(REPORTED_NOTES_OFFSET), NOTE_PAGES * PAGE, text) };
     }
 
     /// Whether an option of [`hetrace_ring::abi::option`] is on.
@@ -173,7 +174,7 @@ pub struct Joined {
     folder_length: AtomicU32,
     folder: AtomicPtr<u8>,
     control: AtomicPtr<Control>,
-    told: AtomicPtr<Told>,
+    reported: AtomicPtr<Reported>,
 }
 
 /// This library's.
@@ -182,7 +183,7 @@ pub static JOINED: Joined = Joined {
     folder_length: AtomicU32::new(0),
     folder: AtomicPtr::new(std::ptr::null_mut()),
     control: AtomicPtr::new(std::ptr::null_mut()),
-    told: AtomicPtr::new(std::ptr::null_mut()),
+    reported: AtomicPtr::new(std::ptr::null_mut()),
 };
 
 impl Joined {
@@ -190,7 +191,7 @@ impl Joined {
         self.folder_length.store(session.folder_length as u32, Ordering::Relaxed);
         self.folder.store(session.folder.as_ptr().cast_mut(), Ordering::Relaxed);
         self.control.store(session.control.cast_mut(), Ordering::Release);
-        self.told.store(session.told.cast_mut(), Ordering::Release);
+        self.reported.store(session.reported.cast_mut(), Ordering::Release);
     }
 
     fn folder(&self) -> &[u8] {
@@ -213,7 +214,7 @@ pub(crate) fn joined_by(object: &Object) -> Option<&'static Joined> {
     // SAFETY: what `library!` exports under this name in each of our libraries, which are preloaded, and so never go: a
     // pointer to a static.
     let joined = unsafe { place.as_ref()?.load(Ordering::Relaxed).as_ref()? };
-    let is_joined = !joined.told.load(Ordering::Acquire).is_null();
+    let is_joined = !joined.reported.load(Ordering::Acquire).is_null();
     (is_joined && joined.version == ABI_VERSION).then_some(joined)
 }
 
@@ -319,9 +320,9 @@ fn refuse(session: &Session, api: &str, version: u32) {
 /// The session's memory, and the files that it is of, where these could be opened.
 struct Parts {
     control: *const Control,
-    told: *const Told,
+    reported: *const Reported,
     control_file: Option<File>,
-    told_file: Option<File>,
+    reported_file: Option<File>,
 }
 
 impl Parts {
@@ -329,10 +330,10 @@ impl Parts {
     fn open(session: &Session, api: &str) -> Option<Parts> {
         let file = open(session, CONTROL_FILE, libc::O_RDONLY)?;
         let control = map_control(session, &file, api)?;
-        let shared = open(session, TOLD_FILE, libc::O_RDWR)?;
-        let told = map_file(&shared, TOLD_BYTES, true).ok()?.leak().cast_const().cast();
+        let shared = open(session, REPORTED_FILE, libc::O_RDWR)?;
+        let reported = map_file(&shared, REPORTED_BYTES, true).ok()?.leak().cast_const().cast();
         let control = control.leak().cast_const().cast();
-        Some(Parts { control, told, control_file: Some(file), told_file: Some(shared) })
+        Some(Parts { control, reported, control_file: Some(file), reported_file: Some(shared) })
     }
 
     /// Those of another library of ours.
@@ -340,9 +341,9 @@ impl Parts {
         if neighbour.version != crate::abi_version() {
             return None;
         }
-        let (control, told) =
-            (neighbour.control.load(Ordering::Acquire), neighbour.told.load(Ordering::Acquire));
-        Some(Parts { control, told, control_file: None, told_file: None })
+        let (control, reported) =
+            (neighbour.control.load(Ordering::Acquire), neighbour.reported.load(Ordering::Acquire));
+        Some(Parts { control, reported, control_file: None, reported_file: None })
     }
 
     /// A page of what the launcher says.
@@ -354,10 +355,10 @@ impl Parts {
     }
 
     /// A page of what programs write together.
-    fn told_page(&self, offset: usize) -> flags::Page {
-        match &self.told_file {
+    fn reported_page(&self, offset: usize) -> flags::Page {
+        match &self.reported_file {
             Some(file) => flags::Page::File(file.as_raw_fd(), offset),
-            None => flags::Page::Mapped(self.told.cast::<u8>().wrapping_add(offset)),
+            None => flags::Page::Mapped(self.reported.cast::<u8>().wrapping_add(offset)),
         }
     }
 }
@@ -365,13 +366,13 @@ impl Parts {
 fn join(mut session: Session, api: &str, neighbour: Option<&Joined>) -> Option<()> {
     let mut parts = Parts::open(&session, api).or_else(|| neighbour.and_then(Parts::of))?;
     session.control = parts.control;
-    session.told = parts.told;
+    session.reported = parts.reported;
     let control = session.control();
     // Where programs open and close the window, the mask is theirs.
     let by_programs = session.window().trigger != window::trigger::LAUNCHER;
     if !by_programs {
         // No more descriptors at a time than are needed: there may be few.
-        parts.told_file = None;
+        parts.reported_file = None;
     }
     let caps = Caps {
         seq: (control.seq_cap as usize).min(Caps::MOST.seq),
@@ -392,7 +393,8 @@ fn join(mut session: Session, api: &str, neighbour: Option<&Joined>) -> Option<(
     own::find_tid();
     forked::prepare();
     let flags = parts.control_page(flags_offset(session.api as usize));
-    let mask = if by_programs { parts.told_page(COUNTS_OFFSET) } else { parts.control_page(WINDOW_OFFSET) };
+    let mask =
+        if by_programs { parts.reported_page(COUNTS_OFFSET) } else { parts.control_page(WINDOW_OFFSET) };
     // SAFETY: `start` comes here once, and nobody reads it before `SESSION` is set.
     let session = unsafe { (*PLACE.0.get()).write(session) };
     JOINED.set(session);

@@ -45,7 +45,7 @@ fn wait(bytes: usize) -> bool {
         if !drainer_lives(control) {
             return false;
         }
-        wake(&session.told().wake);
+        wake(&session.reported().wake);
         nap(NAP_NS);
         if has_room(bytes) {
             return true;

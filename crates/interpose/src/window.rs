@@ -114,9 +114,9 @@ pub fn asked(open: bool) {
 #[cold]
 pub fn snapshot() {
     if let Some(session) = session() {
-        let told = session.told();
-        told.snapshot_asked.increase();
-        hetrace_ring::writer::wake(&told.wake);
+        let reported = session.reported();
+        reported.snapshot_asked.increase();
+        hetrace_ring::writer::wake(&reported.wake);
     }
 }
 

@@ -12,8 +12,8 @@ use hetrace_interpose::{
     with_guard,
 };
 use hetrace_ring::abi::{
-    ABI_VERSION, CONTROL_BYTES, CONTROL_FILE, CONTROL_MAGIC, Control, RingHeader, SESSION_VARIABLE,
-    TOLD_BYTES, TOLD_FILE, ThreadRecord, Told, flag, option, special,
+    ABI_VERSION, CONTROL_BYTES, CONTROL_FILE, CONTROL_MAGIC, Control, REPORTED_BYTES, REPORTED_FILE,
+    Reported, RingHeader, SESSION_VARIABLE, ThreadRecord, flag, option, special,
 };
 use hetrace_ring::reader::{Arena, Ring};
 use hetrace_ring::{map_file, record};
@@ -29,7 +29,7 @@ const FOLD: u16 = 18;
 /// A session that this process has joined.
 struct Joined {
     folder: PathBuf,
-    told: &'static Told,
+    reported: &'static Reported,
 }
 
 fn joined() -> &'static Joined {
@@ -45,7 +45,7 @@ fn joined() -> &'static Joined {
         };
         let base = made(CONTROL_FILE, CONTROL_BYTES).cast::<Control>();
         // SAFETY: a mapping of zeros that stays, and is made of atomics.
-        let told = unsafe { &*made(TOLD_FILE, TOLD_BYTES).cast::<Told>() };
+        let reported = unsafe { &*made(REPORTED_FILE, REPORTED_BYTES).cast::<Reported>() };
         // SAFETY: a mapping of zeros that stays; nobody else has the file yet.
         unsafe {
             (&raw mut (*base).version).write(ABI_VERSION);
@@ -72,7 +72,7 @@ fn joined() -> &'static Joined {
         }
         // SAFETY: a function that may run at the end of a process.
         assert_eq!(unsafe { libc::atexit(remove) }, 0);
-        Joined { folder, told }
+        Joined { folder, reported }
     })
 }
 
@@ -491,7 +491,7 @@ fn a_signal_handler_may_make_a_threads_first_call() {
     });
     assert_eq!(CALLED.load(RELAXED), 41);
     assert_eq!(ids(&records), [ENTRY, EXIT, ENTRY, EXIT]);
-    assert_eq!(joined().told.calls_without_arena.get(), Some(0));
+    assert_eq!(joined().reported.calls_without_arena.get(), Some(0));
     let without = |(_, arena): (File, Arena)| arena.header().calls_without_ring.load(RELAXED);
     assert_eq!(arenas(std::process::id()).into_iter().map(without).sum::<u64>(), 0);
 }

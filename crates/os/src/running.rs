@@ -3,7 +3,7 @@
 //! Kernels leave out switches without counting them: those of threads that they exempt from tracing, which ftrace does
 //! not show either (seen on a virtual machine for all threads of its process 1).
 
-/// The threads on the CPUs, as far as switches tell.
+/// The threads on the CPUs, as far as switches show.
 #[derive(Debug, Clone, Default)]
 pub struct Running {
     threads: Vec<Option<u32>>,

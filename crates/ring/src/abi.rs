@@ -16,7 +16,7 @@ pub use records::*;
 pub use window::{Counts, Flip, Switch, Window};
 
 /// Raised with every change of these files.
-pub const ABI_VERSION: u32 = 17;
+pub const ABI_VERSION: u32 = 18;
 /// First bytes of a control file.
 pub const CONTROL_MAGIC: u64 = u64::from_le_bytes(*b"HTRCTRL1");
 /// First bytes of an arena file.
@@ -33,12 +33,12 @@ pub const MAX_FUNCTIONS: usize = PAGE;
 pub const NOTE_PAGES: usize = 4;
 /// Size of a control file.
 pub const CONTROL_BYTES: usize = flags_offset(MAX_APIS);
-/// Name of the control file in the session's folder: what the launcher tells programs, which they map read-only.
+/// Name of the control file in the session's folder: what the launcher publishes for programs, which they map read-only.
 pub const CONTROL_FILE: &str = "control";
 /// Name of the file that all programs of the session write: what belongs to no arena.
-pub const TOLD_FILE: &str = "told";
+pub const REPORTED_FILE: &str = "reported";
 /// Size of that file.
-pub const TOLD_BYTES: usize = TOLD_NOTES_OFFSET + NOTE_PAGES * PAGE;
+pub const REPORTED_BYTES: usize = REPORTED_NOTES_OFFSET + NOTE_PAGES * PAGE;
 /// Prefix of arena files.
 pub const ARENA_PREFIX: &str = "arena-";
 /// Prefix of blob files.
@@ -51,10 +51,10 @@ pub const SESSION_VARIABLE: &str = "HETRACE_SESSION";
 
 /// Byte offset of the page with the [`Window`], in the control file.
 pub const WINDOW_OFFSET: usize = PAGE;
-/// Byte offset of the page with [`Counts`], in [`TOLD_FILE`].
+/// Byte offset of the page with [`Counts`], in [`REPORTED_FILE`].
 pub const COUNTS_OFFSET: usize = PAGE;
 /// Byte offset of the notes there.
-pub const TOLD_NOTES_OFFSET: usize = 2 * PAGE;
+pub const REPORTED_NOTES_OFFSET: usize = 2 * PAGE;
 /// Byte offset of the notes in an arena: the rest of its first page.
 pub const ARENA_NOTES_OFFSET: usize = 1024;
 
@@ -125,7 +125,7 @@ pub mod flag {
 }
 
 /// Start of the control file. The launcher alone writes it: programs open it for reading, so that nothing that they do
-/// to their memory changes what the launcher tells others. What they tell stands in [`Told`] and [`ArenaHeader`].
+/// to their memory changes what the launcher publishes for others. What they report stands in [`Reported`] and [`ArenaHeader`].
 #[repr(C)]
 #[derive(Debug)]
 pub struct Control {
@@ -180,19 +180,19 @@ pub struct Control {
     pub buffer_cap: AtomicU64,
     /// Which launches [`option::BUFFERS`] is about; unused ones have no kernel.
     pub buffer_choices: [BufferChoice; BUFFER_CHOICES],
-    /// Which of the snapshots in [`Told::snapshot_asked`] the launcher has answered: the number when it began to write
+    /// Which of the snapshots in [`Reported::snapshot_asked`] the launcher has answered: the number when it began to write
     /// for the last time.
     pub snapshot_done: AtomicU32,
     /// Frames of a native stack that are recorded, at most.
     pub stack_depth: AtomicU32,
 }
 
-/// Start of [`TOLD_FILE`], which all programs of a session map writable, and other commands of the user, too: what
+/// Start of [`REPORTED_FILE`], which all programs of a session map writable, and other commands of the user, too: what
 /// belongs to no arena. One of them can write anything here. So nothing in it decides what is recorded of another: `wake`
 /// and `made` let the drainer look sooner, and counts are believed as far as their checks go.
 #[repr(C)]
 #[derive(Debug)]
-pub struct Told {
+pub struct Reported {
     /// Futex word: the drainer sleeps on it, programs wake it when a ring fills.
     pub wake: AtomicU32,
     /// Programs add 1 for each arena and each ring they make, so that the drainer looks.
@@ -203,7 +203,7 @@ pub struct Told {
     pub calls_without_arena: Checked,
     /// Snapshots asked for so far: whoever wants one adds 1, and wakes the drainer by `wake`. It wraps.
     pub snapshot_asked: Checked,
-    /// Notes of processes without an arena, at [`TOLD_NOTES_OFFSET`].
+    /// Notes of processes without an arena, at [`REPORTED_NOTES_OFFSET`].
     pub notes: Notes,
 }
 
@@ -520,7 +520,7 @@ pub struct OpenFold {
 const _: () = assert!(size_of::<Control>() <= PAGE);
 // A mutex of the C library lies there.
 const _: () = assert!(std::mem::offset_of!(Control, keeper).is_multiple_of(8));
-const _: () = assert!(size_of::<Told>() <= PAGE);
+const _: () = assert!(size_of::<Reported>() <= PAGE);
 const _: () = assert!(size_of::<Window>() <= PAGE);
 const _: () = assert!(size_of::<Counts>() <= PAGE);
 const _: () = assert!(size_of::<ArenaHeader>() <= ARENA_NOTES_OFFSET);

@@ -1,7 +1,7 @@
 //! The shared memory between a traced program and the drainer.
 //!
 //! A *session* is a folder on a memory file system. The launcher makes it and
-//! puts a [`Control`] and a [`Told`] file there; each traced process adds one *arena* file per
+//! puts a [`Control`] and a [`Reported`] file there; each traced process adds one *arena* file per
 //! API, and takes from it one *ring* per recording thread: a [`RingHeader`] and a
 //! power of two of data bytes. One thread writes a ring, one other process reads
 //! it, so what was recorded outlives the writer.
@@ -9,7 +9,7 @@
 //! ```text
 //! session folder                      mode 0700, owned by the user
 //!   control                           read-only for programs: options, mask, function flags
-//!   told                              what programs write together: wake-up word, counts
+//!   reported                          what programs write together: wake-up word, counts
 //!   arena-API-PID-N                   one per process and API: the rings of its threads
 //!   blob-HASH                         program sources and the like, on request
 //! ```
@@ -33,5 +33,5 @@ pub mod survive;
 pub mod tenure;
 pub mod writer;
 
-pub use abi::{ArenaHeader, Control, RingHeader, Told};
+pub use abi::{ArenaHeader, Control, Reported, RingHeader};
 pub use map::{MapError, Mapping, map_file, map_part};

@@ -18,7 +18,7 @@
 
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering, compiler_fence};
 
-use crate::abi::{Control, OpenFold, PAGE, RingHeader, Told};
+use crate::abi::{Control, OpenFold, PAGE, Reported, RingHeader};
 use crate::clock;
 use crate::record;
 
@@ -110,7 +110,7 @@ pub struct Writer {
     pub making: Making,
     /// Stack pointer of whoever is getting its first ring, 0 if nobody is.
     beginning: Word,
-    told: Pointer<Told>,
+    reported: Pointer<Reported>,
     /// The part of its thread's stack that was found to be readable throughout: from the first address to the second.
     pub readable: [Word; 2],
 }
@@ -169,13 +169,19 @@ impl Writer {
     /// Makes an empty writer one of the ring at `base`.
     ///
     /// # Safety
-    /// A ring of `data` data bytes, a power of two, begins at `base`; it, `control`, and `told` if it is not null stay mapped
+    /// A ring of `data` data bytes, a power of two, begins at `base`; it, `control`, and `reported` if it is not null stay mapped
     /// for as long as the writer is used, and no other writer uses this ring.
-    pub unsafe fn attach(&self, base: *mut u8, data: u64, control: *const Control, told: *const Told) {
+    pub unsafe fn attach(
+        &self,
+        base: *mut u8,
+        data: u64,
+        control: *const Control,
+        reported: *const Reported,
+    ) {
         // SAFETY: a ring begins with a page that holds the header, says this function's contract.
         let header = unsafe { &*base.cast::<RingHeader>() };
         self.control.set(control.cast_mut());
-        self.told.set(told.cast_mut());
+        self.reported.set(reported.cast_mut());
         // SAFETY: the data begins one page into the ring, which is larger than that.
         self.data.set(unsafe { base.add(PAGE) });
         // Not what the header says: a program may have written noise there, and this says where we write.

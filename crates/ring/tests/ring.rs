@@ -4,7 +4,8 @@ use std::fs::OpenOptions;
 use std::sync::atomic::Ordering;
 
 use hetrace_ring::abi::{
-    CONTROL_BYTES, Control, PAGE, RING_MAGIC, RingHeader, TOLD_BYTES, Told, ring_bytes, special, state,
+    CONTROL_BYTES, Control, PAGE, REPORTED_BYTES, RING_MAGIC, Reported, RingHeader, ring_bytes, special,
+    state,
 };
 use hetrace_ring::reader::Ring;
 use hetrace_ring::writer::{FOLD_WORDS, Writer};
@@ -16,7 +17,7 @@ struct Setup {
     reader: Ring,
     writer: Writer,
     control: *const Control,
-    told: *const Told,
+    reported: *const Reported,
     base: *mut u8,
 }
 
@@ -47,12 +48,12 @@ fn setup_of(data: usize) -> Setup {
     header.data_bytes = data as u64;
     header.magic.store(RING_MAGIC, Ordering::Release);
     let control = map_file(open(CONTROL_BYTES), CONTROL_BYTES, true).expect("mapped").leak();
-    let told = map_file(open(TOLD_BYTES), TOLD_BYTES, true).expect("mapped").leak();
+    let reported = map_file(open(REPORTED_BYTES), REPORTED_BYTES, true).expect("mapped").leak();
     let writer = Writer::new();
     // SAFETY: both mappings were leaked, and this is the only writer.
-    unsafe { writer.attach(base, data as u64, control.cast::<Control>(), told.cast()) };
+    unsafe { writer.attach(base, data as u64, control.cast::<Control>(), reported.cast()) };
     let reader = Ring::open(file, 0, data as u64).expect("a ring");
-    Setup { reader, writer, control: control.cast(), told: told.cast(), base }
+    Setup { reader, writer, control: control.cast(), reported: reported.cast(), base }
 }
 
 /// Writes a record.
@@ -224,7 +225,7 @@ fn a_run_of_polls_goes_along_to_the_larger_ring() {
 fn the_drainer_is_woken_when_a_quarter_is_full() {
     let s = setup();
     // SAFETY: `setup` leaked the mapping.
-    let wake = &unsafe { &*s.told }.wake;
+    let wake = &unsafe { &*s.reported }.wake;
     for _ in 0..DATA / 4 / 100 {
         s.write(16, &[7; 92]);
     }

@@ -1,8 +1,8 @@
-//! What the launcher and a session's programs tell each other, from the launcher's side.
+//! What the launcher publishes for a session's programs, and what they report to it, from the launcher's side.
 //!
 //! ```text
-//!   control   the launcher writes; programs can open it for reading only: options, mask, flags
-//!   told      programs write, all of them: wake-up word, checked counts. Nothing here decides what is recorded
+//!   control    the launcher writes; programs can open it for reading only: options, mask, flags
+//!   reported   programs write, all of them: wake-up word, checked counts. Nothing here decides what is recorded
 //! ```
 
 use std::cell::Cell;
@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use hetrace_ring::abi::window::{COUNTS_SEAL, reason, trigger};
 use hetrace_ring::abi::{
     self, ABI_VERSION, CONTROL_BYTES, CONTROL_FILE, CONTROL_MAGIC, Checked, MAX_FUNCTIONS, NOTE_PAGES, PAGE,
-    REFUSED_PREFIX, TOLD_BYTES, TOLD_FILE, TOLD_NOTES_OFFSET, option,
+    REFUSED_PREFIX, REPORTED_BYTES, REPORTED_FILE, REPORTED_NOTES_OFFSET, option,
 };
 use hetrace_ring::note;
 use hetrace_ring::writer::wake;
@@ -58,7 +58,7 @@ pub struct Control {
     /// Never unmapped: the kernel looks there for the lock when the launcher ends.
     mapping: ManuallyDrop<Mapping>,
     /// Never unmapped: see [`Control::waker`].
-    told: ManuallyDrop<Mapping>,
+    reported: ManuallyDrop<Mapping>,
     /// How many APIs have flags.
     apis: usize,
     /// When it was looked at how much memory there is for rings.
@@ -67,7 +67,7 @@ pub struct Control {
     most: Cell<u64>,
     arenas_made: Heard,
     calls_without_arena: Heard,
-    /// A program has overwritten what programs tell.
+    /// A program has overwritten what programs report.
     overwritten: Cell<bool>,
 }
 
@@ -85,7 +85,7 @@ impl Heard {
         self.all.set(0);
     }
 
-    /// Takes what came since. Returns whether the count was as it should be; if not it is mended.
+    /// Takes what came since. Returns whether the count was as it should be; if not it is set right.
     fn take(&self, count: &Checked) -> bool {
         let (last, now) = (self.last.get(), count.get());
         let went_on = now.is_some_and(|now| now >= last);
@@ -157,7 +157,7 @@ impl Control {
             ));
         }
         let mapping = fresh(&folder.join(CONTROL_FILE), CONTROL_BYTES, READ_ONLY)?;
-        let told = fresh(&folder.join(TOLD_FILE), TOLD_BYTES, WRITABLE)?;
+        let reported = fresh(&folder.join(REPORTED_FILE), REPORTED_BYTES, WRITABLE)?;
         {
             // SAFETY: a fresh zeroed file of ours that nobody else knows yet;
             // all bit patterns of a control page are valid.
@@ -180,7 +180,7 @@ impl Control {
             page.drainer_alive.store(1, Ordering::Relaxed);
             keeper::hold(&page.keeper);
         }
-        prepare_window(&mapping, &told, settings.window.as_ref());
+        prepare_window(&mapping, &reported, settings.window.as_ref());
         for (api, (_, flags)) in settings.apis.iter().enumerate() {
             // SAFETY: the flags' pages lie inside the file, as checked above.
             unsafe {
@@ -190,17 +190,17 @@ impl Control {
                     .copy_from_nonoverlapping(flags.as_ptr(), flags.len());
             }
         }
-        let control = Control::of(mapping, told, settings.apis.len());
+        let control = Control::of(mapping, reported, settings.apis.len());
         control.renew_budget(folder, 0, 1);
         // Pairs with the Acquire load of a joining process.
         control.page().magic.store(CONTROL_MAGIC, Ordering::Release);
         Ok(control)
     }
 
-    fn of(mapping: Mapping, told: Mapping, apis: usize) -> Control {
+    fn of(mapping: Mapping, reported: Mapping, apis: usize) -> Control {
         Control {
             mapping: ManuallyDrop::new(mapping),
-            told: ManuallyDrop::new(told),
+            reported: ManuallyDrop::new(reported),
             apis,
             looked: Cell::default(),
             most: Cell::new(u64::MAX),
@@ -243,10 +243,10 @@ impl Control {
         }
         page.drainer_alive.store(1, Ordering::Relaxed);
         keeper::hold(&page.keeper);
-        let LeftWindow { page: LeftPage { mapping }, told } = left;
-        let control = Control::of(mapping, told, apis.len());
-        control.arenas_made.begin(&control.told().arenas_made);
-        control.calls_without_arena.begin(&control.told().calls_without_arena);
+        let LeftWindow { page: LeftPage { mapping }, reported } = left;
+        let control = Control::of(mapping, reported, apis.len());
+        control.arenas_made.begin(&control.reported().arenas_made);
+        control.calls_without_arena.begin(&control.reported().calls_without_arena);
         Ok(control)
     }
 
@@ -259,12 +259,12 @@ impl Control {
         page.stack_depth.store(settings.stack_depth, Ordering::Relaxed);
         page.most_in_flight.store(settings.most_in_flight, Ordering::Relaxed);
         page.overhead_ppm.store(settings.overhead_ppm, Ordering::Relaxed);
-        self.arenas_made.begin(&self.told().arenas_made);
-        self.calls_without_arena.begin(&self.told().calls_without_arena);
+        self.arenas_made.begin(&self.reported().arenas_made);
+        self.calls_without_arena.begin(&self.reported().calls_without_arena);
         self.overwritten.set(false);
         // What was asked of an earlier session, and came too late for it, is not asked of this one.
         page.snapshot_done.store(self.snapshot_asked(), Ordering::Release);
-        note::forget(&self.told().notes, self.told_notes());
+        note::forget(&self.reported().notes, self.reported_notes());
         for (api, (_, flags)) in settings.apis.iter().enumerate() {
             for (function, flag) in self.flags(api).iter().zip(flags) {
                 let counted = if whom.is_everybody() || *flag == 0 { 0 } else { abi::flag::COUNTED };
@@ -321,27 +321,30 @@ impl Control {
 
     /// Returns the pages of the capture window.
     pub fn pages(&self) -> Pages<'_> {
-        Pages::of(&self.mapping, &self.told)
+        Pages::of(&self.mapping, &self.reported)
     }
 
-    /// What programs tell that is of no process alone. They can write anything there.
-    pub fn told(&self) -> &abi::Told {
+    /// What programs report that is of no process alone. They can write anything there.
+    pub fn reported(&self) -> &abi::Reported {
         // SAFETY: mapped for as long as `self` lives, valid for all bit patterns, and made of atomics.
-        unsafe { &*self.told.base().cast::<abi::Told>() }
+        unsafe { &*self.reported.base().cast::<abi::Reported>() }
     }
 
-    fn told_notes(&self) -> &[AtomicU8] {
+    fn reported_notes(&self) -> &[AtomicU8] {
         // SAFETY: the notes' pages lie inside the file, which stays mapped; programs write bytes there, as we do.
         unsafe {
-            std::slice::from_raw_parts(self.told.base().add(TOLD_NOTES_OFFSET).cast(), NOTE_PAGES * PAGE)
+            std::slice::from_raw_parts(
+                self.reported.base().add(REPORTED_NOTES_OFFSET).cast(),
+                NOTE_PAGES * PAGE,
+            )
         }
     }
 
     /// Takes what programs have counted since, before another of them may overwrite it.
     pub fn hear(&self) {
-        let told = self.told();
-        let sound = self.arenas_made.take(&told.arenas_made)
-            & self.calls_without_arena.take(&told.calls_without_arena);
+        let reported = self.reported();
+        let sound = self.arenas_made.take(&reported.arenas_made)
+            & self.calls_without_arena.take(&reported.calls_without_arena);
         if !sound {
             self.overwritten.set(true);
         }
@@ -359,7 +362,7 @@ impl Control {
 
     /// Which snapshot is asked for. One is wanted if it is not [`abi::Control::snapshot_done`].
     pub fn snapshot_asked(&self) -> u32 {
-        let asked = &self.told().snapshot_asked;
+        let asked = &self.reported().snapshot_asked;
         asked.get().unwrap_or_else(|| {
             let done = self.page().snapshot_done.load(Ordering::Relaxed);
             asked.set(done);
@@ -397,7 +400,7 @@ impl Control {
 
     /// Sleeps until a program wants the drainer, at most this long.
     pub fn wait(&self, most: Duration) {
-        let word = &self.told().wake;
+        let word = &self.reported().wake;
         if word.swap(0, Ordering::Relaxed) != 0 {
             return;
         }
@@ -410,7 +413,7 @@ impl Control {
 
     /// Returns what ends the sleep of [`Control::wait`], or the next one, from any thread.
     pub fn waker(&self) -> impl Fn() + Send + 'static + use<> {
-        let word = std::ptr::from_ref(&self.told().wake);
+        let word = std::ptr::from_ref(&self.reported().wake);
         // SAFETY: the mapping is never undone.
         let word: &'static AtomicU32 = unsafe { &*word };
         move || wake(word)
@@ -418,7 +421,7 @@ impl Control {
 
     /// What programs left for the report that have no arena.
     pub fn notes(&self) -> note::Found {
-        note::read(&self.told().notes, self.told_notes())
+        note::read(&self.reported().notes, self.reported_notes())
     }
 
     /// What is to be said of memory that a program has overwritten.
@@ -457,11 +460,11 @@ pub fn refused(session: &Path) -> Vec<(String, u32)> {
 }
 
 /// Prepares the capture window of a control file that nobody else knows yet.
-fn prepare_window(mapping: &Mapping, told: &Mapping, asked: Option<&Asked>) {
+fn prepare_window(mapping: &Mapping, reported: &Mapping, asked: Option<&Asked>) {
     // SAFETY: the page lies inside the fresh file, which is zeros and nobody else's.
     let window = unsafe { &mut *mapping.base().add(abi::WINDOW_OFFSET).cast::<abi::Window>() };
     // SAFETY: this page, too, lies inside a fresh file of zeros that nobody else has.
-    let counts = unsafe { &mut *told.base().add(abi::COUNTS_OFFSET).cast::<abi::Counts>() };
+    let counts = unsafe { &mut *reported.base().add(abi::COUNTS_OFFSET).cast::<abi::Counts>() };
     *counts.seal.get_mut() = COUNTS_SEAL;
     match asked {
         Some(asked) => asked.prepare(window, counts),
@@ -495,7 +498,7 @@ impl LeftPage {
 /// Returns the version of a session's shared memory, if another build of hetrace made it: its rings can't be read here.
 pub fn foreign_version(session: &Path) -> Option<u32> {
     let mut head = [0; 12];
-    open_told(&session.join(CONTROL_FILE)).ok()?.read_exact(&mut head).ok()?;
+    open_reported(&session.join(CONTROL_FILE)).ok()?.read_exact(&mut head).ok()?;
     let (magic, version) = head.split_first_chunk()?;
     let version = u32::from_le_bytes(version.try_into().ok()?);
     (u64::from_le_bytes(*magic) == CONTROL_MAGIC && version != ABI_VERSION).then_some(version)
@@ -505,30 +508,31 @@ pub fn foreign_version(session: &Path) -> Option<u32> {
 #[derive(Debug)]
 pub struct LeftWindow {
     page: LeftPage,
-    told: Mapping,
+    reported: Mapping,
 }
 
 impl LeftWindow {
     /// Opens it, if the session's control file is of this version.
     pub fn open(session: &Path) -> Option<Self> {
         let page = LeftPage::open(session)?;
-        let told = map_file(&open_told(&session.join(TOLD_FILE)).ok()?, TOLD_BYTES, true).ok()?;
-        Some(LeftWindow { page, told })
+        let reported =
+            map_file(&open_reported(&session.join(REPORTED_FILE)).ok()?, REPORTED_BYTES, true).ok()?;
+        Some(LeftWindow { page, reported })
     }
 
     /// Its pages.
     pub fn pages(&self) -> Pages<'_> {
-        Pages::of(&self.page.mapping, &self.told)
+        Pages::of(&self.page.mapping, &self.reported)
     }
 }
 
 /// Opens what a session's programs write: a plain file of this user.
-pub(crate) fn open_told(path: &Path) -> io::Result<File> {
+pub(crate) fn open_reported(path: &Path) -> io::Result<File> {
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
     let file = OpenOptions::new().read(true).write(true).custom_flags(flags).open(path)?;
     let found = file.metadata()?;
     if !found.is_file() || found.uid() != rustix::process::geteuid().as_raw() {
-        let text = format!("{TOLD_FILE} is no plain file of this user");
+        let text = format!("{REPORTED_FILE} is no plain file of this user");
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
     }
     Ok(file)
@@ -567,12 +571,12 @@ mod tests {
     #[test]
     fn counts_are_taken_before_noise_and_go_on_behind_it() {
         let (_folder, control) = made(None);
-        let calls = &control.told().calls_without_arena;
+        let calls = &control.reported().calls_without_arena;
         (0..5).for_each(|_| _ = calls.increase());
         control.hear();
         assert!(control.overwritten().is_empty());
         // SAFETY: a page that is mapped writable, of atomics.
-        unsafe { control.told.base().write_bytes(0xa5, PAGE) };
+        unsafe { control.reported.base().write_bytes(0xa5, PAGE) };
         calls.increase();
         calls.increase();
         control.hear();
@@ -588,9 +592,9 @@ mod tests {
         let (_folder, control) = made(None);
         control.page().snapshot_done.store(7, Ordering::Relaxed);
         // SAFETY: a page that is mapped writable, of atomics.
-        unsafe { control.told.base().write_bytes(0x5a, PAGE) };
+        unsafe { control.reported.base().write_bytes(0x5a, PAGE) };
         assert_eq!(control.snapshot_asked(), 7);
-        assert_eq!((control.told().snapshot_asked.increase(), control.snapshot_asked()), (8, 8));
+        assert_eq!((control.reported().snapshot_asked.increase(), control.snapshot_asked()), (8, 8));
     }
 
     #[test]
@@ -599,7 +603,7 @@ mod tests {
             let (_folder, control) = made(window);
             let mask = control.switch().mask.load(Ordering::Relaxed);
             // SAFETY: a page that is mapped writable, of atomics.
-            unsafe { control.told.base().add(abi::COUNTS_OFFSET).write_bytes(0xff, PAGE) };
+            unsafe { control.reported.base().add(abi::COUNTS_OFFSET).write_bytes(0xff, PAGE) };
             assert_eq!(control.overwritten().len(), said);
             assert_eq!(control.switch().mask.load(Ordering::Relaxed) == mask, said == 0);
         }
@@ -610,7 +614,7 @@ mod tests {
         let (folder, control) = made(None);
         let mode =
             |name: &str| folder.path().join(name).metadata().expect("a file").permissions().mode() & 0o777;
-        assert_eq!((mode(CONTROL_FILE), mode(TOLD_FILE)), (0o400, 0o600));
+        assert_eq!((mode(CONTROL_FILE), mode(REPORTED_FILE)), (0o400, 0o600));
         control.page().options.store(option::STANDBY, Ordering::Relaxed);
         let next = Control::adopt(folder.path(), &["some".to_owned()]).expect("taken over");
         next.page().call_ticks.store(5, Ordering::Relaxed);

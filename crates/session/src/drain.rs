@@ -85,9 +85,9 @@ fn need_model(folder: &TraceFolder, api: usize, failed: &mut BTreeMap<usize, Str
     }
 }
 
-/// What processes tell in memory of their own, besides records.
+/// What processes report in memory of their own, besides records.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Told {
+pub(crate) struct Reported {
     /// Calls whose threads got no ring.
     pub calls: u64,
     /// Attempts to get one that failed.
@@ -105,7 +105,7 @@ const NOTES: usize = 1000;
 /// How long names of functions are waited for at the end: large files take seconds.
 const NAMING: Duration = Duration::from_secs(60);
 
-impl Told {
+impl Reported {
     fn add(&mut self, arena: &Opened, pid: u32) {
         match arena.unrecorded() {
             Some(unrecorded) => {
@@ -181,8 +181,8 @@ pub struct Drainer {
     unmodelled: BTreeMap<usize, String>,
     /// Version of a library that is not ours.
     foreign: Option<u32>,
-    /// What processes told that are gone.
-    told: Told,
+    /// What processes reported that are gone.
+    reported: Reported,
     /// Rings hold nothing much older than this, in ticks.
     since: u64,
     /// Whose records were taken before.
@@ -230,7 +230,7 @@ impl Drainer {
             modelled: BTreeSet::new(),
             unmodelled: BTreeMap::new(),
             foreign: None,
-            told: Told::default(),
+            reported: Reported::default(),
             since: 0,
             past: Past::default(),
             found: OnceCell::new(),
@@ -384,7 +384,7 @@ impl Drainer {
                     let found = self.found.get_or_init(|| Found::in_trace(&self.folder));
                     found.has(place, &format!("{name}-{pid}-"), &mut notes)
                 });
-                self.told.take(notes);
+                self.reported.take(notes);
             }
             self.sources.push(source);
         }
@@ -514,12 +514,12 @@ impl Drainer {
         self.arenas.iter().for_each(Opened::forget);
     }
 
-    /// What processes told until now, besides records.
-    pub fn told(&self) -> Told {
-        let mut told = self.told.clone();
+    /// What processes have reported until now, besides records.
+    pub fn reported(&self) -> Reported {
+        let mut reported = self.reported.clone();
         let pid = |arena: &Opened| self.images.get(arena.image).map_or(0, |image| image.pid);
-        self.arenas.iter().for_each(|arena| told.add(arena, pid(arena)));
-        told
+        self.arenas.iter().for_each(|arena| reported.add(arena, pid(arena)));
+        reported
     }
 
     /// Bytes that all rings take.
@@ -549,7 +549,7 @@ impl Drainer {
         }
         for arena in self.arenas.extract_if(.., |a| ends(a.number)) {
             let header = arena.arena.header();
-            self.told.add(&arena, self.images.get(arena.image).map_or(0, |image| image.pid));
+            self.reported.add(&arena, self.images.get(arena.image).map_or(0, |image| image.pid));
             self.timing.add_arena(arena.api, header);
             let reported = plausible(header.counted_reported.load(Ordering::Relaxed)).unwrap_or(0);
             self.counted.1 = self.counted.1.saturating_add(reported);
@@ -727,7 +727,7 @@ impl Drainer {
         };
         losses.records = losses.threads.iter().map(|t| t.records).fold(0, u64::saturating_add);
         losses.calls = losses.threads.iter().map(|t| t.calls).fold(0, u64::saturating_add);
-        losses.calls_without_ring = self.told().calls;
+        losses.calls_without_ring = self.reported().calls;
         // A program that was killed has counted more than it said.
         let unsaid = self.counted.0.saturating_sub(self.counted.1);
         // Another drainer had taken them for this trace when it was killed.

@@ -12,12 +12,12 @@ use hetrace_format::window::Capture;
 use hetrace_ring::abi::window::reason;
 use hetrace_ring::abi::{
     self, ABI_VERSION, ARENA_MAGIC, ARENA_PREFIX, ArenaHeader, CONTROL_BYTES, CONTROL_FILE, FIRST_RING,
-    MAX_FUNCTIONS, PAGE, RING_MAGIC, RingHeader, TOLD_BYTES, TOLD_FILE, WINDOW_OFFSET, directory_entry,
-    ring_bytes,
+    MAX_FUNCTIONS, PAGE, REPORTED_BYTES, REPORTED_FILE, RING_MAGIC, RingHeader, WINDOW_OFFSET,
+    directory_entry, ring_bytes,
 };
 use hetrace_ring::{Mapping, clock, map_file, record};
 
-use crate::control::{Control, LeftWindow, Settings, open_to_write, open_told};
+use crate::control::{Control, LeftWindow, Settings, open_reported, open_to_write};
 use crate::drain::Drainer;
 use crate::manifest::Manifest;
 use crate::output::TraceFolder;
@@ -222,7 +222,7 @@ impl Standing {
         let control = Control::adopt(session.path(), &["api0".to_owned()]).expect("taken over");
         let files = [
             (open_to_write(&session.path().join(CONTROL_FILE)), CONTROL_BYTES),
-            (open_told(&session.path().join(TOLD_FILE)), TOLD_BYTES),
+            (open_reported(&session.path().join(REPORTED_FILE)), REPORTED_BYTES),
         ];
         let files = files.map(|(file, bytes)| {
             let (file, mut fresh) = (file.expect("a file"), vec![0; bytes]);
@@ -235,11 +235,11 @@ impl Standing {
     /// Writes anywhere but to the lock by which the kernel says that the service has ended. Places behind the control file
     /// are those of the other one.
     fn write(&self, at: usize, bytes: &[u8]) {
-        let at = at % (CONTROL_BYTES + TOLD_BYTES);
-        let [(control, _), (told, _)] = &self.files;
+        let at = at % (CONTROL_BYTES + REPORTED_BYTES);
+        let [(control, _), (reported, _)] = &self.files;
         if let Some(at) = at.checked_sub(CONTROL_BYTES) {
-            let bytes = &bytes[..bytes.len().min(TOLD_BYTES - at)];
-            told.write_all_at(bytes, at as u64).expect("written");
+            let bytes = &bytes[..bytes.len().min(REPORTED_BYTES - at)];
+            reported.write_all_at(bytes, at as u64).expect("written");
             return;
         }
         let bytes = &bytes[..bytes.len().min(CONTROL_BYTES - at)];
@@ -252,12 +252,12 @@ impl Standing {
 
     /// As they were made.
     fn renew(&self) {
-        let [(_, control), (told, fresh)] = &self.files;
+        let [(_, control), (reported, fresh)] = &self.files;
         let keeper = offset_of!(abi::Control, keeper);
         let behind = keeper + size_of::<[AtomicU32; 16]>();
         self.write(0, &control[..keeper]);
         self.write(behind, &control[behind..]);
-        told.write_all_at(fresh, 0).expect("written");
+        reported.write_all_at(fresh, 0).expect("written");
     }
 }
 
@@ -290,7 +290,7 @@ fn attack(standing: &Standing, data: &[u8]) {
     while !choices.0.is_empty() {
         match choices.byte() & 0x0f {
             0..=3 => standing.write(choices.number(), choices.bytes()),
-            4 | 5 => standing.write(CONTROL_BYTES + choices.number() % TOLD_BYTES, choices.bytes()),
+            4 | 5 => standing.write(CONTROL_BYTES + choices.number() % REPORTED_BYTES, choices.bytes()),
             6 | 7 => standing.write(WINDOW_OFFSET + choices.number() % PAGE, choices.bytes()),
             8 => {
                 let whom = Whom { comm: Some("a*".to_owned()), ..Whom::default() };

@@ -618,7 +618,7 @@ impl Recording {
     /// have something to do.
     pub fn look(&mut self, control: &Control, rings: &mut u32) -> (Pass, Option<Duration>) {
         control.hear();
-        let made = control.told().made.load(Ordering::Acquire);
+        let made = control.reported().made.load(Ordering::Acquire);
         if made != *rings {
             *rings = made;
             self.drainer.discover();
@@ -766,11 +766,11 @@ fn complete(manifest: &mut Manifest, drainer: &Drainer, control: &Control, host:
 
 /// What programs left for the report, and what is to be said of what they share with us.
 fn said(drainer: &Drainer, control: &Control, losses: &Losses) -> Vec<String> {
-    let mut told = drainer.told();
+    let mut reported = drainer.reported();
     let others = control.notes();
-    told.take(others.texts);
-    let lost = told.notes_lost.saturating_add(others.lost.into());
-    let mut notes = std::mem::take(&mut told.notes);
+    reported.take(others.texts);
+    let lost = reported.notes_lost.saturating_add(others.lost.into());
+    let mut notes = std::mem::take(&mut reported.notes);
     if lost > 0 {
         notes.push(format!("{lost} more notes did not fit"));
     }
@@ -792,13 +792,13 @@ fn said(drainer: &Drainer, control: &Control, losses: &Losses) -> Vec<String> {
     }
     notes.extend(unreadable(drainer, control));
     notes.extend(control.overwritten());
-    notes.extend(told.damaged.iter().map(|pid| {
+    notes.extend(reported.damaged.iter().map(|pid| {
         format!(
             "process {pid} has overwritten the memory in which it says what was dropped of it: that may be more than \
              is counted"
         )
     }));
-    notes.extend(without_ring(told.failed, losses));
+    notes.extend(without_ring(reported.failed, losses));
     notes
 }
 

@@ -3,7 +3,7 @@
 //! ```text
 //!   hetrace snapshot ──► live() ──► /dev/shm/hetrace-UID/RANDOM/{lock, control, trace}
 //!                          │
-//!                          └──► Session ──► snapshot_asked in the file `told` ──► the launcher
+//!                          └──► Session ──► snapshot_asked in the file `reported` ──► the launcher
 //! ```
 //! Traced programs can write into these folders. So nothing there is believed: what is no plain file of this user,
 //! has another size, or is a link, is refused by name, and what is read is used as a label or a number only.
@@ -18,8 +18,8 @@ use std::sync::atomic::Ordering;
 use hetrace_ctf::read::Part;
 use hetrace_format::files;
 use hetrace_ring::abi::{
-    self, ABI_VERSION, ARENA_PREFIX, CONTROL_BYTES, CONTROL_FILE, CONTROL_MAGIC, TOLD_BYTES, TOLD_FILE, flag,
-    option,
+    self, ABI_VERSION, ARENA_PREFIX, CONTROL_BYTES, CONTROL_FILE, CONTROL_MAGIC, REPORTED_BYTES,
+    REPORTED_FILE, flag, option,
 };
 use hetrace_ring::writer::wake;
 use hetrace_ring::{MapError, Mapping, map_file, survive};
@@ -62,7 +62,7 @@ pub struct Session {
     /// What its launcher says, to read.
     control: Mapping,
     /// Where it is asked.
-    told: Mapping,
+    reported: Mapping,
     /// Process id of the service that records it; none if it is a run's.
     service: Option<u32>,
     /// Folder of its trace, or of all its parts; none if the launcher could not leave a note of it.
@@ -192,7 +192,7 @@ impl Session {
             return Ok(None);
         }
         let Some(control) = open_control(&folder.join(CONTROL_FILE))? else { return Ok(None) };
-        let told = open_told(&folder.join(TOLD_FILE))?;
+        let reported = open_reported(&folder.join(REPORTED_FILE))?;
         let ticket = Ticket::of(folder);
         let service = service_of(&control, folder);
         let command = ticket.as_ref().and_then(|ticket| command_of(&ticket.trace)).unwrap_or_default();
@@ -201,7 +201,7 @@ impl Session {
         Ok(Some(Session {
             folder: folder.to_owned(),
             control,
-            told,
+            reported,
             service,
             trace,
             start_realtime_ns,
@@ -214,9 +214,9 @@ impl Session {
         unsafe { &*self.control.base().cast::<abi::Control>() }
     }
 
-    fn told(&self) -> &abi::Told {
+    fn reported(&self) -> &abi::Reported {
         // SAFETY: mapped for as long as `self` lives, valid for all bit patterns, and made of atomics.
-        unsafe { &*self.told.base().cast::<abi::Told>() }
+        unsafe { &*self.reported.base().cast::<abi::Reported>() }
     }
 
     /// Returns its folder in shared memory.
@@ -231,7 +231,7 @@ impl Session {
 
     /// Returns what it does.
     pub fn state(&self) -> State {
-        let switch = Pages::of(&self.control, &self.told).switch();
+        let switch = Pages::of(&self.control, &self.reported).switch();
         match switch.mask.load(Ordering::Relaxed) == flag::INSIDE {
             true => State::Recording,
             false => State::Waiting,
@@ -246,8 +246,8 @@ impl Session {
 
     /// Asks for a snapshot. Returns the number to ask [`Session::answered`] about.
     pub fn ask_snapshot(&self) -> u32 {
-        let number = self.told().snapshot_asked.increase();
-        wake(&self.told().wake);
+        let number = self.reported().snapshot_asked.increase();
+        wake(&self.reported().wake);
         number
     }
 
@@ -315,11 +315,11 @@ fn is_done(done: u32, number: u32) -> bool {
 }
 
 /// Maps what a session's programs write.
-fn open_told(path: &Path) -> Result<Mapping, String> {
-    let say = |error: io::Error| format!("cannot open {TOLD_FILE}: {error}");
-    let file = control::open_told(path).map_err(say)?;
-    map_file(&file, TOLD_BYTES, true).map_err(|error| match error {
-        MapError::Size(size) => format!("{TOLD_FILE} has {size} bytes, not {TOLD_BYTES}"),
+fn open_reported(path: &Path) -> Result<Mapping, String> {
+    let say = |error: io::Error| format!("cannot open {REPORTED_FILE}: {error}");
+    let file = control::open_reported(path).map_err(say)?;
+    map_file(&file, REPORTED_BYTES, true).map_err(|error| match error {
+        MapError::Size(size) => format!("{REPORTED_FILE} has {size} bytes, not {REPORTED_BYTES}"),
         MapError::Os(error) => say(error),
     })
 }

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use hetrace_format::window::{Capture, CaptureBegin, CaptureEnd, STREAM, Window as Recorded};
 use hetrace_ring::abi::window::{Cause, GLOB, LOG, reason, trigger};
 use hetrace_ring::abi::{
-    CONTROL_BYTES, COUNTS_OFFSET, Counts, Switch, TOLD_BYTES, WINDOW_OFFSET, Window, flag,
+    CONTROL_BYTES, COUNTS_OFFSET, Counts, REPORTED_BYTES, Switch, WINDOW_OFFSET, Window, flag,
 };
 use hetrace_ring::{Mapping, clock};
 
@@ -111,13 +111,13 @@ pub struct Pages<'p> {
 
 impl<'p> Pages<'p> {
     /// Those of a session's two files, mapped whole.
-    pub(crate) fn of(control: &'p Mapping, told: &'p Mapping) -> Self {
-        assert!(control.length() >= CONTROL_BYTES && told.length() >= TOLD_BYTES, "mapped whole");
+    pub(crate) fn of(control: &'p Mapping, reported: &'p Mapping) -> Self {
+        assert!(control.length() >= CONTROL_BYTES && reported.length() >= REPORTED_BYTES, "mapped whole");
         // SAFETY: the page lies inside of the mapping, as was just made sure; valid for all bit patterns, and what others
         // change are atomics.
         let window = unsafe { &*control.base().add(WINDOW_OFFSET).cast::<Window>() };
         // SAFETY: inside of this mapping by the same assertion; valid for all bit patterns, and what others change are atomics.
-        let counts = unsafe { &*told.base().add(COUNTS_OFFSET).cast::<Counts>() };
+        let counts = unsafe { &*reported.base().add(COUNTS_OFFSET).cast::<Counts>() };
         Pages { window, counts }
     }
 

@@ -597,7 +597,7 @@ static void waits(void)
     printf("streams %p %p contexts %p %p\n", (void *)s, (void *)other, (void *)c[0], (void *)c[1]);
 }
 
-/* The first of two processes fills the device for a second, and tells the second one, which then wants it, too, or
+/* The first of two processes fills the device for a second, and signals the second one, which then wants it, too, or
  * another device. The second reads what the first one says: `work shared first | work shared second 0`. */
 static void shared(void)
 {

@@ -264,7 +264,7 @@ EXPORT ncclResult_t ncclCommFinalize(ncclComm_t c)
 EXPORT ncclResult_t ncclCommDestroy(ncclComm_t c) { return end(c); }
 EXPORT ncclResult_t ncclCommAbort(ncclComm_t c) { return end(c); }
 
-#define TELL(name, member)                                                                         \
+#define RETURN(name, member)                                                                         \
     EXPORT ncclResult_t name(ncclComm_t c, int *out)                                               \
     {                                                                                              \
         ncclResult_t e = check(c);                                                                 \
@@ -272,9 +272,9 @@ EXPORT ncclResult_t ncclCommAbort(ncclComm_t c) { return end(c); }
             *out = c->member;                                                                      \
         return e;                                                                                  \
     }
-TELL(ncclCommCount, size)
-TELL(ncclCommUserRank, rank)
-TELL(ncclCommCuDevice, device)
+RETURN(ncclCommCount, size)
+RETURN(ncclCommUserRank, rank)
+RETURN(ncclCommCuDevice, device)
 
 EXPORT ncclResult_t ncclCommGetAsyncError(ncclComm_t c, ncclResult_t *out)
 {

@@ -49,7 +49,7 @@ unsafe impl Placed for Context {
     }
 }
 
-/// An event. All zeros are one that nobody has.
+/// An event. All zeros are a free one.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Slot {

@@ -18,7 +18,7 @@ use crate::generated::real;
 const LIST_IN_ORDER: u32 = 1 << 3;
 const QUEUE_IN_ORDER: u32 = 1 << 1;
 
-/// A command list. All zeros are one that nobody has.
+/// A command list. All zeros are a free one.
 #[repr(C)]
 #[derive(Debug)]
 pub struct List {

@@ -528,7 +528,7 @@ fn put(list: &List, thread: &Thread, execution: &Execution) -> bool {
         STORE.lose(untimed.into());
     }
     if list.is_from_outside() {
-        // At least one; nobody has counted them.
+        // At least one; they are not counted.
         lose(Why::Before, 1);
     }
     let enqueued = clock::now();

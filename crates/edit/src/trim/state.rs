@@ -198,7 +198,7 @@ impl State {
         self.threads.remove(&tid);
     }
 
-    /// A thread waits for a CPU, or for none any more. Of those that nobody has heard of it does not matter.
+    /// A thread waits for a CPU, or for none any more. Of those that are not known it does not matter.
     fn waits(&mut self, tid: Option<i64>, cpu: Option<i64>) {
         let known = tid.and_then(|tid| Some((tid, self.threads.get_mut(&tid)?)));
         let Some((tid, thread)) = known.filter(|(_, thread)| !thread.known.is_empty()) else { return };
@@ -306,7 +306,7 @@ mod tests {
         let mut state = State::default();
         state.begins(Some(7), (1, 0, 10));
         state.cpu(0).switched((2, 0, 20));
-        // Of a thread that nobody has heard of nothing stays.
+        // Of a thread that is not known nothing stays.
         state.switched(Some(9), (2, 0, 20), false);
         state.waits(Some(9), Some(0));
         state.cpu(0).switched((3, 0, 30));

@@ -15,7 +15,7 @@ pub struct Timing {
 }
 
 impl Timing {
-    /// Of an API that nobody has used yet.
+    /// Of an API that was not used yet.
     #[allow(clippy::new_without_default)]
     pub const fn new() -> Self {
         Self { owner: AtomicU32::new(0) }

@@ -176,7 +176,7 @@ impl Library {
     fn concerns(&self, object: &Object) -> bool {
         let mut found = object.definition(self.traits.signature).is_some();
         object.rebind(|reference| {
-            // Most names are told apart by their first byte.
+            // Most names differ in their first byte.
             found =
                 found || self.names.begin_with(reference.first()) && self.number(reference.name()).is_some();
             None

@@ -105,7 +105,7 @@ fn handlers_of_signals_are_passed_on_both_stacks() {
 }
 
 #[test]
-fn a_walk_ends_where_it_is_told_to() {
+fn a_walk_ends_where_it_is_asked_to() {
     let (seen, end) = ours(3);
     assert_eq!((seen.len(), end), (2, End::Cut));
 }
@@ -180,7 +180,7 @@ fn code_that_begins_a_page_is_code() {
 
 /// `call` as assemblers write it.
 #[test]
-fn calls_are_told_by_their_bytes() {
+fn calls_are_known_by_their_bytes() {
     let calls: [&[u8]; 10] = [
         &[0xe8, 1, 2, 3, 4],
         &[0xff, 0xd0],                   // rax

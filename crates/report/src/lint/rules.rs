@@ -398,7 +398,7 @@ pub const RULES: &[Rule] = &[
         Flow,
         Error,
         true,
-        "an event or fence is signalled again that nobody has reset",
+        "an event or fence is signalled again that was not reset",
         "Reset it, by the host or a command, after the last wait for it and before its next use.",
     ),
     rule(

@@ -18,7 +18,7 @@ use super::histogram::Histogram;
 
 /// Kinds of commands, and of ranges, that are followed.
 const MOST: usize = 1 << 10;
-/// First occurrences that are remembered, to tell the warm-up from the rest.
+/// First occurrences that are remembered, to distinguish the warm-up from the rest.
 const HEAD: usize = 16;
 /// What comes less often is no repetition.
 const LEAST: u64 = 5;

@@ -38,7 +38,7 @@ impl Writer {
             leaving: Pointer::new(),
             making: Making::new(),
             beginning: Word::new(),
-            told: Pointer::new(),
+            reported: Pointer::new(),
             readable: [const { Word::new() }; 2],
         }
     }
@@ -109,7 +109,7 @@ impl Writer {
             leaving: _,
             making: _,
             beginning: _,
-            told,
+            reported,
             // The stack of a child is looked at anew.
             readable: _,
         } = from;
@@ -125,7 +125,7 @@ impl Writer {
         self.inside.set(inside.get());
         self.inside_stack.set(inside_stack.get());
         self.control.set(control.get());
-        self.told.set(told.get());
+        self.reported.set(reported.get());
         self.fold_key.iter().zip(fold_key).for_each(|(word, there)| word.set(there.get()));
         self.fold_id.set(fold_id.get());
         self.fold_open.set(fold_open.get());

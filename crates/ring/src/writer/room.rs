@@ -159,7 +159,9 @@ impl Writer {
         }
         // SAFETY: null, or what the contract of `attach` says stays mapped; in children too, since nothing keeps it
         // from them.
-        unsafe { self.told.get().as_ref() }.iter().for_each(|told| _ = told.calls_without_arena.increase());
+        unsafe { self.reported.get().as_ref() }
+            .iter()
+            .for_each(|reported| _ = reported.calls_without_arena.increase());
         Room::No
     }
 
@@ -195,7 +197,7 @@ impl Writer {
             // look comes a quarter later.
             if free < size - size / 4 + need {
                 // SAFETY: null, or what the contract of `attach` says stays mapped.
-                unsafe { self.told.get().as_ref() }.iter().for_each(|told| wake(&told.wake));
+                unsafe { self.reported.get().as_ref() }.iter().for_each(|reported| wake(&reported.wake));
             }
             // While it moves, handlers find room here: it leaves before the ring is full.
             let reserve =

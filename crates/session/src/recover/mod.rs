@@ -210,7 +210,7 @@ fn complete(manifest: &mut Manifest, drainer: &Drainer, trace: &TraceFolder, rec
         "hetrace was killed while it recorded; {records} records that were left in shared memory were recovered \
          afterwards. What could not be written before, and how the program ended, is not known"
     ));
-    manifest.notes.append(&mut drainer.told().notes);
+    manifest.notes.append(&mut drainer.reported().notes);
     manifest.notes.extend(trace.refused().iter().map(ToString::to_string));
     manifest.notes.extend(drainer.unmodelled());
 }

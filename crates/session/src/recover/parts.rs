@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   0003     finished, but for its last manifest, or not yet: it is counted, and finished
-//!   0004     begun: records go there, also if nobody has noted that yet
+//!   0004     begun: records go there, also if that is not noted yet
 //!   .0005.tmp, .0001.old     begun or removed by half: they go
 //! ```
 

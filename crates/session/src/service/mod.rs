@@ -129,7 +129,7 @@ impl Service {
         stopped
     }
 
-    /// Answers one request. Whoever does not say what it wants, or does not listen, is left alone.
+    /// Serves one request. Whoever does not say what it wants, or does not listen, is left alone.
     fn answer(&mut self, stream: UnixStream) {
         let patient = stream.set_nonblocking(false).is_ok()
             && stream.set_read_timeout(Some(PATIENCE)).is_ok()

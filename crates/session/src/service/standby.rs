@@ -79,7 +79,7 @@ pub fn others(own: &Path) -> Vec<PathBuf> {
     entries.map(|entry| entry.path()).filter(|path| path != own && is_standby(path)).collect()
 }
 
-/// Removes the folders of other builds that no process uses: nobody has the control file open or mapped. Returns which.
+/// Removes the folders of other builds that no process uses: none has the control file open or mapped. Returns which.
 pub fn clean(own: &Path) -> Vec<PathBuf> {
     let mut removed = others(own);
     removed.retain(|path| {

@@ -118,7 +118,7 @@ fn a_session_that_is_cut_short_while_it_is_open_harms_nobody() {
     let (folder, _control) = made();
     let session = look(&folder).0.pop().unwrap();
     control::open_to_write(&folder.path().join(CONTROL_FILE)).unwrap().set_len(0).unwrap();
-    control::open_told(&folder.path().join(TOLD_FILE)).unwrap().set_len(0).unwrap();
+    control::open_reported(&folder.path().join(REPORTED_FILE)).unwrap().set_len(0).unwrap();
     session.ask_snapshot();
     assert_eq!(session.launcher(), 0);
 }

@@ -87,7 +87,7 @@ impl Asked {
     }
 }
 
-/// Answers questions until nobody asks any more.
+/// Serves requests until none can come any more.
 fn resolve_all(questions: &Receiver<Question>) {
     // Beside the program, and after it.
     _ = rustix::process::nice(10);
