@@ -332,6 +332,18 @@ fn pickers_are_for_plain_payloads() {
     assert_eq!(all, [true, true, false, true, false, false, false, false, true]);
 }
 
+#[test]
+fn a_list_of_bytes_is_all_behind_the_leading_integers() {
+    let leading = || StructClass::default().field("a", byte()).field("b", IntegerClass::unsigned(64));
+    let one = counted(leading(), "list", IntegerClass::unsigned(16), byte());
+    let two = counted(one.clone(), "other", byte(), byte());
+    let signed = counted(leading(), "list", byte(), IntegerClass::signed(8));
+    let pickers = [&leading(), &one, &two, &signed].map(|fields| Picker::new(fields).expect("plain"));
+    assert_eq!(pickers.each_ref().map(Picker::only_bytes), [None, Some(2), None, None]);
+    let ends = pickers[1].leading().iter().map(|integer| integer.end());
+    assert_eq!(ends.collect::<Vec<_>>(), [1, 9]);
+}
+
 /// The headers of LTTng: an id of few bits, or 31 (65535) and a longer one.
 fn lttng(bits: u32, quick: bool) -> TraceClass {
     let last = (1 << bits) - 1;

@@ -650,3 +650,46 @@ impl<'e> FieldVisitor<'e> for Reading<'_, '_> {
         self.end_struct(field);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_the_number_that_they_lie_in_memory_as() {
+        let all: Vec<u8> = (1..=9).collect();
+        for length in 0..=8 {
+            let mut word = [0; 8];
+            word[..length].copy_from_slice(&all[..length]);
+            assert_eq!(little(&all[..length]), u64::from_le_bytes(word), "{length}");
+        }
+        let numbers = [0, 1, 2, 4, 8, 9].map(|length| number_of(&all[..length]));
+        assert_eq!(numbers, [None, Some(1), None, None, Some(0x0807_0605_0403_0201), None]);
+    }
+
+    #[test]
+    fn each_byte_is_in_the_hash() {
+        let all = [7; 19];
+        let hash = |at: usize| {
+            let mut bytes = all;
+            bytes[at] = 8;
+            with_bytes(NO_HASH, &bytes)
+        };
+        let mut hashes: Vec<u64> = (0..all.len()).map(hash).chain([with_bytes(NO_HASH, &all)]).collect();
+        hashes.sort_unstable();
+        hashes.dedup();
+        assert_eq!(hashes.len(), all.len() + 1);
+    }
+
+    #[test]
+    fn a_place_has_the_numbers_of_its_first_field() {
+        let (mut places, at) = (Vec::new(), Code::of(Some(Place::Param(2))));
+        at.add(&mut places, (5, 6));
+        at.add(&mut places, (5, 7));
+        at.put(&mut places, (9, 10));
+        at.add(&mut places, (9, 11));
+        Code::NONE.put(&mut places, (0, 4));
+        assert_eq!(places, [(0, 0), (0, 0), (0, 0), (5, 7)]);
+        assert_eq!((at.param(), Code::of(Some(Place::Result)).param()), (Some(2), None));
+    }
+}

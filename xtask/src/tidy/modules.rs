@@ -22,6 +22,10 @@ struct Rule {
 const RULES: &[Rule] = &[
     Rule { folder: "crates/trace", apart: None, circles: &[] },
     Rule { folder: "crates/report", apart: Some(&["text"]), circles: &[] },
+    Rule { folder: "crates/format", apart: None, circles: &[] },
+    Rule { folder: "crates/edit", apart: None, circles: &[] },
+    Rule { folder: "crates/vendor", apart: None, circles: &[] },
+    Rule { folder: "crates/codegen", apart: None, circles: &[] },
 ];
 
 /// Returns what is against the rules.
