@@ -465,6 +465,8 @@ pub struct OwnWork {
     since: u64,
     /// Ticks in which commands were collected.
     collecting: u64,
+    /// Ticks that the real function took.
+    took: u64,
     /// This task's, since the real function has returned.
     writer: Option<&'static Writer>,
 }
@@ -473,7 +475,7 @@ impl OwnWork {
     /// `entry` is the counter value of the call's entry record.
     #[inline(always)]
     pub fn since(entry: u64) -> Self {
-        Self { since: entry, collecting: 0, writer: None }
+        Self { since: entry, collecting: 0, took: 0, writer: None }
     }
 
     /// Calls the real function; returns its result and the counter value after it.
@@ -482,10 +484,17 @@ impl OwnWork {
         let before = clock::ticks();
         let result = call();
         let returned = clock::ticks();
-        self.since = self.since.wrapping_add(returned.wrapping_sub(before));
+        self.took = returned.wrapping_sub(before);
+        self.since = self.since.wrapping_add(self.took);
         // Not before: the real function may fork, or end the thread's ring.
         self.writer = recording();
         (result, returned)
+    }
+
+    /// Ticks that the real function took.
+    #[inline(always)]
+    pub(crate) fn took(&self) -> u64 {
+        self.took
     }
 
     /// Returns the writer that the thread had when the real function returned, if it had a ring.
@@ -494,7 +503,8 @@ impl OwnWork {
         self.writer
     }
 
-    /// Collects commands that have finished, which is counted apart: it is done in a few calls for many.
+    /// Collects commands that have finished, which the [`Store`](crate::commands::Store) counts: it is done in a few
+    /// calls for many, and not what timing this call's command takes.
     pub fn collecting(&mut self, collect: impl FnOnce()) {
         let before = clock::ticks();
         collect();
@@ -539,9 +549,9 @@ fn count_apart(header: &RingHeader, ticks: u64, collecting: u64) {
     // Counters of two processors may differ by some ticks.
     let ticks = ticks.cast_signed().max(0).cast_unsigned();
     let own = ticks.saturating_sub(collecting);
-    add(&header.apart_ticks, own);
+    // An interruption is not the tracer's work. What is inside of the call's own time is said by the record below, whole.
+    add(&header.apart_ticks, own.min(MOST_LIMIT));
     add(&header.apart_calls, 1);
-    add(&header.collecting_ticks, collecting);
     let (limit, apart) = (&header.timing_limit, header.apart_calls.load(Ordering::Relaxed));
     let most = apart.saturating_mul(RARE) > header.timing_calls.load(Ordering::Relaxed) + RARE * FIRST;
     let now = limit.load(Ordering::Relaxed);
@@ -554,11 +564,19 @@ fn count_apart(header: &RingHeader, ticks: u64, collecting: u64) {
     unsafe { record_extra_at(special::OWN_WORK, Plain(&OwnWorkRecord { ticks }), clock::ticks()) };
 }
 
-/// Counts what collecting commands takes after a call that waited for a device.
-pub(crate) fn count_collecting(ticks: u64) {
+/// Counts what a look for commands that have ended took, which found so many. A thread that was interrupted meanwhile did
+/// not work all that time: a command takes no longer than [`MOST_LIMIT`].
+pub(crate) fn count_collecting(ticks: u64, found: u64) {
     if let Some(header) = recording().and_then(|w| w.header()) {
-        add(&header.collecting_ticks, ticks);
+        add(&header.collecting_ticks, collecting(ticks, found));
     }
+}
+
+/// What counts of a look that took so many ticks.
+fn collecting(ticks: u64, found: u64) -> u64 {
+    // Counters of two processors may differ by some ticks.
+    let ticks = ticks.cast_signed().max(0).cast_unsigned();
+    ticks.min(MOST_LIMIT.saturating_mul(found.max(1)))
 }
 
 #[cfg(test)]
@@ -573,6 +591,14 @@ mod tests {
     extern "C" fn on_signal(_: libc::c_int) {
         add(&COUNTER, 1);
         HANDLED.fetch_add(1, Ordering::Relaxed);
+    }
+
+    #[test]
+    fn an_interrupted_look_counts_as_others_do() {
+        assert_eq!([collecting(900, 1), collecting(90_000, 100)], [900, 90_000]);
+        // A time slice of some milliseconds, while one command was asked about, or none had ended.
+        assert_eq!([collecting(9_000_000, 1), collecting(9_000_000, 0)], [MOST_LIMIT; 2]);
+        assert_eq!(collecting(5u64.wrapping_neg(), 1), 0);
     }
 
     #[test]

@@ -39,6 +39,8 @@ struct Ticks {
     apart_calls: u64,
     apart: u64,
     collecting: u64,
+    driver: u64,
+    loading: u64,
     setup: u64,
     collector_start: u64,
     collector: u64,
@@ -60,6 +62,7 @@ impl TimingSums {
             (&mut sums.apart_calls, &header.apart_calls),
             (&mut sums.apart, &header.apart_ticks),
             (&mut sums.collecting, &header.collecting_ticks),
+            (&mut sums.driver, &header.driver_ticks),
         ]);
     }
 
@@ -67,6 +70,7 @@ impl TimingSums {
     pub fn add_arena(&mut self, api: usize, header: &ArenaHeader) {
         let Some(sums) = self.of(api) else { return };
         sum([
+            (&mut sums.loading, &header.loading_ticks),
             (&mut sums.setup, &header.setup_ticks),
             (&mut sums.collector_start, &header.collector_start_ticks),
             (&mut sums.collector, &header.collector_ticks),
@@ -84,6 +88,8 @@ impl TimingSums {
             apart_calls: ticks.apart_calls,
             apart_ns: ns(ticks.apart),
             collecting_ns: ns(ticks.collecting),
+            driver_ns: ns(ticks.driver),
+            loading_ns: ns(ticks.loading),
             setup_ns: ns(ticks.setup),
             collector_start_ns: ns(ticks.collector_start),
             collector_ns: ns(ticks.collector),

@@ -40,7 +40,14 @@ pub struct Timing {
     /// Collecting commands that had finished, in some of the calls that enqueue and after calls that wait for a
     /// device, in nanoseconds. It is neither in `ns` nor in `apart_ns`.
     pub collecting_ns: u64,
-    /// Making the memory into which processes record, while these waited, in nanoseconds.
+    /// What calls took longer in the driver because their commands were timed, as it was learned from calls whose
+    /// commands were not (`--max-overhead`), in nanoseconds.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub driver_ns: u64,
+    /// The library's begin when it was loaded, in nanoseconds: not what the dynamic loader took before.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub loading_ns: u64,
+    /// Making the memory into which processes record, while their threads waited, in nanoseconds.
     #[serde(skip_serializing_if = "is_zero")]
     pub setup_ns: u64,
     /// Beginning with a collector of device times, while processes waited, in nanoseconds.
@@ -90,7 +97,7 @@ impl Cost {
 
 impl Timing {
     /// All that adds up.
-    fn sums_mut(&mut self) -> [&mut u64; 9] {
+    fn sums_mut(&mut self) -> [&mut u64; 11] {
         let Self {
             api: _,
             calls,
@@ -98,6 +105,8 @@ impl Timing {
             apart_calls,
             apart_ns,
             collecting_ns,
+            driver_ns,
+            loading_ns,
             setup_ns,
             collector_start_ns,
             collector_ns,
@@ -109,6 +118,8 @@ impl Timing {
             apart_calls,
             apart_ns,
             collecting_ns,
+            driver_ns,
+            loading_ns,
             setup_ns,
             collector_start_ns,
             collector_ns,

@@ -450,6 +450,8 @@ impl TracingRow {
             total_ns: self.total_ns.saturating_add(other.total_ns),
             timing_ns: self.timing_ns.saturating_add(other.timing_ns),
             collecting_ns: self.collecting_ns.saturating_add(other.collecting_ns),
+            driver_ns: self.driver_ns.saturating_add(other.driver_ns),
+            loading_ns: self.loading_ns.saturating_add(other.loading_ns),
             setup_ns: self.setup_ns.saturating_add(other.setup_ns),
             collector_ns: self.collector_ns.saturating_add(other.collector_ns),
             collector_apart_ns: self.collector_apart_ns.saturating_add(other.collector_apart_ns),

@@ -610,10 +610,13 @@ impl Host {
         if all {
             let beside = costs.beside();
             row.lifetime_ns = trace.manifest().lifetime_ns.unwrap_or(0);
+            row.driver_ns = beside.driver;
+            row.loading_ns = beside.loading;
             row.setup_ns = beside.setup;
             row.collector_ns = beside.collector_start.saturating_add(beside.collector);
             row.collector_apart_ns = beside.collector_apart;
-            row.total_ns = row.total_ns.saturating_add(row.setup_ns).saturating_add(row.collector_ns);
+            let parts = [row.driver_ns, row.loading_ns, row.setup_ns, row.collector_ns];
+            row.total_ns = parts.into_iter().fold(row.total_ns, u64::saturating_add);
         }
         costs.is_known().then_some(row)
     }

@@ -100,7 +100,11 @@ pub struct Costs {
 /// What the tracer took of the program's time beside its calls, ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Beside {
-    /// To begin: the memory into which processes record.
+    /// In the driver, because commands were timed.
+    pub driver: u64,
+    /// To begin when libraries were loaded.
+    pub loading: u64,
+    /// For the memory into which processes record.
     pub setup: u64,
     /// To begin with a collector of device times.
     pub collector_start: u64,
@@ -229,6 +233,8 @@ impl Costs {
 impl Beside {
     fn add(&mut self, timing: &Timing) {
         for (to, n) in [
+            (&mut self.driver, timing.driver_ns),
+            (&mut self.loading, timing.loading_ns),
             (&mut self.setup, timing.setup_ns),
             (&mut self.collector_start, timing.collector_start_ns),
             (&mut self.collector, timing.collector_ns),

@@ -363,7 +363,7 @@ fn tracing_remark(row: &TracingRow, traces: usize) -> String {
         0 => String::new(),
         unknown => format!(" (of {unknown} of {traces} traces it is not known)"),
     };
-    let besides = [row.timing_ns, row.collecting_ns, row.setup_ns, row.collector_ns];
+    let besides = [row.timing_ns, row.collecting_ns, row.driver_ns, row.loading_ns, row.setup_ns, row.collector_ns];
     let besides = besides.into_iter().fold(0, u64::saturating_add);
     let each = average(row.total_ns.saturating_sub(besides), row.calls);
     let part = |ns: u64, what: &str| match ns {
@@ -373,7 +373,9 @@ fn tracing_remark(row: &TracingRow, traces: usize) -> String {
     let timing = part(row.timing_ns, "timing commands");
     let timing = timing + &part(row.collecting_ns, "collecting their times");
     let timing = timing
-        + &part(row.setup_ns, "starting")
+        + &part(row.driver_ns, "in the driver for timing")
+        + &part(row.loading_ns, "starting libraries")
+        + &part(row.setup_ns, "making memory for records")
         + &part(row.collector_ns, "in the collector of device times");
     let inside = duration(row.inside_ns);
     let inside = match row.left_out {

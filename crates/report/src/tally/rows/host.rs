@@ -19,8 +19,14 @@ pub struct TracingRow {
     /// Of `total_ns`, what collecting commands that had finished took.
     #[serde(skip_serializing_if = "is_zero")]
     pub collecting_ns: u64,
-    /// Of `total_ns`, what making the memory into which processes record took. Of a part of the calls it is not
-    /// counted, as what follows.
+    /// Of `total_ns`, what calls took longer in the driver because their commands were timed: known only where some were
+    /// not (`--max-overhead`). Of a part of the calls it is not counted, as what follows.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub driver_ns: u64,
+    /// Of `total_ns`, what libraries took to begin when they were loaded, without the dynamic loader's part.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub loading_ns: u64,
+    /// Of `total_ns`, what making the memory into which processes record took.
     #[serde(skip_serializing_if = "is_zero")]
     pub setup_ns: u64,
     /// Of `total_ns`, what a collector of device times took of the program's threads: to begin, buffers, flushing, ending.
