@@ -14,7 +14,7 @@ use crate::extra::Extra;
 use crate::grow::{give_making_back, give_next_back, grow};
 use crate::own::{self, Process};
 use crate::process::{KEY, Session, session};
-use crate::spent::{Spent, spend};
+use crate::spent::make_memory;
 use crate::{arena, budget, errors, tls};
 
 /// Data bytes of a thread's first ring. One that fills it gets a larger one.
@@ -69,7 +69,7 @@ pub(crate) fn attach() -> Option<&'static Writer> {
         }
     };
     ends_with_thread(writer);
-    if !spend(Spent::Setup, || begin(session, process, writer)) {
+    if !make_memory(FIRST, || begin(session, process, writer)) {
         tls::replace(std::ptr::from_ref(writer).cast_mut(), None);
         own::give_writer(writer);
         return None;
@@ -102,7 +102,7 @@ fn of_task(session: &Session, task: u32) -> Option<&'static Writer> {
     };
     let left = own::writer_of(owner).filter(|w| w.was_left_beginning());
     let writer = left.or_else(|| take(process, owner, task))?;
-    if !spend(Spent::Setup, || begin(session, process, writer)) {
+    if !make_memory(FIRST, || begin(session, process, writer)) {
         own::give_writer(writer);
         return None;
     }

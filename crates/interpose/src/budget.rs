@@ -253,7 +253,7 @@ pub fn one_in(is_known: impl FnOnce() -> bool) -> u32 {
 }
 
 /// Of so many commands one is timed while it is learned what the driver takes for that.
-const LEARNING: u32 = 2;
+pub(crate) const LEARNING: u32 = 4;
 
 /// The driver took so many ticks longer for a call because its command is timed.
 pub(crate) fn driver_took(ticks: u64) {

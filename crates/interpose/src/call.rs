@@ -11,6 +11,7 @@ use hetrace_ring::writer::{FOLD_WORDS, Writer, add_in_one as add};
 use crate::attach::{attach, lose_call};
 use crate::budget::{self, Outcome, Way};
 use crate::put::{Plain, Put, Raw};
+use crate::spent::Usual;
 use crate::{native, python, tls};
 
 /// This thread's writer, made if need be.
@@ -564,19 +565,12 @@ fn count_apart(header: &RingHeader, ticks: u64, collecting: u64) {
     unsafe { record_extra_at(special::OWN_WORK, Plain(&OwnWorkRecord { ticks }), clock::ticks()) };
 }
 
-/// Counts what a look for commands that have ended took, which found so many. A thread that was interrupted meanwhile did
-/// not work all that time: a command takes no longer than [`MOST_LIMIT`].
+/// Counts what a look for commands that have ended took, which found so many.
 pub(crate) fn count_collecting(ticks: u64, found: u64) {
+    static COLLECTING: Usual = Usual::new();
     if let Some(header) = recording().and_then(|w| w.header()) {
-        add(&header.collecting_ticks, collecting(ticks, found));
+        add(&header.collecting_ticks, COLLECTING.of(ticks, found));
     }
-}
-
-/// What counts of a look that took so many ticks.
-fn collecting(ticks: u64, found: u64) -> u64 {
-    // Counters of two processors may differ by some ticks.
-    let ticks = ticks.cast_signed().max(0).cast_unsigned();
-    ticks.min(MOST_LIMIT.saturating_mul(found.max(1)))
 }
 
 #[cfg(test)]
@@ -591,14 +585,6 @@ mod tests {
     extern "C" fn on_signal(_: libc::c_int) {
         add(&COUNTER, 1);
         HANDLED.fetch_add(1, Ordering::Relaxed);
-    }
-
-    #[test]
-    fn an_interrupted_look_counts_as_others_do() {
-        assert_eq!([collecting(900, 1), collecting(90_000, 100)], [900, 90_000]);
-        // A time slice of some milliseconds, while one command was asked about, or none had ended.
-        assert_eq!([collecting(9_000_000, 1), collecting(9_000_000, 0)], [MOST_LIMIT; 2]);
-        assert_eq!(collecting(5u64.wrapping_neg(), 1), 0);
     }
 
     #[test]

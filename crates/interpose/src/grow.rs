@@ -15,7 +15,7 @@ use hetrace_ring::writer::Writer;
 use crate::arena::Space;
 use crate::own::{self, Process};
 use crate::process::{Session, session};
-use crate::spent::{Spent, spend};
+use crate::spent::make_memory;
 use crate::{arena, budget};
 
 /// How many times as large the next ring is.
@@ -53,7 +53,7 @@ pub(crate) unsafe fn grow(writer: &Writer) -> bool {
         let found = (wanted <= ring.saturating_mul(LARGEST).min(LARGEST_BYTES.max(ring)))
             .then(|| {
                 let make = || more(session, process, writer, wanted, ring);
-                arena::claim(process, wanted).or_else(|| spend(Spent::Setup, make))
+                arena::claim(process, wanted).or_else(|| make_memory(wanted, make))
             })
             .flatten();
         let Some(ring) = found else {

@@ -4,7 +4,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use hetrace_ring::abi::ArenaHeader;
+use hetrace_ring::abi::{ArenaHeader, PAGE};
 use hetrace_ring::clock;
 
 use crate::arena;
@@ -30,6 +30,53 @@ pub(crate) fn say_loading() {
     }
 }
 
+/// What some work usually takes: a running median, by which a thread that was interrupted, or waited for a processor, is
+/// told from one that worked.
+#[derive(Debug)]
+pub(crate) struct Usual(AtomicU64);
+
+impl Usual {
+    /// Of work in units that no thread does in more than so many of what they usually take.
+    const MOST: u64 = 4;
+    /// Ticks, some microseconds, for a unit of the first work, and of any.
+    const LIMIT: u64 = 1 << 14;
+
+    pub(crate) const fn new() -> Self {
+        Self(AtomicU64::new(0))
+    }
+
+    /// Some work of so many units took so many ticks; returns how many of these were work.
+    pub(crate) fn of(&self, ticks: u64, units: u64) -> u64 {
+        // Counters of two processors may differ by some ticks.
+        let (ticks, units) = (ticks.cast_signed().max(0).cast_unsigned(), units.max(1));
+        let each = (ticks / units).clamp(1, Self::LIMIT);
+        let usual = match self.0.load(Ordering::Relaxed) {
+            0 => each,
+            usual => usual,
+        };
+        // One step towards it; down at once where the first was an exception.
+        let next = match each {
+            less if less * Self::MOST < usual => less * Self::MOST,
+            less if less < usual => usual - usual / 16,
+            _ => usual + usual / 16 + 1,
+        };
+        self.0.store(next.min(Self::LIMIT), Ordering::Relaxed);
+        ticks.min(usual.saturating_mul(Self::MOST).min(Self::LIMIT).saturating_mul(units))
+    }
+}
+
+/// Makes memory to record into of so many bytes, and counts the time that it takes.
+pub(crate) fn make_memory<R>(bytes: u64, make: impl FnOnce() -> R) -> R {
+    static PAGES: Usual = Usual::new();
+    let began = clock::ticks();
+    let made = make();
+    let ticks = PAGES.of(since(began), bytes / PAGE as u64);
+    if let Some(header) = own::process().and_then(arena::header) {
+        header.setup_ticks.fetch_add(ticks, Ordering::Relaxed);
+    }
+    made
+}
+
 /// Ticks since then; 0 if the counter of another processor is behind.
 fn since(began: u64) -> u64 {
     clock::ticks().wrapping_sub(began).cast_signed().max(0).cast_unsigned()
@@ -38,8 +85,6 @@ fn since(began: u64) -> u64 {
 /// For what.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Spent {
-    /// Making memory to record into, while a thread of the program waits.
-    Setup,
     /// Beginning to collect, while the program waits.
     Start,
     /// The collector's work on threads of the program: buffers, flushing, ending.
@@ -51,7 +96,6 @@ pub enum Spent {
 impl Spent {
     fn word(self, header: &ArenaHeader) -> &AtomicU64 {
         match self {
-            Spent::Setup => &header.setup_ticks,
             Spent::Start => &header.collector_start_ticks,
             Spent::Collector => &header.collector_ticks,
             Spent::Apart => &header.collector_apart_ticks,
@@ -69,4 +113,32 @@ pub fn spend<R>(what: Spent, work: impl FnOnce() -> R) -> R {
         what.word(header).fetch_add(ticks, Ordering::Relaxed);
     }
     result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn interruptions_are_no_work() {
+        let usual = Usual::new();
+        // Some thirty ticks each, one in three of them waits for a processor meanwhile; the first one, too.
+        let all: u64 = (0..300u64).map(|n| usual.of(if n % 3 == 0 { 9_000_000 } else { 28 + n % 5 }, 1)).sum();
+        assert!((300 * 28..300 * 80 + Usual::LIMIT * 2).contains(&all), "{all}");
+    }
+
+    #[test]
+    fn work_that_takes_longer_from_some_time_on_is_work() {
+        let usual = Usual::new();
+        let phase = |each: u64| (0..1000).map(|_| usual.of(each * 8, 8)).sum::<u64>();
+        assert_eq!(phase(100), 800_000);
+        let longer = phase(1000);
+        assert!((7_000_000..=8_000_000).contains(&longer), "{longer}");
+        assert_eq!(phase(100), 800_000);
+    }
+
+    #[test]
+    fn a_counter_that_is_behind_is_nothing() {
+        assert_eq!(Usual::new().of(5u64.wrapping_neg(), 3), 0);
+    }
 }

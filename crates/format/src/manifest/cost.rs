@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize};
 pub struct Cost {
     /// All that a recorded call takes longer than one that is not.
     pub call_ns: f64,
+    /// The same where other work has pushed the recorder out of the nearest caches; 0 if it was not measured.
+    #[serde(skip_serializing_if = "is_nothing")]
+    pub cold_ns: f64,
     /// The part of it between the call's time stamps: in its own time.
     pub inside_ns: f64,
     /// The same of a poll that is folded into the one before.
@@ -63,6 +66,11 @@ pub struct Timing {
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks this way")]
+fn is_nothing(ns: &f64) -> bool {
+    *ns == 0.0
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks this way")]
 fn is_zero(n: &u64) -> bool {
     *n == 0
 }
@@ -71,9 +79,10 @@ impl Cost {
     /// Takes what another measurement found where that is less: processors now and then are slower
     /// for a while, and too much taken off is worse than too little. [`Self::timing`] stays.
     pub fn at_most(&mut self, other: &Self) {
-        let Self { call_ns, inside_ns, fold_ns, fold_inside_ns, least_ns, timing: _ } = other;
+        let Self { call_ns, cold_ns, inside_ns, fold_ns, fold_inside_ns, least_ns, timing: _ } = other;
         for (ns, other) in [
             (&mut self.call_ns, call_ns),
+            (&mut self.cold_ns, cold_ns),
             (&mut self.inside_ns, inside_ns),
             (&mut self.fold_ns, fold_ns),
             (&mut self.fold_inside_ns, fold_inside_ns),

@@ -448,6 +448,9 @@ impl TracingRow {
         Self {
             calls: self.calls.saturating_add(other.calls),
             total_ns: self.total_ns.saturating_add(other.total_ns),
+            least_ns: self.least_ns.saturating_add(other.least_ns),
+            most_ns: self.most_ns.saturating_add(other.most_ns),
+            calls_ns: self.calls_ns.saturating_add(other.calls_ns),
             timing_ns: self.timing_ns.saturating_add(other.timing_ns),
             collecting_ns: self.collecting_ns.saturating_add(other.collecting_ns),
             driver_ns: self.driver_ns.saturating_add(other.driver_ns),

@@ -497,7 +497,7 @@ mod tests {
     #[test]
     fn where_commands_are_few_it_does_not_matter_what_a_driver_takes() {
         let meter = meter();
-        let mut looked = |apart: u64| {
+        let looked = |apart: u64| {
             let (mut now, mut pressed) = (1000, Vec::new());
             meter.begin(now, 1 << 17, 0);
             for commands in (0..64).step_by(16) {

@@ -93,6 +93,8 @@ pub struct Costs {
     /// What timing and what collecting commands took by function, as the means of all its calls, ns.
     means: Vec<[f64; 2]>,
     fold: CallCost,
+    /// Of a call in all where the recorder is not in the nearest caches; that of any if it is not known.
+    cold: u32,
     known: bool,
     beside: Beside,
 }
@@ -159,7 +161,8 @@ impl Costs {
         if call.whole == 0 {
             return Ok(Self::default());
         }
-        let mut costs = Self { call, fold, known: true, ..Self::default() };
+        let cold = if (0.0..=MOST).contains(&recorded.cold_ns) { recorded.cold_ns.round() as u32 } else { 0 };
+        let mut costs = Self { call, fold, cold: cold.max(call.whole), known: true, ..Self::default() };
         for timing in &recorded.timing {
             costs.beside.add(timing);
             let mean = |ns: u64, calls: u64| ns as f64 / calls.max(1) as f64;
@@ -201,6 +204,11 @@ impl Costs {
     /// Of a call in which nothing else is done, in all, ns; none if it is not known.
     pub fn of_any(&self) -> Option<u32> {
         self.known.then_some(self.call.whole)
+    }
+
+    /// Of a call in all, where other work has pushed the recorder out of the nearest caches, ns.
+    pub fn of_cold(&self) -> u32 {
+        self.cold
     }
 
     /// Of a call.
@@ -264,6 +272,9 @@ mod tests {
             CallCost { inside: 11, whole: 30, timing: 0, least: 1, timed: false }
         );
         assert_eq!(costs.of(FunctionId(0)).around(), 19);
+        assert_eq!(costs.of_cold(), 30, "as of any");
+        let cold = |cold_ns| read(&Cost { cold_ns, ..recorded.clone() }).unwrap().of_cold();
+        assert_eq!([210.4, 5.0, f64::NAN, -1.0, 1e9].map(cold), [210, 30, 30, 30, 30]);
         assert_eq!(costs.of_folded(), CallCost { inside: 0, whole: 17, timing: 0, least: 1, timed: false });
         assert_eq!(Costs::read(None, &Functions::default(), &[]), Ok(Costs::default()));
     }

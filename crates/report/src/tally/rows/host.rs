@@ -11,9 +11,16 @@ use hetrace_trace::system::Shares;
 pub struct TracingRow {
     /// Calls that are counted; of traces where the cost is known.
     pub calls: u64,
-    /// What recording them has cost in all.
+    /// What tracing has cost in all, in all threads together: the sum of the parts.
     pub total_ns: u64,
-    /// Of that, what timing commands took, where it is done inside of the calls that enqueue them.
+    /// The same if every call had found the recorder in the processor's nearest caches, and if none had.
+    pub least_ns: u64,
+    /// See above.
+    pub most_ns: u64,
+    /// Of `total_ns`, what recording the calls took: those of a function that mostly takes less than a microsecond as
+    /// calls in a row do, others as calls behind other work.
+    pub calls_ns: u64,
+    /// Of `total_ns`, what timing commands took, where it is done inside of the calls that enqueue them.
     #[serde(skip_serializing_if = "is_zero")]
     pub timing_ns: u64,
     /// Of `total_ns`, what collecting commands that had finished took.
@@ -46,6 +53,21 @@ pub struct TracingRow {
     /// Of several traces, those where it is not known: their times are as they were recorded.
     #[serde(skip_serializing_if = "is_zero")]
     pub unknown_traces: u64,
+}
+
+impl TracingRow {
+    /// All parts of [`Self::total_ns`] but that of calls.
+    pub fn besides_ns(&self) -> u64 {
+        let parts = [
+            self.timing_ns,
+            self.collecting_ns,
+            self.driver_ns,
+            self.loading_ns,
+            self.setup_ns,
+            self.collector_ns,
+        ];
+        parts.into_iter().fold(0, u64::saturating_add)
+    }
 }
 
 /// What is not known.
