@@ -686,7 +686,7 @@ def budget():
             say(f"    {load:<12}{setting:<22}{cells[0]:<28}{cells[1]}   ({rounds} rounds)")
 
 
-PARTS = ["calls_ns", "timing_ns", "collecting_ns", "driver_ns", "loading_ns", "setup_ns", "collector_ns"]
+PARTS = ["calls_ns", "timing_ns", "collecting_ns", "driver_ns", "loading_ns", "setup_ns", "collector_ns", "collector_calls_ns"]
 
 
 def statement():

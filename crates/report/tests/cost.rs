@@ -255,6 +255,19 @@ fn what_is_stated_is_the_sum_of_its_parts() {
     assert!(text.contains("Not in it: the dynamic loader's work, the collector's work in each launch."), "{text}");
 }
 
+/// Its interval is that of the calibration.
+#[test]
+fn a_collectors_part_in_calls_is_said_to_be_calibrated() {
+    let call = "10 1.1 > toyFree address=0x1\n110 1.1 < toyFree\n";
+    let timing = r#"{"api":"toy","collector_ns":1000,"collector_calls_ns":[600000,1000000,1500000]}"#;
+    let (row, json, text) = stated(timing, call);
+    assert_eq!((row.total_ns, row.collector_calls_ns), (1_001_030, 1_000_000));
+    assert_eq!([row.least_ns, row.most_ns], [601_030, 1_501_100]);
+    assert_eq!(json["collector_calls_ns"], 1_000_000);
+    assert!(text.contains("about in its part of calls (calibrated, not measured here)"), "{text}");
+    assert!(text.contains("Not in it: the dynamic loader's work."), "{text}");
+}
+
 #[test]
 fn a_program_without_commands_has_no_part_for_them() {
     let call = "10 1.1 > toyFree address=0x1\n110 1.1 < toyFree\n";

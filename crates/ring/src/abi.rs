@@ -340,6 +340,9 @@ pub struct ArenaHeader {
     pub failed_counted: AtomicU32,
     /// Ticks that the library took to begin when it was loaded, without making the arena.
     pub loading_ticks: AtomicU64,
+    /// What a collector of device times does in each call that enqueues, in nanoseconds, as it was calibrated on other
+    /// machines: least, about and most, of 16 bits each from the lowest on. 0: there is none.
+    pub collector_call_ns: AtomicU64,
     /// Notes of the process, at [`ARENA_NOTES_OFFSET`].
     pub notes: Notes,
 }

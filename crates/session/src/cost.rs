@@ -50,6 +50,9 @@ struct Ticks {
     collector_start: u64,
     collector: u64,
     collector_apart: u64,
+    /// Commands, and what a collector does in the call of each: least, about and most, ns.
+    commands: u64,
+    collector_call: [u64; 3],
 }
 
 impl TimingSums {
@@ -68,12 +71,17 @@ impl TimingSums {
             (&mut sums.apart, &header.apart_ticks),
             (&mut sums.collecting, &header.collecting_ticks),
             (&mut sums.driver, &header.driver_ticks),
+            (&mut sums.commands, &header.commands),
         ]);
     }
 
     /// The same of an arena.
     pub fn add_arena(&mut self, api: usize, header: &ArenaHeader) {
         let Some(sums) = self.of(api) else { return };
+        let word = header.collector_call_ns.load(Ordering::Relaxed);
+        for (ns, shift) in sums.collector_call.iter_mut().zip([0, 16, 32]) {
+            *ns = (*ns).max(word >> shift & 0xffff);
+        }
         sum([
             (&mut sums.loading, &header.loading_ticks),
             (&mut sums.setup, &header.setup_ticks),
@@ -88,6 +96,7 @@ impl TimingSums {
         let ns = |ticks: u64| (ticks as f64 * ns_per_tick) as u64;
         let row = |(api, ticks): (&String, &Ticks)| Timing {
             api: api.clone(),
+            collector_calls_ns: ticks.collector_call.map(|ns| ns.saturating_mul(ticks.commands)),
             calls: ticks.calls,
             ns: ns(ticks.timing),
             apart_calls: ticks.apart_calls,
@@ -369,6 +378,19 @@ mod tests {
         let mut both = cost(58.0, 24.0);
         both.at_most(&cost(44.0, 28.0));
         assert_eq!(both, cost(44.0, 24.0));
+    }
+
+    #[test]
+    fn a_collectors_part_in_calls_is_by_its_calibration() {
+        let mut sums = TimingSums::default();
+        let ticks = sums.of(1).expect("an API");
+        (ticks.commands, ticks.collector_call) = (1000, [600, 1000, 1500]);
+        let rows = sums.rows(&["none".to_owned(), "toy".to_owned()], 0.5);
+        assert_eq!(rows.len(), 1);
+        assert_eq!((&*rows[0].api, rows[0].collector_calls_ns), ("toy", [600_000, 1_000_000, 1_500_000]));
+        // Commands that no collector reports cost it nothing.
+        sums.of(1).expect("an API").collector_call = [0; 3];
+        assert_eq!(sums.rows(&["none".to_owned(), "toy".to_owned()], 0.5), []);
     }
 
     fn batch(bare: u64, calls: u64, inside_calls: u64) -> Batch {

@@ -181,13 +181,14 @@ fn row(title: &str, of: &Value, percents: &mut BTreeMap<String, [Samples; 3]>, k
 const KINDS: [&str; 3] = ["wall", "lifetime", "processor"];
 
 /// Parts of what a report states beside that of calls: members, and what they are called.
-const PARTS: [(&str, &str); 6] = [
+const PARTS: [(&str, &str); 7] = [
     ("timing_ns", "timing"),
     ("collecting_ns", "collecting"),
     ("driver_ns", "driver"),
     ("loading_ns", "libraries"),
     ("setup_ns", "memory"),
     ("collector_ns", "collector"),
+    ("collector_calls_ns", "calibrated"),
 ];
 
 /// The parts of what was stated, in the middle of all runs.
@@ -291,7 +292,7 @@ mod tests {
     fn parts_add_up_to_what_is_stated() {
         let row = json!({ "total_ns": 9e6, "timing_ns": 1e6, "setup_ns": 3e6 });
         let cells = parts_of("p", &json!({ "stated": [row] }));
-        let expected = ["p", "5.000", "1.000", "0.000", "0.000", "0.000", "3.000", "0.000"];
+        let expected = ["p", "5.000", "1.000", "0.000", "0.000", "0.000", "3.000", "0.000", "0.000"];
         assert_eq!(cells, expected);
     }
 

@@ -457,6 +457,7 @@ impl TracingRow {
             loading_ns: self.loading_ns.saturating_add(other.loading_ns),
             setup_ns: self.setup_ns.saturating_add(other.setup_ns),
             collector_ns: self.collector_ns.saturating_add(other.collector_ns),
+            collector_calls_ns: self.collector_calls_ns.saturating_add(other.collector_calls_ns),
             collector_apart_ns: self.collector_apart_ns.saturating_add(other.collector_apart_ns),
             inside_ns: self.inside_ns.saturating_add(other.inside_ns),
             left_out: self.left_out,

@@ -623,9 +623,13 @@ impl Host {
             row.setup_ns = beside.setup;
             row.collector_ns = beside.collector_start.saturating_add(beside.collector);
             row.collector_apart_ns = beside.collector_apart;
+            let [least, about, most] = beside.collector_calls;
+            row.collector_calls_ns = about;
+            row.least_ns = row.least_ns.saturating_add(least);
+            row.most_ns = row.most_ns.saturating_add(most);
         }
         let besides = row.besides_ns();
-        row.total_ns = row.calls_ns.saturating_add(besides);
+        row.total_ns = row.calls_ns.saturating_add(row.collector_calls_ns).saturating_add(besides);
         row.least_ns = row.least_ns.saturating_add(besides);
         row.most_ns = row.most_ns.saturating_add(besides);
         costs.is_known().then_some(row)

@@ -114,6 +114,8 @@ pub struct Beside {
     pub collector: u64,
     /// Its work on a thread of its own, for which the program does not wait.
     pub collector_apart: u64,
+    /// Its work in calls, by a calibration: least, about, most.
+    pub collector_calls: [u64; 3],
 }
 
 /// The most that a call can cost, ns. Emulated counters take microseconds; more is a mistake.
@@ -248,6 +250,9 @@ impl Beside {
             (&mut self.collector, timing.collector_ns),
             (&mut self.collector_apart, timing.collector_apart_ns),
         ] {
+            *to = to.saturating_add(n);
+        }
+        for (to, n) in self.collector_calls.iter_mut().zip(timing.collector_calls_ns) {
             *to = to.saturating_add(n);
         }
     }

@@ -364,7 +364,7 @@ fn tracing_remark(row: &TracingRow, traces: usize) -> String {
         unknown => format!(" (of {unknown} of {traces} traces it is not known)"),
     };
     // Not `calls_ns`, which sums that were saved before do not have.
-    let each = average(row.total_ns.saturating_sub(row.besides_ns()), row.calls);
+    let each = average(row.total_ns.saturating_sub(row.besides_ns().saturating_add(row.collector_calls_ns)), row.calls);
     let part = |ns: u64, what: &str| match ns {
         0 => String::new(),
         ns => format!(", {} {what}", duration(ns)),
@@ -375,7 +375,8 @@ fn tracing_remark(row: &TracingRow, traces: usize) -> String {
         + &part(row.driver_ns, "in the driver for timing")
         + &part(row.loading_ns, "starting libraries")
         + &part(row.setup_ns, "making memory for records")
-        + &part(row.collector_ns, "in the collector of device times");
+        + &part(row.collector_ns, "in the collector of device times")
+        + &part(row.collector_calls_ns, "about in its part of calls (calibrated, not measured here)");
     let inside = duration(row.inside_ns);
     let inside = match row.left_out {
         true => format!("{inside} of it inside calls (subtracted)"),
@@ -384,7 +385,7 @@ fn tracing_remark(row: &TracingRow, traces: usize) -> String {
     let (calls, all) = (plural(row.calls, "call"), duration(row.total_ns));
     let each = duration_f(each);
     let range = match row.most_ns > row.least_ns {
-        true => format!(" ({} to {}, as caches were)", duration(row.least_ns), duration(row.most_ns)),
+        true => format!(" ({} to {})", duration(row.least_ns), duration(row.most_ns)),
         false => String::new(),
     };
     format!(
@@ -400,7 +401,7 @@ fn missing(row: &TracingRow) -> String {
     if row.timing_ns > 0 && row.driver_ns == 0 {
         missing.push("what drivers do more for commands that are timed");
     }
-    if row.collector_ns > 0 {
+    if row.collector_ns > 0 && row.collector_calls_ns == 0 {
         missing.push("the collector's work in each launch");
     }
     missing.join(", ")

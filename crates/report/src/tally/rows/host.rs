@@ -13,7 +13,8 @@ pub struct TracingRow {
     pub calls: u64,
     /// What tracing has cost in all, in all threads together: the sum of the parts.
     pub total_ns: u64,
-    /// The same if every call had found the recorder in the processor's nearest caches, and if none had.
+    /// The same if every call had found the recorder in the processor's nearest caches, and if none had; with the least
+    /// and the most that the collector's part in calls may be.
     pub least_ns: u64,
     /// See above.
     pub most_ns: u64,
@@ -37,9 +38,11 @@ pub struct TracingRow {
     #[serde(skip_serializing_if = "is_zero")]
     pub setup_ns: u64,
     /// Of `total_ns`, what a collector of device times took of the program's threads: to begin, buffers, flushing, ending.
-    /// What it does in each call that enqueues is not in it.
     #[serde(skip_serializing_if = "is_zero")]
     pub collector_ns: u64,
+    /// Of `total_ns`, what it does in calls that enqueue: not measured, but by what it takes on machines where that was.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub collector_calls_ns: u64,
     /// What it took on a thread of its own; not in `total_ns`, as the program does not wait for it.
     #[serde(skip_serializing_if = "is_zero")]
     pub collector_apart_ns: u64,
@@ -56,7 +59,7 @@ pub struct TracingRow {
 }
 
 impl TracingRow {
-    /// All parts of [`Self::total_ns`] but that of calls.
+    /// All parts of [`Self::total_ns`] that were measured in the run.
     pub fn besides_ns(&self) -> u64 {
         let parts = [
             self.timing_ns,
