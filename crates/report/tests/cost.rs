@@ -283,6 +283,8 @@ fn a_program_without_commands_has_no_part_for_them() {
 #[test]
 fn without_a_figure_for_cold_caches_there_is_no_interval() {
     let (_, tally) = found(&format!("{MANIFEST}\n10 1.1 > toyFree address=0x1\n9010 1.1 < toyFree\n"));
-    let row = tally.tracing.expect("it is known");
+    let row = tally.tracing.clone().expect("it is known");
     assert_eq!([row.total_ns, row.least_ns, row.most_ns], [21; 3]);
+    let text = tally.render(&TextOptions::default());
+    assert!(text.contains("Not in it: the dynamic loader's work, cold caches."), "{text}");
 }

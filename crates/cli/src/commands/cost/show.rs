@@ -230,10 +230,10 @@ mod tests {
     fn the_table_has_differences_of_pairs() {
         let expected = "\
 ./app -n: 6 rounds
-                  wall                      added (97%)  of bare  lifetime                      added (97%)  of bare   stated
-bare            102 ms                                              102 ms
-bare again      102 ms       +0 ns (-300 µs to +400 µs)    +0.0%    102 ms       +0 ns (-300 µs to +400 µs)    +0.0%
---mode=default  104 ms  +2.00 ms (+2.00 ms to +2.00 ms)    +2.0%    104 ms  +2.00 ms (+2.00 ms to +2.00 ms)    +2.0%  1.50 ms
+                  wall                      added (97%)  of bare  lifetime                      added (97%)  of bare  processor                      added (97%)  of bare   stated
+bare            102 ms                                              102 ms                                              51.2 ms
+bare again      102 ms       +0 ns (-300 µs to +400 µs)    +0.0%    102 ms       +0 ns (-300 µs to +400 µs)    +0.0%    51.2 ms           +0 ns (+0 ns to +0 ns)    +0.0%
+--mode=default  104 ms  +2.00 ms (+2.00 ms to +2.00 ms)    +2.0%    104 ms  +2.00 ms (+2.00 ms to +2.00 ms)    +2.0%    52.2 ms  +1.00 ms (+1.00 ms to +1.00 ms)    +2.0%  1.50 ms
 --mode=default: 3 events were dropped: its cost is more than is shown (a larger --buffer keeps them)
 ";
         assert_eq!(text(&plan(), &measured()), expected);
