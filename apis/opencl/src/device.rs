@@ -118,9 +118,8 @@ pub unsafe fn enqueue<R: Copy>(
     };
     // Where not all commands are timed, this one is counted.
     let counted = if sample::is_on() { counted(kind, kernel) } else { None };
-    let choice = counted.map_or(Choice::All, |(id, counted)| {
-        counted.choose_compared(kind, id, !kernel.is_null(), 0)
-    });
+    let choice =
+        counted.map_or(Choice::All, |(id, counted)| counted.choose_compared(kind, id, !kernel.is_null(), 0));
     if let Some((_, counted)) = counted
         && choice == Choice::Counted
     {

@@ -15,7 +15,8 @@ static LOADING: AtomicU64 = AtomicU64::new(0);
 
 /// Runs what the library does when it is loaded, and counts it. The arena's own time counts apart.
 pub fn loading(loaded: extern "C" fn()) {
-    let setup = || own::process().and_then(arena::header).map_or(0, |h| h.setup_ticks.load(Ordering::Relaxed));
+    let setup =
+        || own::process().and_then(arena::header).map_or(0, |h| h.setup_ticks.load(Ordering::Relaxed));
     let (began, before) = (clock::ticks(), setup());
     loaded();
     let ticks = since(began).saturating_sub(setup().saturating_sub(before));
@@ -132,7 +133,8 @@ mod tests {
     fn interruptions_are_no_work() {
         let usual = Usual::new();
         // Some thirty ticks each, one in three of them waits for a processor meanwhile; the first one, too.
-        let all: u64 = (0..300u64).map(|n| usual.of(if n % 3 == 0 { 9_000_000 } else { 28 + n % 5 }, 1)).sum();
+        let all: u64 =
+            (0..300u64).map(|n| usual.of(if n % 3 == 0 { 9_000_000 } else { 28 + n % 5 }, 1)).sum();
         assert!((300 * 28..300 * 80 + Usual::LIMIT * 2).contains(&all), "{all}");
     }
 

@@ -244,15 +244,20 @@ fn what_is_stated_is_the_sum_of_its_parts() {
     assert_eq!([row.loading_ns, row.setup_ns, row.collector_ns], [20_000, 30_000, 900_000]);
     assert_eq!(row.total_ns, 160 + 957_600);
     assert_eq!([row.least_ns, row.most_ns], [90 + 957_600, 300 + 957_600]);
-    let parts: u64 = ["calls_ns", "timing_ns", "collecting_ns", "driver_ns", "loading_ns", "setup_ns", "collector_ns"]
-        .map(|part| json[part].as_u64().expect(part))
-        .iter()
-        .sum();
+    let parts: u64 =
+        ["calls_ns", "timing_ns", "collecting_ns", "driver_ns", "loading_ns", "setup_ns", "collector_ns"]
+            .map(|part| json[part].as_u64().expect(part))
+            .iter()
+            .sum();
     assert_eq!(json["total_ns"], parts);
-    for part in ["7.00 µs in the driver for timing", "20.0 µs starting libraries", "30.0 µs making memory"] {
+    for part in ["7.00 µs in the driver for timing", "20.0 µs starting libraries", "30.0 µs making memory"]
+    {
         assert!(text.contains(part), "{part}: {text}");
     }
-    assert!(text.contains("Not in it: the dynamic loader's work, the collector's work in each launch."), "{text}");
+    assert!(
+        text.contains("Not in it: the dynamic loader's work, the collector's work in each launch."),
+        "{text}"
+    );
 }
 
 /// Its interval is that of the calibration.

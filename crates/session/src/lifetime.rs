@@ -55,7 +55,8 @@ pub fn children_time() -> u64 {
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
     // SAFETY: it is ours to write to.
     unsafe { libc::getrusage(libc::RUSAGE_CHILDREN, &mut usage) };
-    let ns = |time: libc::timeval| (time.tv_sec as u64).saturating_mul(1_000_000_000) + time.tv_usec as u64 * 1000;
+    let ns =
+        |time: libc::timeval| (time.tv_sec as u64).saturating_mul(1_000_000_000) + time.tv_usec as u64 * 1000;
     ns(usage.ru_utime).saturating_add(ns(usage.ru_stime))
 }
 

@@ -216,10 +216,8 @@ fn summary(report: &mut Report, percents: &BTreeMap<String, [Samples; 3]>) {
             std::iter::once(name.clone()).chain(kinds.iter().flat_map(of)).collect()
         })
         .collect();
-    report.table(
-        &["", "wall, mean", "median", "lifetime, mean", "median", "processor, mean", "median"],
-        &rows,
-    );
+    report
+        .table(&["", "wall, mean", "median", "lifetime, mean", "median", "processor, mean", "median"], &rows);
     let json = percents.iter().map(|(name, kinds)| {
         let of = KINDS.iter().zip(kinds).map(|(kind, samples)| (format!("{kind}_percent"), samples.json()));
         (name.clone(), Value::Object(of.collect()))

@@ -9,15 +9,7 @@ const LINE: usize = 64;
 const LINES: usize = 1024;
 
 // Functions that return at once, each in a line of its own: 64 KiB of code.
-global_asm!(
-    ".text",
-    ".p2align 6",
-    "hetrace_cost_other_code:",
-    ".rept 1024",
-    "ret",
-    ".p2align 6",
-    ".endr",
-);
+global_asm!(".text", ".p2align 6", "hetrace_cost_other_code:", ".rept 1024", "ret", ".p2align 6", ".endr",);
 
 unsafe extern "C" {
     /// The first of the functions.

@@ -211,7 +211,8 @@ mod tests {
     /// Lifetimes are 1 ms less than walls; `added` is what tracing adds to both.
     fn times(added: f64) -> Vec<Times> {
         let wall = |round: u32| 100e6 + f64::from(round) * 1e6 + added;
-        let times = |round| Times { wall: wall(round), lifetime: wall(round) - 1e6, processor: wall(round) / 2.0 };
+        let times =
+            |round| Times { wall: wall(round), lifetime: wall(round) - 1e6, processor: wall(round) / 2.0 };
         (0..6).map(times).collect()
     }
 

@@ -364,7 +364,10 @@ fn tracing_remark(row: &TracingRow, traces: usize) -> String {
         unknown => format!(" (of {unknown} of {traces} traces it is not known)"),
     };
     // Not `calls_ns`, which sums that were saved before do not have.
-    let each = average(row.total_ns.saturating_sub(row.besides_ns().saturating_add(row.collector_calls_ns)), row.calls);
+    let each = average(
+        row.total_ns.saturating_sub(row.besides_ns().saturating_add(row.collector_calls_ns)),
+        row.calls,
+    );
     let part = |ns: u64, what: &str| match ns {
         0 => String::new(),
         ns => format!(", {} {what}", duration(ns)),
