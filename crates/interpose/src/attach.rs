@@ -69,7 +69,7 @@ pub(crate) fn attach() -> Option<&'static Writer> {
         }
     };
     ends_with_thread(writer);
-    if !make_memory(FIRST, || begin(session, process, writer)) {
+    if !begin(session, process, writer) {
         tls::replace(std::ptr::from_ref(writer).cast_mut(), None);
         own::give_writer(writer);
         return None;
@@ -102,7 +102,7 @@ fn of_task(session: &Session, task: u32) -> Option<&'static Writer> {
     };
     let left = own::writer_of(owner).filter(|w| w.was_left_beginning());
     let writer = left.or_else(|| take(process, owner, task))?;
-    if !make_memory(FIRST, || begin(session, process, writer)) {
+    if !begin(session, process, writer) {
         own::give_writer(writer);
         return None;
     }
@@ -172,7 +172,8 @@ fn first_ring(session: &Session, process: &Process, making: &Making) -> Option<S
     while data > least && data > room {
         data /= 2;
     }
-    arena::claim(process, least).or_else(|| arena::carve(session, process, data, making))
+    let make = || make_memory(data, || arena::carve(session, process, data, making));
+    arena::claim(process, least).or_else(make)
 }
 
 /// Data bytes of a thread's first ring. Whoever waits for room does not move to a larger one.
