@@ -267,10 +267,7 @@ fn a_collectors_part_in_calls_is_said_to_be_calibrated() {
     assert_eq!([row.least_ns, row.most_ns], [601_030, 1_501_100]);
     assert_eq!(json["collector_calls_ns"], 1_000_000);
     assert!(text.contains("about in its part of calls (calibrated, not measured here)"), "{text}");
-    assert!(
-        text.contains("Not in it: the dynamic loader's work, what has left the larger caches, too."),
-        "{text}"
-    );
+    assert!(text.contains("Not in it: the dynamic loader's work, caches beyond the nearest."), "{text}");
 }
 
 #[test]
@@ -283,7 +280,7 @@ fn a_program_without_commands_has_no_part_for_them() {
     }
     assert!(
         !text.contains("commands")
-            && text.contains("Not in it: the dynamic loader's work, what has left the larger caches, too."),
+            && text.contains("Not in it: the dynamic loader's work, caches beyond the nearest."),
         "{text}"
     );
 }
@@ -295,8 +292,5 @@ fn without_a_figure_for_cold_caches_there_is_no_interval() {
     let row = tally.tracing.clone().expect("it is known");
     assert_eq!([row.total_ns, row.least_ns, row.most_ns], [21; 3]);
     let text = tally.render(&TextOptions::default());
-    assert!(
-        text.contains("Not in it: the dynamic loader's work, what has left the larger caches, too."),
-        "{text}"
-    );
+    assert!(text.contains("Not in it: the dynamic loader's work, caches beyond the nearest."), "{text}");
 }
