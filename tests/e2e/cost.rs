@@ -56,7 +56,7 @@ fn each_setting_is_compared_with_bare_runs() {
             walls.iter().zip(&lifetimes).all(|(wall, lifetime)| 0.0 < *lifetime && lifetime < wall),
             "{setting}"
         );
-        for kind in ["wall", "lifetime"] {
+        for kind in ["wall", "lifetime", "processor"] {
             let added = &setting[kind]["added"];
             let ns = |end: &str| added[end].as_f64().expect("a number");
             assert!(ns("low_ns") <= ns("median_ns") && ns("median_ns") <= ns("high_ns"), "{added}");

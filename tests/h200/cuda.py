@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 """CUDA under hetrace on a machine with real GPUs: one call runs everything.
 
-    cuda.py HETRACE OUT [correct] [ends] [sources] [cost] [peers] [launches] [steps] [inflight] [budget] [begin] [SECONDS] [only=NAME,NAME…]
+    cuda.py HETRACE OUT [correct] [ends] [sources] [cost] [peers] [launches] [steps] [inflight] [budget] [statement] [begin] [SECONDS] [only=NAME,NAME…]
 
 HETRACE is the built binary with its libraries beside it, OUT a folder for what is worth
 keeping: results.json, the log, and the traces of what was not as it should be. Builds the
 programs in cuda/ with nvcc, runs each bare, under an independent counter (cuda/count.c,
 CUPTI alone) and under hetrace, and compares results and counts. Prints tables; the exit
 status is 1 if anything is not as it should be. `budget` measures what tracing costs programs of different
-loads (cuda/load.cu), without a limit and with --max-overhead. Each section has its share of SECONDS
+loads (cuda/load.cu), without a limit and with --max-overhead; `statement` compares what is added with what the report says that
+tracing took, with CUPTI, with events and with calls alone. Each section has its share of SECONDS
 (default 540); what there was no time for is named. Results are saved as they come. `only`
 runs some programs of `correct`: with two GPUs, `only=nccl-2,hang`.
 """
@@ -32,7 +33,7 @@ from pathlib import Path
 
 HETRACE, OUT = (Path(p).resolve() for p in sys.argv[1:3])
 SHARES = {"correct": 45, "ends": 8, "sources": 15, "cost": 20, "peers": 20,
-          "launches": 12, "steps": 12, "inflight": 8, "budget": 30, "begin": 8}
+          "launches": 12, "steps": 12, "inflight": 8, "budget": 30, "statement": 15, "begin": 8}
 WANTED = [a for a in sys.argv[3:] if a in SHARES] or list(SHARES)
 ONLY = next((a[5:].split(",") for a in sys.argv[3:] if a.startswith("only=")), [])
 SECONDS = next((int(a) for a in sys.argv[3:] if a.isdigit()), 540)
@@ -683,6 +684,36 @@ def budget():
                 bare = 100 / statistics.median(measured["bare"][f"{kind}_ns"])
                 cells.append(f"{row[kind]['percent']:+7.2f} [{added['low_ns'] * bare:+6.1f}, {added['high_ns'] * bare:+6.1f}]")
             say(f"    {load:<12}{setting:<22}{cells[0]:<28}{cells[1]}   ({rounds} rounds)")
+
+
+PARTS = ["calls_ns", "timing_ns", "collecting_ns", "driver_ns", "loading_ns", "setup_ns", "collector_ns", "collector_calls_ns"]
+
+
+def statement():
+    say("\nwhat the report states, ms, beside what is added: medians of rounds [interval], and the ratio")
+    table = results.setdefault("statement", {})
+    loads = [l for l in LOADS if not ONLY or l in ONLY]
+    for i, load in enumerate(loads):
+        share = left() / (len(loads) - i)
+        each = max(0.3, sh([BUILT / "load", load])[3])
+        rounds = int(max(3, min(15, share / (each * 7))))
+        status, out, err, _ = sh([HETRACE, "cost", "--json", "--runs", rounds, "--device-times", "off,events,auto", "--",
+                                  BUILT / "load", load], timeout=share + 60)
+        if not check(f"statement: {load}", status == 0, err[-300:]):
+            continue
+        measured = json.loads(out)
+        table[load] = measured
+        save()
+        for row in measured["settings"]:
+            stated, cells = row["stated_ns"], []
+            for kind in ("lifetime", "processor"):
+                added = row[kind]["added"]
+                ms = [added[end] / 1e6 for end in ("median_ns", "low_ns", "high_ns")]
+                cells.append(f"{kind} {ms[0]:+.2f} [{ms[1]:+.2f}, {ms[2]:+.2f}] {stated / added['median_ns']:.2f}")
+            ends = [statistics.median(s[end] for s in row["stated"]) / 1e6 for end in ("least_ns", "most_ns")]
+            parts = [(part[:-3], statistics.median(s.get(part, 0) for s in row["stated"]) / 1e6) for part in PARTS]
+            say(f"    {load:<12}{row['options'][-1]:<22}stated {stated / 1e6:.2f} [{ends[0]:.2f}, {ends[1]:.2f}]; {'; '.join(cells)}"
+                f" ({rounds} rounds)\n        " + ", ".join(f"{name} {ms:.2f}" for name, ms in parts if ms))
 
 
 # Ways in which a program that does next to nothing is started: options of hetrace, or none.

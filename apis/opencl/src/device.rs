@@ -7,6 +7,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use hetrace_interpose::commands::driver;
 use hetrace_interpose::commands::named::{self, Function};
 use hetrace_interpose::commands::sample::{self, Choice, Counted};
 use hetrace_interpose::commands::{
@@ -117,11 +118,13 @@ pub unsafe fn enqueue<R: Copy>(
     };
     // Where not all commands are timed, this one is counted.
     let counted = if sample::is_on() { counted(kind, kernel) } else { None };
-    let choice = counted.map_or(Choice::All, |(id, counted)| counted.choose(id, !kernel.is_null(), 0));
+    let choice =
+        counted.map_or(Choice::All, |(id, counted)| counted.choose_compared(kind, id, !kernel.is_null(), 0));
     if let Some((_, counted)) = counted
         && choice == Choice::Counted
     {
-        return counted.only_count(0, || call(event), succeeded, || bytes() as u64);
+        let call = || driver::untimed(kind, || call(event));
+        return counted.only_count(0, call, succeeded, || bytes() as u64);
     }
     let mut own = null_mut();
     let place = if event.is_null() { &raw mut own } else { event };
@@ -138,6 +141,7 @@ pub unsafe fn enqueue<R: Copy>(
     let bytes = bytes() as u64;
     if let Some((_, counted)) = counted {
         counted.moved(bytes);
+        driver::timed(kind, &work);
     }
     // SAFETY: a place of ours or the program's, filled in by a successful call.
     let handle = unsafe { *place };

@@ -21,6 +21,7 @@ use crate::cancel::NoCancel;
 use crate::errno::ErrnoGuard;
 use crate::own::{self, Process, phase};
 use crate::process::{PATH, Session};
+use crate::spent;
 use crate::text::Text;
 use crate::who::{image, pid_namespace, process_start, read_file};
 
@@ -105,8 +106,9 @@ pub(crate) fn start(session: &Session, process: &Process) {
     // Pairs with the Acquire load in `ready`: the arena is complete.
     process.phase.store(made, Ordering::Release);
     if let Some(header) = header(process) {
-        header.setup_ticks.store(clock::ticks().wrapping_sub(began), Ordering::Relaxed);
+        header.setup_ticks.fetch_add(clock::ticks().wrapping_sub(began), Ordering::Relaxed);
     }
+    spent::say_loading();
 }
 
 /// The header of the process's arena, if it has one.

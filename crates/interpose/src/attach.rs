@@ -14,6 +14,7 @@ use crate::extra::Extra;
 use crate::grow::{give_making_back, give_next_back, grow};
 use crate::own::{self, Process};
 use crate::process::{KEY, Session, session};
+use crate::spent::make_memory;
 use crate::{arena, budget, errors, tls};
 
 /// Data bytes of a thread's first ring. One that fills it gets a larger one.
@@ -171,7 +172,8 @@ fn first_ring(session: &Session, process: &Process, making: &Making) -> Option<S
     while data > least && data > room {
         data /= 2;
     }
-    arena::claim(process, least).or_else(|| arena::carve(session, process, data, making))
+    let make = || make_memory(data, || arena::carve(session, process, data, making));
+    arena::claim(process, least).or_else(make)
 }
 
 /// Data bytes of a thread's first ring. Whoever waits for room does not move to a larger one.

@@ -99,6 +99,7 @@ pub fn is_limited() -> bool {
 /// A thread has got a ring.
 pub(crate) fn begin(writer: &Writer) {
     let Some(header) = writer.header().filter(|_| is_limited()) else { return };
+    writer.meter.begin_counting(header.counted.load(Ordering::Relaxed));
     let grant = if header.number == 0 { GRANT } else { GRANT_THREAD };
     let now = clock::ticks();
     let (latest, step) = unpack(LATEST.load(Ordering::Relaxed));
@@ -150,6 +151,7 @@ fn say(writer: &Writer, spent_ppm: u32, budget_ppm: u32) {
 pub(crate) fn moved(writer: &Writer, old: u64) {
     if let Some(header) = writer.header() {
         writer.meter.moved(old, of_commands(header));
+        writer.meter.begin_counting(header.counted.load(Ordering::Relaxed));
     }
 }
 
@@ -157,7 +159,8 @@ pub(crate) fn moved(writer: &Writer, old: u64) {
 pub(crate) fn of_commands(header: &RingHeader) -> u64 {
     let get = |word: &AtomicU64| word.load(Ordering::Relaxed);
     let beside = get(&header.commands).wrapping_mul(u64::from(BESIDE.load(Ordering::Relaxed)));
-    let inside = [&header.timing_ticks, &header.apart_ticks, &header.collecting_ticks].map(get);
+    let inside =
+        [&header.timing_ticks, &header.apart_ticks, &header.collecting_ticks, &header.driver_ticks].map(get);
     inside.into_iter().fold(beside, u64::wrapping_add)
 }
 
@@ -226,6 +229,7 @@ fn look(writer: &Writer) {
     let Some(header) = writer.header() else { return };
     let ppm = budget();
     let now = clock::ticks();
+    writer.meter.note_commands(now, ppm, header.counted.load(Ordering::Relaxed));
     let found = writer.meter.look(now, ppm, of_commands(header));
     if found.flush {
         writer.flush_sums();
@@ -237,13 +241,27 @@ fn look(writer: &Writer) {
 }
 
 /// Of how many commands of a kind this thread times one. A command is counted as calls are: where no calls are
-/// recorded there is nothing else to look at the account for.
-pub fn one_in() -> u32 {
+/// recorded there is nothing else to look at the account for. `is_known`: what the driver takes for timing such a
+/// command; where that matters and is not known, some are not timed, to compare their calls with.
+pub fn one_in(is_known: impl FnOnce() -> bool) -> u32 {
     let Some(writer) = recording() else { return 1 };
     if writer.meter.count() && !writer.is_own_call() {
         look(writer);
     }
-    writer.meter.step().one_in
+    let one_in = writer.meter.step().one_in;
+    if one_in == 1 && writer.meter.is_pressed() && !is_known() { LEARNING } else { one_in }
+}
+
+/// Of so many commands one is timed while it is learned what the driver takes for that.
+pub(crate) const LEARNING: u32 = 4;
+
+/// The driver took so many ticks longer for a call because its command is timed.
+pub(crate) fn driver_took(ticks: u64) {
+    if ticks > 0
+        && let Some(header) = recording().and_then(Writer::header)
+    {
+        add_in_one(&header.driver_ticks, ticks);
+    }
 }
 
 /// A command was counted; or was not enqueued, and is counted no more.

@@ -11,6 +11,7 @@ use hetrace_ring::writer::{FOLD_WORDS, Writer, add_in_one as add};
 use crate::attach::{attach, lose_call};
 use crate::budget::{self, Outcome, Way};
 use crate::put::{Plain, Put, Raw};
+use crate::spent::Usual;
 use crate::{native, python, tls};
 
 /// This thread's writer, made if need be.
@@ -465,6 +466,8 @@ pub struct OwnWork {
     since: u64,
     /// Ticks in which commands were collected.
     collecting: u64,
+    /// Ticks that the real function took.
+    took: u64,
     /// This task's, since the real function has returned.
     writer: Option<&'static Writer>,
 }
@@ -473,7 +476,7 @@ impl OwnWork {
     /// `entry` is the counter value of the call's entry record.
     #[inline(always)]
     pub fn since(entry: u64) -> Self {
-        Self { since: entry, collecting: 0, writer: None }
+        Self { since: entry, collecting: 0, took: 0, writer: None }
     }
 
     /// Calls the real function; returns its result and the counter value after it.
@@ -482,10 +485,17 @@ impl OwnWork {
         let before = clock::ticks();
         let result = call();
         let returned = clock::ticks();
-        self.since = self.since.wrapping_add(returned.wrapping_sub(before));
+        self.took = returned.wrapping_sub(before);
+        self.since = self.since.wrapping_add(self.took);
         // Not before: the real function may fork, or end the thread's ring.
         self.writer = recording();
         (result, returned)
+    }
+
+    /// Ticks that the real function took.
+    #[inline(always)]
+    pub(crate) fn took(&self) -> u64 {
+        self.took
     }
 
     /// Returns the writer that the thread had when the real function returned, if it had a ring.
@@ -494,7 +504,8 @@ impl OwnWork {
         self.writer
     }
 
-    /// Collects commands that have finished, which is counted apart: it is done in a few calls for many.
+    /// Collects commands that have finished, which the [`Store`](crate::commands::Store) counts: it is done in a few
+    /// calls for many, and not what timing this call's command takes.
     pub fn collecting(&mut self, collect: impl FnOnce()) {
         let before = clock::ticks();
         collect();
@@ -539,9 +550,9 @@ fn count_apart(header: &RingHeader, ticks: u64, collecting: u64) {
     // Counters of two processors may differ by some ticks.
     let ticks = ticks.cast_signed().max(0).cast_unsigned();
     let own = ticks.saturating_sub(collecting);
-    add(&header.apart_ticks, own);
+    // An interruption is not the tracer's work. What is inside of the call's own time is said by the record below, whole.
+    add(&header.apart_ticks, own.min(MOST_LIMIT));
     add(&header.apart_calls, 1);
-    add(&header.collecting_ticks, collecting);
     let (limit, apart) = (&header.timing_limit, header.apart_calls.load(Ordering::Relaxed));
     let most = apart.saturating_mul(RARE) > header.timing_calls.load(Ordering::Relaxed) + RARE * FIRST;
     let now = limit.load(Ordering::Relaxed);
@@ -554,10 +565,11 @@ fn count_apart(header: &RingHeader, ticks: u64, collecting: u64) {
     unsafe { record_extra_at(special::OWN_WORK, Plain(&OwnWorkRecord { ticks }), clock::ticks()) };
 }
 
-/// Counts what collecting commands takes after a call that waited for a device.
-pub(crate) fn count_collecting(ticks: u64) {
+/// Counts what a look for commands that have ended took, which found so many.
+pub(crate) fn count_collecting(ticks: u64, found: u64) {
+    static COLLECTING: Usual = Usual::new();
     if let Some(header) = recording().and_then(|w| w.header()) {
-        add(&header.collecting_ticks, ticks);
+        add(&header.collecting_ticks, COLLECTING.of(ticks, found));
     }
 }
 

@@ -15,6 +15,7 @@ use hetrace_ring::writer::Writer;
 use crate::arena::Space;
 use crate::own::{self, Process};
 use crate::process::{Session, session};
+use crate::spent::make_memory;
 use crate::{arena, budget};
 
 /// How many times as large the next ring is.
@@ -50,7 +51,10 @@ pub(crate) unsafe fn grow(writer: &Writer) -> bool {
     if writer.next().is_none() || writer.next_data_bytes() <= size {
         give_next_back(writer, process);
         let found = (wanted <= ring.saturating_mul(LARGEST).min(LARGEST_BYTES.max(ring)))
-            .then(|| arena::claim(process, wanted).or_else(|| more(session, process, writer, wanted, ring)))
+            .then(|| {
+                let make = || more(session, process, writer, wanted, ring);
+                arena::claim(process, wanted).or_else(|| make_memory(wanted, make))
+            })
             .flatten();
         let Some(ring) = found else {
             writer.grow_later(now.wrapping_add(PAUSE));

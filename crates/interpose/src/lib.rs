@@ -83,7 +83,7 @@ pub use own::{pid, task};
 pub use process::{JOINED, Joined, Session, note, session, start, start_unused, store_blob, used};
 pub use real::{Address, Real, is_ours, lead, look_up_next};
 pub use room::await_room;
-pub use spent::{Spent, spend};
+pub use spent::{Spent, collector_takes, loading, spend};
 pub use window::{entering, in_window};
 
 /// Version of the shared memory that this library was built for, for a
@@ -106,7 +106,12 @@ macro_rules! api_library {
     ($loaded:path, $model:literal, $index:literal) => {
         #[used]
         #[unsafe(link_section = ".init_array")]
-        static LOADED: extern "C" fn() = $loaded;
+        static LOADED: extern "C" fn() = {
+            extern "C" fn begin() {
+                $crate::loading($loaded);
+            }
+            begin
+        };
 
         #[used]
         #[unsafe(link_section = ".hetrace.model")]

@@ -6,7 +6,7 @@ mod common;
 use std::ops::ControlFlow;
 
 use hetrace_ctf::read::Event;
-use hetrace_report::tally::{Options, Query, Reading, Tally, aggregate};
+use hetrace_report::tally::{Options, Query, Reading, Tally, TextOptions, TracingRow, aggregate};
 use hetrace_trace::spans::{At, Call, Fold, Visitor, walk};
 use proptest::prelude::*;
 
@@ -209,4 +209,88 @@ fn of_an_unknown_cost_nothing_is_taken_off() {
         let notes = tally.notes.iter().filter(|n| n.contains("as they were recorded"));
         assert_eq!(notes.count(), expected, "{manifest}: {:?}", tally.notes);
     }
+}
+
+/// What a report states of tracing, of a trace with such a member `timing` in its manifest.
+fn stated(timing: &str, calls: &str) -> (TracingRow, serde_json::Value, String) {
+    let cost = format!(r#""call_ns":30,"cold_ns":100,"inside_ns":10,"timing":[{timing}]"#);
+    let script = format!("manifest {{\"schema\":2,\"exit\":{{\"code\":0}},\"cost\":{{{cost}}}}}\n{calls}");
+    let sums = aggregate(&common::build(&script), &Options::default(), &Query::default());
+    let tally = sums.expect("nobody stops it").tally();
+    let row = tally.tracing.clone().expect("it is known");
+    let json = serde_json::to_value(&row).expect("numbers");
+    (row, json, tally.render(&TextOptions::default()))
+}
+
+#[test]
+fn what_is_stated_is_the_sum_of_its_parts() {
+    let launches: String = (0..2)
+        .map(|n| {
+            let at = 10_000 * n;
+            format!(
+                "{at} 1.1 > toyLaunch queue=0x1 kernel=0x2 dims=1 global=[64]\n{} 1.1 < toyLaunch result=0 event=[0x9]\n",
+                at + 900
+            )
+        })
+        .collect();
+    let wait = "30000 1.1 > toyFinish queue=0x1\n35000 1.1 < toyFinish result=0\n";
+    let timing = r#"{"api":"toy","calls":2,"ns":500,"collecting_ns":100,"driver_ns":7000,"loading_ns":20000,
+        "setup_ns":30000,"collector_start_ns":400000,"collector_ns":500000,"collector_apart_ns":9}"#
+        .replace('\n', "");
+    let (row, json, text) = stated(&timing, &format!("{launches}{wait}"));
+    // The call that takes microseconds finds the recorder's code gone from the nearest caches.
+    assert_eq!((row.calls, row.calls_ns), (3, 30 + 30 + 100));
+    assert_eq!([row.timing_ns, row.collecting_ns, row.driver_ns], [500, 100, 7000]);
+    assert_eq!([row.loading_ns, row.setup_ns, row.collector_ns], [20_000, 30_000, 900_000]);
+    assert_eq!(row.total_ns, 160 + 957_600);
+    assert_eq!([row.least_ns, row.most_ns], [90 + 957_600, 300 + 957_600]);
+    let parts: u64 =
+        ["calls_ns", "timing_ns", "collecting_ns", "driver_ns", "loading_ns", "setup_ns", "collector_ns"]
+            .map(|part| json[part].as_u64().expect(part))
+            .iter()
+            .sum();
+    assert_eq!(json["total_ns"], parts);
+    for part in ["7.00 µs in the driver for timing", "20.0 µs starting libraries", "30.0 µs making memory"]
+    {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert!(text.contains("the collector's work in each launch. `hetrace"), "{text}");
+}
+
+/// Its interval is that of the calibration.
+#[test]
+fn a_collectors_part_in_calls_is_said_to_be_calibrated() {
+    let call = "10 1.1 > toyFree address=0x1\n110 1.1 < toyFree\n";
+    let timing = r#"{"api":"toy","collector_ns":1000,"collector_calls_ns":[600000,1000000,1500000]}"#;
+    let (row, json, text) = stated(timing, call);
+    assert_eq!((row.total_ns, row.collector_calls_ns), (1_001_030, 1_000_000));
+    assert_eq!([row.least_ns, row.most_ns], [601_030, 1_501_100]);
+    assert_eq!(json["collector_calls_ns"], 1_000_000);
+    assert!(text.contains("about in its part of calls (calibrated, not measured here)"), "{text}");
+    assert!(text.contains("Not in it: the dynamic loader's work, caches beyond the nearest."), "{text}");
+}
+
+#[test]
+fn a_program_without_commands_has_no_part_for_them() {
+    let call = "10 1.1 > toyFree address=0x1\n110 1.1 < toyFree\n";
+    let (row, json, text) = stated(r#"{"api":"toy","loading_ns":2000,"setup_ns":3000}"#, call);
+    assert_eq!((row.total_ns, row.calls_ns), (5030, 30));
+    for part in ["timing_ns", "collecting_ns", "driver_ns", "collector_ns", "collector_apart_ns"] {
+        assert_eq!(json.get(part), None, "{json}");
+    }
+    assert!(
+        !text.contains("commands")
+            && text.contains("Not in it: the dynamic loader's work, caches beyond the nearest."),
+        "{text}"
+    );
+}
+
+/// Traces of before had none for calls behind other work.
+#[test]
+fn without_a_figure_for_cold_caches_there_is_no_interval() {
+    let (_, tally) = found(&format!("{MANIFEST}\n10 1.1 > toyFree address=0x1\n9010 1.1 < toyFree\n"));
+    let row = tally.tracing.clone().expect("it is known");
+    assert_eq!([row.total_ns, row.least_ns, row.most_ns], [21; 3]);
+    let text = tally.render(&TextOptions::default());
+    assert!(text.contains("Not in it: the dynamic loader's work, caches beyond the nearest."), "{text}");
 }

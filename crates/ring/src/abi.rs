@@ -16,7 +16,7 @@ pub use records::*;
 pub use window::{Counts, Flip, Switch, Window};
 
 /// Raised with every change of these files.
-pub const ABI_VERSION: u32 = 18;
+pub const ABI_VERSION: u32 = 19;
 /// First bytes of a control file.
 pub const CONTROL_MAGIC: u64 = u64::from_le_bytes(*b"HTRCTRL1");
 /// First bytes of an arena file.
@@ -320,7 +320,7 @@ pub struct ArenaHeader {
     /// The part of [`Control::overhead_ppm`] that is this arena's, written by the drainer: a process may
     /// have an arena for each of several APIs that its threads call. 0: the drainer was not here yet.
     pub overhead_ppm: AtomicU32,
-    /// Ticks that making the arena took, while the program waited.
+    /// Ticks that making the arena and its rings took, while the program's threads waited.
     pub setup_ticks: AtomicU64,
     /// Ticks that a collector of device times took to begin, while the program waited.
     pub collector_start_ticks: AtomicU64,
@@ -338,6 +338,11 @@ pub struct ArenaHeader {
     pub rings_failed: AtomicU32,
     /// Those of them that earlier traces have counted.
     pub failed_counted: AtomicU32,
+    /// Ticks that the library took to begin when it was loaded, without making the arena.
+    pub loading_ticks: AtomicU64,
+    /// What a collector of device times does in each call that enqueues, in nanoseconds, as it was calibrated on other
+    /// machines: least, about and most, of 16 bits each from the lowest on. 0: there is none.
+    pub collector_call_ns: AtomicU64,
     /// Notes of the process, at [`ARENA_NOTES_OFFSET`].
     pub notes: Notes,
 }
@@ -429,15 +434,18 @@ pub struct RingHeader {
     /// Ticks above which such a call counts apart, with a record of what it took ([`special::OWN_WORK`]).
     /// Only the thread itself reads and writes it.
     pub timing_limit: AtomicU64,
-    /// Ticks of the same work in calls that count apart.
+    /// Ticks of the same work in calls that count apart, no more of each than a call takes that nothing interrupts.
     pub apart_ticks: AtomicU64,
     /// These calls.
     pub apart_calls: AtomicU64,
     /// Ticks in which commands were collected that had finished, inside of calls that enqueue and
-    /// after calls that wait.
+    /// after calls that wait; no more for each of them than it takes a thread that nothing interrupts.
     pub collecting_ticks: AtomicU64,
     /// Commands that this thread enqueued and that were counted, where not all are timed.
     pub counted: AtomicU64,
+    /// Ticks that calls which enqueue commands took longer because these are timed, in the driver: as it was learned
+    /// from calls whose commands are not. 0 where nothing is known of it.
+    pub driver_ticks: AtomicU64,
     /// A run of polls that has not become a record yet.
     pub fold: OpenFold,
     /// Calls that were added up and have not become records yet.

@@ -9,10 +9,12 @@
 //!                 └──── call_ns, less the real function ────────┘
 //!                                   └───── inside_ns ──────┘
 //! ```
-//! What is around it in a real program is not in it: caches that the ring's lines push other
-//! data out of, larger arguments, hooks of some functions ([decision 0030]).
+//! The same once more with calls between which the nearest caches are filled with other things, as they are behind a
+//! call in which a driver works: `cold_ns`. What else is around it in a real program is not in it: caches that the
+//! ring's lines push other data out of, larger arguments, hooks of some functions ([decision 0030], [0084]).
 //!
 //! [decision 0030]: https://github.com/hetrace/hetrace/blob/main/docs/decisions/0030-own-cost.md
+//! [0084]: https://github.com/hetrace/hetrace/blob/main/docs/decisions/0084-statement.md
 
 use std::fs::File;
 use std::hint::black_box;
@@ -25,7 +27,10 @@ use hetrace_ring::writer::{FOLD_WORDS, Writer};
 use hetrace_ring::{Mapping, clock, map_file};
 use rustix::fs::{MemfdFlags, memfd_create};
 
+use self::cold::Others;
 use crate::manifest::{Cost, Timing};
+
+mod cold;
 
 /// What rings and arenas report of the tracer's work, by API.
 #[derive(Debug, Default)]
@@ -39,10 +44,15 @@ struct Ticks {
     apart_calls: u64,
     apart: u64,
     collecting: u64,
+    driver: u64,
+    loading: u64,
     setup: u64,
     collector_start: u64,
     collector: u64,
     collector_apart: u64,
+    /// Commands, and what a collector does in the call of each: least, about and most, ns.
+    commands: u64,
+    collector_call: [u64; 3],
 }
 
 impl TimingSums {
@@ -60,13 +70,20 @@ impl TimingSums {
             (&mut sums.apart_calls, &header.apart_calls),
             (&mut sums.apart, &header.apart_ticks),
             (&mut sums.collecting, &header.collecting_ticks),
+            (&mut sums.driver, &header.driver_ticks),
+            (&mut sums.commands, &header.commands),
         ]);
     }
 
     /// The same of an arena.
     pub fn add_arena(&mut self, api: usize, header: &ArenaHeader) {
         let Some(sums) = self.of(api) else { return };
+        let word = header.collector_call_ns.load(Ordering::Relaxed);
+        for (ns, shift) in sums.collector_call.iter_mut().zip([0, 16, 32]) {
+            *ns = (*ns).max(word >> shift & 0xffff);
+        }
         sum([
+            (&mut sums.loading, &header.loading_ticks),
             (&mut sums.setup, &header.setup_ticks),
             (&mut sums.collector_start, &header.collector_start_ticks),
             (&mut sums.collector, &header.collector_ticks),
@@ -79,11 +96,14 @@ impl TimingSums {
         let ns = |ticks: u64| (ticks as f64 * ns_per_tick) as u64;
         let row = |(api, ticks): (&String, &Ticks)| Timing {
             api: api.clone(),
+            collector_calls_ns: ticks.collector_call.map(|ns| ns.saturating_mul(ticks.commands)),
             calls: ticks.calls,
             ns: ns(ticks.timing),
             apart_calls: ticks.apart_calls,
             apart_ns: ns(ticks.apart),
             collecting_ns: ns(ticks.collecting),
+            driver_ns: ns(ticks.driver),
+            loading_ns: ns(ticks.loading),
             setup_ns: ns(ticks.setup),
             collector_start_ns: ns(ticks.collector_start),
             collector_ns: ns(ticks.collector),
@@ -119,6 +139,9 @@ const RANK: usize = 4;
 /// fewest batches are enough.
 const MOST: u64 = 600_000;
 
+/// Calls behind other work: some microseconds each.
+const COLD: usize = 48;
+
 /// Measures it; nothing if there is no memory to be had. Takes some tenths of a millisecond.
 pub fn measure() -> Option<Cost> {
     let scratch = Scratch::new()?;
@@ -127,7 +150,15 @@ pub fn measure() -> Option<Cost> {
     let mut batches = collect(|| scratch.batch(), elapsed)?;
     let ticks = clock::ticks().wrapping_sub(began.0);
     let ns = elapsed();
-    (ticks > 0 && ns > 0).then(|| estimate(&mut batches, ns as f64 / ticks as f64))
+    let ns_per_tick = (ticks > 0 && ns > 0).then(|| ns as f64 / ticks as f64)?;
+    let mut cost = estimate(&mut batches, ns_per_tick);
+    cost.cold_ns = tenths(scratch.cold() * ns_per_tick).max(cost.call_ns);
+    Some(cost)
+}
+
+/// Whole tenths, and never less than nothing.
+fn tenths(ns: f64) -> f64 {
+    (ns.max(0.0) * 10.0).round() / 10.0
 }
 
 /// Returns the batches that count; `elapsed` is in nanoseconds. Nothing if one could not be had.
@@ -161,7 +192,6 @@ fn estimate(batches: &mut [Batch], ns_per_tick: f64) -> Cost {
         ticks as f64 * ns_per_tick / BATCH as f64
     };
     let (nothing, bare) = (good(|b| b.nothing), good(|b| b.bare));
-    let tenths = |ns: f64| (ns.max(0.0) * 10.0).round() / 10.0;
     let call_ns = tenths(good(|b| b.calls) - bare);
     let fold_ns = tenths(good(|b| b.folds) - bare);
     Cost {
@@ -170,7 +200,7 @@ fn estimate(batches: &mut [Batch], ns_per_tick: f64) -> Cost {
         fold_ns,
         fold_inside_ns: tenths(good(|b| b.inside_folds) - bare).min(fold_ns),
         least_ns: tenths(nothing),
-        timing: Vec::new(),
+        ..Cost::default()
     }
 }
 
@@ -229,6 +259,33 @@ impl Scratch {
         // SAFETY: the header that `new` laid there.
         let header = unsafe { &*self.ring.base().cast::<RingHeader>() };
         header.tail.release(header.head.own());
+    }
+
+    /// Ticks that a recorded call takes longer behind other work: the difference of medians. 0 if the ring was full,
+    /// which it can't be.
+    fn cold(&self) -> f64 {
+        let others = Others::new();
+        let real: Real = black_box(little);
+        let arguments: Arguments = black_box([1, 2, 3]);
+        let (mut bare, mut calls) = ([0; COLD], [0; COLD]);
+        for (bare, call) in bare.iter_mut().zip(&mut calls) {
+            self.release();
+            others.work();
+            let start = clock::ticks();
+            black_box(real(&arguments));
+            *bare = clock::ticks().wrapping_sub(start);
+            others.work();
+            let start = clock::ticks();
+            if recorded(&self.writer, real, &arguments).is_none() {
+                return 0.0;
+            }
+            *call = clock::ticks().wrapping_sub(start);
+        }
+        let median = |ticks: &mut [u64; COLD]| {
+            ticks.sort_unstable();
+            ticks[COLD / 2] as f64
+        };
+        median(&mut calls) - median(&mut bare)
     }
 
     /// Nothing if the ring was full, which it can't be.
@@ -323,6 +380,19 @@ mod tests {
         assert_eq!(both, cost(44.0, 24.0));
     }
 
+    #[test]
+    fn a_collectors_part_in_calls_is_by_its_calibration() {
+        let mut sums = TimingSums::default();
+        let ticks = sums.of(1).expect("an API");
+        (ticks.commands, ticks.collector_call) = (1000, [600, 1000, 1500]);
+        let rows = sums.rows(&["none".to_owned(), "toy".to_owned()], 0.5);
+        assert_eq!(rows.len(), 1);
+        assert_eq!((&*rows[0].api, rows[0].collector_calls_ns), ("toy", [600_000, 1_000_000, 1_500_000]));
+        // Commands that no collector reports cost it nothing.
+        sums.of(1).expect("an API").collector_call = [0; 3];
+        assert_eq!(sums.rows(&["none".to_owned(), "toy".to_owned()], 0.5), []);
+    }
+
     fn batch(bare: u64, calls: u64, inside_calls: u64) -> Batch {
         let [bare, calls, inside] = [bare, calls, inside_calls].map(|ticks| ticks * BATCH);
         Batch { nothing: BATCH, bare, calls, inside_calls: inside, folds: calls, inside_folds: inside }
@@ -336,6 +406,7 @@ mod tests {
             assert!(cost.call_ns > 0.0 && cost.call_ns < 1e6, "{cost:?}");
             assert!(cost.inside_ns <= cost.call_ns && cost.least_ns < 1e6, "{cost:?}");
             assert!(cost.fold_inside_ns <= cost.fold_ns && cost.fold_ns < 1e6, "{cost:?}");
+            assert!(cost.cold_ns >= cost.call_ns && cost.cold_ns < 1e6, "{cost:?}");
         }
     }
 

@@ -61,6 +61,7 @@ pub use hetrace_format::manifest;
 pub use hetrace_os::probe as os_probe;
 pub use inject::{Injection, Way, dormant, is_absent, loader};
 pub use ldcache::find as find_library;
+pub use lifetime::children_time;
 pub use options::{BUFFER_CHOICES, Capture, DeviceTimes, Launches, Options};
 pub use os::{Asked as OsAsked, Options as OsOptions, is_syscall};
 pub use place::Place;

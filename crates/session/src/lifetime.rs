@@ -1,4 +1,5 @@
-//! How long the program lives: from its exec to its end, without what the launcher does before and after.
+//! How long the program lives: from its exec to its end, without what the launcher does before and after; and
+//! what it takes of processors meanwhile.
 //!
 //! The drainer looks for the end between its naps, and after what it is busy with. So the thread that
 //! hears of the end first says when that was.
@@ -13,12 +14,21 @@ use hetrace_ring::clock;
 pub(crate) struct Lifetime {
     began: u64,
     ended: Arc<AtomicU64>,
+    /// Processor time of the children that this process had waited for when the program began.
+    before: u64,
 }
 
 impl Lifetime {
     /// The program runs since now.
     pub fn begin(&mut self) {
+        self.before = children_time();
         self.began = now();
+    }
+
+    /// Returns the processor time of the program and of those children of it that it waited for, in nanoseconds. To
+    /// be asked when it has been waited for, and before any other child has.
+    pub fn processor_ns(&self) -> u64 {
+        children_time().saturating_sub(self.before)
     }
 
     /// The program has ended, if that was not noted before.
@@ -38,12 +48,33 @@ fn now() -> u64 {
     clock::nanoseconds(libc::CLOCK_MONOTONIC)
 }
 
+/// Returns the processor time, user's and system's, of all children that this process has waited for and of
+/// theirs, in nanoseconds.
+pub fn children_time() -> u64 {
+    // SAFETY: all zeros are a valid structure.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: it is ours to write to.
+    unsafe { libc::getrusage(libc::RUSAGE_CHILDREN, &mut usage) };
+    let ns =
+        |time: libc::timeval| (time.tv_sec as u64).saturating_mul(1_000_000_000) + time.tv_usec as u64 * 1000;
+    ns(usage.ru_utime).saturating_add(ns(usage.ru_stime))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::child::Ending;
     use std::process::Command;
     use std::time::Duration;
+
+    #[test]
+    fn processor_time_is_that_of_children_which_were_waited_for() {
+        let mut lifetime = Lifetime::default();
+        lifetime.begin();
+        let work = "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done";
+        let status = Command::new("sh").args(["-c", work]).status().expect("sh");
+        assert!(status.success() && lifetime.processor_ns() > 1_000_000, "{}", lifetime.processor_ns());
+    }
 
     #[test]
     fn it_is_that_of_the_program() {

@@ -222,6 +222,7 @@ pub fn run(options: &RunOptions, libraries: Vec<Found>, early: Early) -> Result<
     manifest.exit = running.drain_until_end(&control);
     lifetime.end();
     manifest.lifetime_ns = manifest.exit.and_then(|_| lifetime.ns());
+    manifest.processor_ns = manifest.exit.map(|_| lifetime.processor_ns());
     let recorded = recorders.finish();
     let living = running.recording.finish();
     let trace = running.rotating.as_ref().map_or(&trace, Rotating::trace).clone();

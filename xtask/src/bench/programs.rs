@@ -90,13 +90,15 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     report.title("Programs: what tracing adds");
     report.line(&format!(
         "{} rounds each of bare, bare again and traced, in an order that moves on; medians of differences to the bare \
-         run of the same round, [interval by ranks]; stated: what the report says that tracing took, and as a part \
-         of what the lifetime has more",
+         run of the same round, [interval by ranks]; processor: time that the program took of processors, which other \
+         programs disturb least; stated: what the report says that tracing took in all threads, and as a part of what \
+         lifetime and processor time have more",
         args.runs
     ));
     let mut kept = Map::new();
     let mut rows = Vec::new();
-    let mut percents: BTreeMap<String, [Samples; 2]> = BTreeMap::new();
+    let mut percents: BTreeMap<String, [Samples; 3]> = BTreeMap::new();
+    let mut parts = Vec::new();
     let wanted = |p: &Program| args.only.as_ref().is_none_or(|part| p.name.contains(part.as_str()));
     for program in programs(&ground).into_iter().filter(wanted) {
         let mut measured = cost(&ground, args, &program)?;
@@ -107,6 +109,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
             let shown = options.filter(|o| !o.starts_with("--trace")).collect::<Vec<_>>().join(" ");
             let name = shown.replace("--mode=", "").replace("--max-overhead=", "≤ ");
             rows.push(row(&format!("{}, {name}", program.name), &setting, &mut percents, &name));
+            parts.push(parts_of(&format!("{}, {name}", program.name), &setting));
         }
         if !program.figures.is_empty() {
             measured["figures"] = figures(&ground, args, &program)?;
@@ -114,9 +117,26 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         kept.insert(program.name.to_owned(), measured);
     }
     report.table(
-        &["program", "wall, ms", "%", "interval", "lifetime, ms", "%", "interval", "stated, ms", "of it"],
+        &[
+            "program",
+            "wall, ms",
+            "%",
+            "interval",
+            "lifetime, ms",
+            "%",
+            "interval",
+            "processor, ms",
+            "%",
+            "interval",
+            "stated, ms",
+            "of lifetime",
+            "of processor",
+        ],
         &rows,
     );
+    report.title("What is stated, ms: medians of its parts");
+    let names = PARTS.map(|(_, name)| name);
+    report.table(&[&["program", "calls"][..], &names[..]].concat(), &parts);
     summary(&mut report, &percents);
     show_figures(&report, &kept);
     report.keep("programs", Value::Object(kept));
@@ -138,10 +158,10 @@ fn cost(ground: &Ground, args: &Args, program: &Program) -> Result<Value> {
     Ok(serde_json::from_slice(&out.stdout)?)
 }
 
-fn row(title: &str, of: &Value, percents: &mut BTreeMap<String, [Samples; 2]>, key: &str) -> Vec<String> {
+fn row(title: &str, of: &Value, percents: &mut BTreeMap<String, [Samples; 3]>, key: &str) -> Vec<String> {
     let at = |path: &str| of.pointer(path).and_then(Value::as_f64).unwrap_or(f64::NAN);
     let mut cells = vec![title.to_owned()];
-    for (kind, samples) in ["wall", "lifetime"].iter().zip(percents.entry(key.to_owned()).or_default()) {
+    for (kind, samples) in KINDS.iter().zip(percents.entry(key.to_owned()).or_default()) {
         let ms = |end: &str| at(&format!("/{kind}/added/{end}_ns")) / 1e6;
         let percent = at(&format!("/{kind}/percent"));
         samples.add(percent);
@@ -151,24 +171,56 @@ fn row(title: &str, of: &Value, percents: &mut BTreeMap<String, [Samples; 2]>, k
     }
     let stated = at("/stated_ns");
     cells.push(number(stated / 1e6, 2));
-    let part = stated / at("/lifetime/added/median_ns");
-    cells.push(number(part, 2));
+    for kind in ["lifetime", "processor"] {
+        cells.push(number(stated / at(&format!("/{kind}/added/median_ns")), 2));
+    }
     cells
 }
 
+/// Times of a run that are compared.
+const KINDS: [&str; 3] = ["wall", "lifetime", "processor"];
+
+/// Parts of what a report states beside that of calls: members, and what they are called.
+const PARTS: [(&str, &str); 7] = [
+    ("timing_ns", "timing"),
+    ("collecting_ns", "collecting"),
+    ("driver_ns", "driver"),
+    ("loading_ns", "libraries"),
+    ("setup_ns", "memory"),
+    ("collector_ns", "collector"),
+    ("collector_calls_ns", "calibrated"),
+];
+
+/// The parts of what was stated, in the middle of all runs.
+fn parts_of(title: &str, setting: &Value) -> Vec<String> {
+    let stated = setting["stated"].as_array().map_or(&[][..], Vec::as_slice);
+    let of = |row: &Value, part: &str| row[part].as_f64().unwrap_or(0.0) / 1e6;
+    let median = |value: &dyn Fn(&Value) -> f64| {
+        let mut samples = Samples::default();
+        stated.iter().for_each(|row| samples.add(value(row)));
+        number(samples.median(), 3)
+    };
+    let besides = |row: &Value| PARTS.iter().map(|(part, _)| of(row, part)).sum::<f64>();
+    let calls = median(&|row| of(row, "total_ns") - besides(row));
+    let parts = PARTS.iter().map(|(part, _)| median(&|row| of(row, part)));
+    [title.to_owned(), calls].into_iter().chain(parts).collect()
+}
+
 /// Means and medians over all programs.
-fn summary(report: &mut Report, percents: &BTreeMap<String, [Samples; 2]>) {
+fn summary(report: &mut Report, percents: &BTreeMap<String, [Samples; 3]>) {
     report.title("Over all programs, % of bare");
     let rows: Vec<Vec<String>> = percents
         .iter()
-        .map(|(name, [wall, lifetime])| {
+        .map(|(name, kinds)| {
             let of = |s: &Samples| [difference(s.mean(), 1), difference(s.median(), 1)];
-            std::iter::once(name.clone()).chain(of(wall)).chain(of(lifetime)).collect()
+            std::iter::once(name.clone()).chain(kinds.iter().flat_map(of)).collect()
         })
         .collect();
-    report.table(&["", "wall, mean", "median", "lifetime, mean", "median"], &rows);
-    let json = percents.iter().map(|(name, [wall, lifetime])| {
-        (name.clone(), json!({ "wall_percent": wall.json(), "lifetime_percent": lifetime.json() }))
+    report
+        .table(&["", "wall, mean", "median", "lifetime, mean", "median", "processor, mean", "median"], &rows);
+    let json = percents.iter().map(|(name, kinds)| {
+        let of = KINDS.iter().zip(kinds).map(|(kind, samples)| (format!("{kind}_percent"), samples.json()));
+        (name.clone(), Value::Object(of.collect()))
     });
     report.keep("over_all", Value::Object(json.collect()));
 }
@@ -233,6 +285,14 @@ fn show_figures(report: &Report, kept: &Map<String, Value>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn parts_add_up_to_what_is_stated() {
+        let row = json!({ "total_ns": 9e6, "timing_ns": 1e6, "setup_ns": 3e6 });
+        let cells = parts_of("p", &json!({ "stated": [row] }));
+        let expected = ["p", "5.000", "1.000", "0.000", "0.000", "0.000", "3.000", "0.000", "0.000"];
+        assert_eq!(cells, expected);
+    }
 
     #[test]
     fn figures_of_both_forms_are_read() {

@@ -28,8 +28,10 @@ stands above it. The line `bare again` compares bare runs with bare runs: no dif
 means anything.
 
 `wall` is from the start of the command to its end: with hetrace, it includes what hetrace does before the \
-program starts and after it ended. `lifetime` is from the program's exec to its end. `stated` is what the report \
-of the trace says that tracing took inside of the program.
+program starts and after it ended. `lifetime` is from the program's exec to its end. `processor` is what the \
+program, with the children it waited for, took of processors in user and system mode: it says more than the others \
+on a machine that does something else meanwhile. `stated` is what the report of the trace says that tracing took \
+inside of the program, of all its threads together.
 
 The program reads nothing (/dev/null). What it prints is shown in the first run, and discarded in all others; \
 with --json it is always discarded. Traces are written to TMPDIR (/tmp if it is not set) and removed.

@@ -113,6 +113,7 @@ pub(super) fn unite(inputs: &[Input], changes: &[Change], clocks: &Clocks, done:
     let finished = |input: &Input| input.manifest.as_ref().is_some_and(Manifest::is_finished);
     all.stopped = all.exit.is_none() && inputs.iter().all(finished);
     all.lifetime_ns = None;
+    all.processor_ns = None;
     all.command = command(&origins);
     all.job.clear();
     all.cost = cost(inputs);
@@ -294,6 +295,7 @@ fn join(all: &mut Manifest, other: Manifest) {
         job: _,
         // Of one program.
         lifetime_ns: _,
+        processor_ns: _,
         // Taken by `changed`.
         capture: _,
         flight: _,

@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize};
 pub struct Cost {
     /// All that a recorded call takes longer than one that is not.
     pub call_ns: f64,
+    /// The same where other work has pushed the recorder out of the nearest caches; 0 if it was not measured.
+    #[serde(skip_serializing_if = "is_nothing")]
+    pub cold_ns: f64,
     /// The part of it between the call's time stamps: in its own time.
     pub inside_ns: f64,
     /// The same of a poll that is folded into the one before.
@@ -40,7 +43,14 @@ pub struct Timing {
     /// Collecting commands that had finished, in some of the calls that enqueue and after calls that wait for a
     /// device, in nanoseconds. It is neither in `ns` nor in `apart_ns`.
     pub collecting_ns: u64,
-    /// Making the memory into which processes record, while these waited, in nanoseconds.
+    /// What calls took longer in the driver because their commands were timed, as it was learned from calls whose
+    /// commands were not (`--max-overhead`), in nanoseconds.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub driver_ns: u64,
+    /// The library's begin when it was loaded, in nanoseconds: not what the dynamic loader took before.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub loading_ns: u64,
+    /// Making the memory into which processes record, while their threads waited, in nanoseconds.
     #[serde(skip_serializing_if = "is_zero")]
     pub setup_ns: u64,
     /// Beginning with a collector of device times, while processes waited, in nanoseconds.
@@ -53,6 +63,19 @@ pub struct Timing {
     /// Its work on a thread of its own, for which the program does not wait.
     #[serde(skip_serializing_if = "is_zero")]
     pub collector_apart_ns: u64,
+    /// Its work in calls that enqueue, in nanoseconds: least, about and most, by what it takes for each on machines where
+    /// that was measured. It was not measured here.
+    #[serde(skip_serializing_if = "are_zero")]
+    pub collector_calls_ns: [u64; 3],
+}
+
+fn are_zero(ns: &[u64; 3]) -> bool {
+    *ns == [0; 3]
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks this way")]
+fn is_nothing(ns: &f64) -> bool {
+    *ns == 0.0
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks this way")]
@@ -64,9 +87,10 @@ impl Cost {
     /// Takes what another measurement found where that is less: processors now and then are slower
     /// for a while, and too much taken off is worse than too little. [`Self::timing`] stays.
     pub fn at_most(&mut self, other: &Self) {
-        let Self { call_ns, inside_ns, fold_ns, fold_inside_ns, least_ns, timing: _ } = other;
+        let Self { call_ns, cold_ns, inside_ns, fold_ns, fold_inside_ns, least_ns, timing: _ } = other;
         for (ns, other) in [
             (&mut self.call_ns, call_ns),
+            (&mut self.cold_ns, cold_ns),
             (&mut self.inside_ns, inside_ns),
             (&mut self.fold_ns, fold_ns),
             (&mut self.fold_inside_ns, fold_inside_ns),
@@ -90,7 +114,7 @@ impl Cost {
 
 impl Timing {
     /// All that adds up.
-    fn sums_mut(&mut self) -> [&mut u64; 9] {
+    fn sums_mut(&mut self) -> [&mut u64; 14] {
         let Self {
             api: _,
             calls,
@@ -98,10 +122,13 @@ impl Timing {
             apart_calls,
             apart_ns,
             collecting_ns,
+            driver_ns,
+            loading_ns,
             setup_ns,
             collector_start_ns,
             collector_ns,
             collector_apart_ns,
+            collector_calls_ns: [calls_least, calls_about, calls_most],
         } = self;
         [
             calls,
@@ -109,10 +136,15 @@ impl Timing {
             apart_calls,
             apart_ns,
             collecting_ns,
+            driver_ns,
+            loading_ns,
             setup_ns,
             collector_start_ns,
             collector_ns,
             collector_apart_ns,
+            calls_least,
+            calls_about,
+            calls_most,
         ]
     }
 }

@@ -62,6 +62,10 @@ pub struct Manifest {
     /// is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lifetime_ns: Option<u64>,
+    /// Processor time of the program and of those children of it that it waited for, user's and system's; none if it
+    /// is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub processor_ns: Option<u64>,
     /// Beginning, nanoseconds since 1970; none if it is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub start_realtime_ns: Option<u64>,

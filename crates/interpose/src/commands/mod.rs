@@ -24,6 +24,7 @@
 //! * A forked child finds an empty store.
 
 mod block;
+pub mod driver;
 mod lanes;
 #[doc(hidden)]
 pub mod links;

@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use hetrace_ring::abi::{COMMAND_KINDS, CountRecord, FunctionRecord, MEMORY_KINDS, command_flag, special};
 use hetrace_ring::clock::ticks;
 
+use super::driver;
 use crate::call::record_with_text;
 use crate::{budget, own};
 
@@ -108,12 +109,28 @@ impl Counted {
     /// What can be is counted before the call: an instruction that locks would wait, after it, for what the driver has
     /// written to the device, some hundred nanoseconds.
     pub fn choose(&self, id: u64, is_launch: bool, bytes: u64) -> Choice {
+        self.choose_learning(id, is_launch, bytes, || true)
+    }
+
+    /// As [`Counted::choose`], for an API that compares its calls with and without timing ([`driver`](super::driver)):
+    /// of a kind of commands of which it is not known what the driver takes for that, some are not timed if it matters.
+    pub fn choose_compared(&self, kind: u8, id: u64, is_launch: bool, bytes: u64) -> Choice {
+        self.choose_learning(id, is_launch, bytes, || driver::is_known(kind))
+    }
+
+    fn choose_learning(
+        &self,
+        id: u64,
+        is_launch: bool,
+        bytes: u64,
+        is_known: impl FnOnce() -> bool,
+    ) -> Choice {
         let (limited, sampled) = (budget::is_limited(), budget::sampled_every().max(1));
         if !limited && (!is_launch || sampled == 1) {
             return Choice::All;
         }
         self.is_new();
-        let one_in = if limited { budget::one_in() } else { 1 };
+        let one_in = if limited { budget::one_in(is_known) } else { 1 };
         let every = one_in.saturating_mul(if is_launch { sampled } else { 1 });
         let number = self.commands.fetch_add(1, Ordering::Relaxed);
         budget::count(1);

@@ -303,11 +303,13 @@ where
     /// Looks for commands of this thread that have ended, and records them.
     pub fn harvest<B: Backend<Token = T>>(&self, thread: &Thread<T, X>, backend: &mut B) {
         let _errno = ErrnoGuard::new();
-        thread.block.looks(ticks());
+        let began = ticks();
+        thread.block.looks(began);
         let mut report = Ring::new(Depth::Some);
         let outcome = thread.block.collect(&thread.state.nodes, backend, &mut report, Depth::Some);
         // What is known of one thread's commands says nothing of the others'.
         self.say(outcome, Left::unknown(), false, &mut report);
+        count_collecting(ticks().wrapping_sub(began), outcome.collected);
     }
 
     /// Looks for commands of all threads that have ended, and records them.
@@ -322,7 +324,7 @@ where
         }
         // Of a look that finds nothing only the second reading would be left.
         if outcome.collected > 0 {
-            count_collecting(ticks().wrapping_sub(began));
+            count_collecting(ticks().wrapping_sub(began), outcome.collected);
         }
     }
 

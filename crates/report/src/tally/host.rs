@@ -17,6 +17,9 @@ use hetrace_trace::trace::{CallCost, Function, FunctionId, Thread, ThreadId, Tra
 
 /// Unfinished calls of a function that are reported with their arguments.
 const NAMED: usize = 8;
+/// Calls that take longer in themselves than so many ns have other work in them, which pushes the recorder out of the
+/// nearest caches.
+const DISPLACES: u64 = 1000;
 
 /// Calls that failed in one way.
 #[derive(Clone, Copy, Debug, Default)]
@@ -590,18 +593,23 @@ impl Host {
     pub fn tracing(&self, trace: &Trace, all: bool) -> Option<TracingRow> {
         let costs = trace.costs();
         let mut row = TracingRow { left_out: !self.gross, ..TracingRow::default() };
+        let cold: u64 = costs.of_cold().into();
         for (function, .., sum) in self.whole(trace) {
             let single = sum.calls().saturating_sub(sum.folded);
-            let cost = |calls: u64, each: CallCost| calls.saturating_mul(each.whole.into());
-            let recording = cost(single, costs.of(function)).saturating_add(cost(sum.folded, self.fold));
+            let folded = sum.folded.saturating_mul(self.fold.whole.into());
+            let warm = u64::from(costs.of(function).whole).min(cold);
+            let each = if sum.own() > sum.calls().saturating_mul(DISPLACES) { cold } else { warm };
+            let recording = |each: u64| single.saturating_mul(each).saturating_add(folded);
             // Commands of calls that failed are none.
             let enqueued = single.saturating_sub(sum.failed.calls) as f64;
             let [timing, collecting] = costs.means(function).map(|mean| (enqueued * mean) as u64);
             for (to, n) in [
                 (&mut row.calls, sum.calls()),
+                (&mut row.calls_ns, recording(each)),
+                (&mut row.least_ns, recording(warm)),
+                (&mut row.most_ns, recording(cold)),
                 (&mut row.timing_ns, timing),
                 (&mut row.collecting_ns, collecting),
-                (&mut row.total_ns, recording.saturating_add(timing).saturating_add(collecting)),
                 (&mut row.inside_ns, sum.own_cost.saturating_add(sum.failed.own_cost)),
             ] {
                 *to = to.saturating_add(n);
@@ -610,11 +618,20 @@ impl Host {
         if all {
             let beside = costs.beside();
             row.lifetime_ns = trace.manifest().lifetime_ns.unwrap_or(0);
+            row.driver_ns = beside.driver;
+            row.loading_ns = beside.loading;
             row.setup_ns = beside.setup;
             row.collector_ns = beside.collector_start.saturating_add(beside.collector);
             row.collector_apart_ns = beside.collector_apart;
-            row.total_ns = row.total_ns.saturating_add(row.setup_ns).saturating_add(row.collector_ns);
+            let [least, about, most] = beside.collector_calls;
+            row.collector_calls_ns = about;
+            row.least_ns = row.least_ns.saturating_add(least);
+            row.most_ns = row.most_ns.saturating_add(most);
         }
+        let besides = row.besides_ns();
+        row.total_ns = row.calls_ns.saturating_add(row.collector_calls_ns).saturating_add(besides);
+        row.least_ns = row.least_ns.saturating_add(besides);
+        row.most_ns = row.most_ns.saturating_add(besides);
         costs.is_known().then_some(row)
     }
 }

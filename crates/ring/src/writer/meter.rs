@@ -54,6 +54,8 @@ const PATIENCE: u64 = 1 << 26;
 const RECENT: u64 = PATIENCE * 4;
 /// Ticks, about a tenth of a second, after which what was added up becomes records.
 const FLUSHED: u64 = RECENT;
+/// Ticks, some twenty microseconds: no driver takes longer for timing a command, as far as is known.
+const DRIVER: u64 = 1 << 16;
 /// What is in a part per million.
 const MILLION: u64 = 1_000_000;
 
@@ -83,6 +85,12 @@ pub struct Meter {
     commands: Word,
     /// When sums became records last.
     flushed: Word,
+    /// Commands that the thread had counted at the last look.
+    counted: Word,
+    /// 1 if they come so often that the budget would not be kept by a driver that takes [`DRIVER`] for timing each.
+    pressed: Half,
+    /// The call that enqueued the last command, as whoever learns what drivers take keeps it; 0: none.
+    last_command: Word,
 }
 
 /// What a look at a [`Meter`] found.
@@ -114,6 +122,9 @@ impl Meter {
             fresh: Word::new(),
             commands: Word::new(),
             flushed: Word::new(),
+            counted: Word::new(),
+            pressed: Half::new(),
+            last_command: Word::new(),
         }
     }
 
@@ -131,6 +142,8 @@ impl Meter {
         self.commands.set(commands);
         self.step.set(0);
         self.calls.set(0);
+        self.pressed.set(0);
+        self.last_command.set(0);
     }
 
     /// Begins at the step of a number.
@@ -170,6 +183,36 @@ impl Meter {
         self.credit.fetch_add(ticks.wrapping_neg());
         self.spent.fetch_add(ticks);
         self.recent.fetch_add(ticks);
+    }
+
+    /// The thread has a ring in which so many commands were counted before.
+    pub fn begin_counting(&self, counted: u64) {
+        self.counted.set(counted);
+    }
+
+    /// Notes how many commands the thread has counted so far; to be called before each look. `ppm` of the time may be
+    /// spent.
+    pub fn note_commands(&self, now: u64, ppm: u32, counted: u64) {
+        let fresh = counted.saturating_sub(self.counted.get());
+        self.counted.set(counted);
+        let since = now.saturating_sub(self.credited.get());
+        let most = u128::from(since) * u128::from(ppm) / u128::from(MILLION);
+        self.pressed.set(u32::from(u128::from(fresh) * u128::from(DRIVER) > most));
+    }
+
+    /// Whether it matters what the driver takes for timing a command: where commands are few, whatever that is is within
+    /// the budget.
+    pub fn is_pressed(&self) -> bool {
+        self.pressed.get() != 0
+    }
+
+    /// Keeps what is known of the call that enqueued the thread's last command; returns that of the one before, 0 if
+    /// there was none.
+    #[inline]
+    pub fn replace_last_command(&self, call: u64) -> u64 {
+        let before = self.last_command.get();
+        self.last_command.set(call);
+        before
     }
 
     /// Spends what commands took since the last look.
@@ -449,6 +492,24 @@ mod tests {
             let rate = parts(thread.spent, thread.now - began);
             assert!(rate <= 22_000, "{rate} of {PPM}: {length}");
         }
+    }
+
+    #[test]
+    fn where_commands_are_few_it_does_not_matter_what_a_driver_takes() {
+        let meter = meter();
+        let looked = |apart: u64| {
+            let (mut now, mut pressed) = (1000, Vec::new());
+            meter.begin(now, 1 << 17, 0);
+            for commands in (0..64).step_by(16) {
+                now += 16 * apart;
+                meter.note_commands(now, PPM, commands);
+                meter.look(now, PPM, 0);
+                pressed.push(meter.is_pressed());
+            }
+            pressed.split_off(1)
+        };
+        // A fiftieth of the time is less than 65,536 ticks a command, and more.
+        assert_eq!((looked(3_200_000), looked(3_400_000)), (vec![true; 3], vec![false; 3]));
     }
 
     #[test]

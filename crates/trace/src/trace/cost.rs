@@ -93,6 +93,8 @@ pub struct Costs {
     /// What timing and what collecting commands took by function, as the means of all its calls, ns.
     means: Vec<[f64; 2]>,
     fold: CallCost,
+    /// Of a call in all where the recorder is not in the nearest caches; that of any if it is not known.
+    cold: u32,
     known: bool,
     beside: Beside,
 }
@@ -100,7 +102,11 @@ pub struct Costs {
 /// What the tracer took of the program's time beside its calls, ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Beside {
-    /// To begin: the memory into which processes record.
+    /// In the driver, because commands were timed.
+    pub driver: u64,
+    /// To begin when libraries were loaded.
+    pub loading: u64,
+    /// For the memory into which processes record.
     pub setup: u64,
     /// To begin with a collector of device times.
     pub collector_start: u64,
@@ -108,6 +114,8 @@ pub struct Beside {
     pub collector: u64,
     /// Its work on a thread of its own, for which the program does not wait.
     pub collector_apart: u64,
+    /// Its work in calls, by a calibration: least, about, most.
+    pub collector_calls: [u64; 3],
 }
 
 /// The most that a call can cost, ns. Emulated counters take microseconds; more is a mistake.
@@ -155,7 +163,8 @@ impl Costs {
         if call.whole == 0 {
             return Ok(Self::default());
         }
-        let mut costs = Self { call, fold, known: true, ..Self::default() };
+        let cold = if (0.0..=MOST).contains(&recorded.cold_ns) { recorded.cold_ns.round() as u32 } else { 0 };
+        let mut costs = Self { call, fold, cold: cold.max(call.whole), known: true, ..Self::default() };
         for timing in &recorded.timing {
             costs.beside.add(timing);
             let mean = |ns: u64, calls: u64| ns as f64 / calls.max(1) as f64;
@@ -199,6 +208,11 @@ impl Costs {
         self.known.then_some(self.call.whole)
     }
 
+    /// Of a call in all, where other work has pushed the recorder out of the nearest caches, ns.
+    pub fn of_cold(&self) -> u32 {
+        self.cold
+    }
+
     /// Of a call.
     #[inline(always)]
     pub fn of(&self, function: FunctionId) -> CallCost {
@@ -229,11 +243,16 @@ impl Costs {
 impl Beside {
     fn add(&mut self, timing: &Timing) {
         for (to, n) in [
+            (&mut self.driver, timing.driver_ns),
+            (&mut self.loading, timing.loading_ns),
             (&mut self.setup, timing.setup_ns),
             (&mut self.collector_start, timing.collector_start_ns),
             (&mut self.collector, timing.collector_ns),
             (&mut self.collector_apart, timing.collector_apart_ns),
         ] {
+            *to = to.saturating_add(n);
+        }
+        for (to, n) in self.collector_calls.iter_mut().zip(timing.collector_calls_ns) {
             *to = to.saturating_add(n);
         }
     }
@@ -258,6 +277,9 @@ mod tests {
             CallCost { inside: 11, whole: 30, timing: 0, least: 1, timed: false }
         );
         assert_eq!(costs.of(FunctionId(0)).around(), 19);
+        assert_eq!(costs.of_cold(), 30, "as of any");
+        let cold = |cold_ns| read(&Cost { cold_ns, ..recorded.clone() }).unwrap().of_cold();
+        assert_eq!([210.4, 5.0, f64::NAN, -1.0, 1e9].map(cold), [210, 30, 30, 30, 30]);
         assert_eq!(costs.of_folded(), CallCost { inside: 0, whole: 17, timing: 0, least: 1, timed: false });
         assert_eq!(Costs::read(None, &Functions::default(), &[]), Ok(Costs::default()));
     }

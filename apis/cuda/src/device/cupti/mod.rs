@@ -27,7 +27,9 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 use hetrace_interpose::ring::abi::option;
 use hetrace_interpose::ring::clock::nanoseconds;
-use hetrace_interpose::{ErrnoGuard, Spent, in_window, note, pid, session, spend, task, with_guard};
+use hetrace_interpose::{
+    ErrnoGuard, Spent, collector_takes, in_window, note, pid, session, spend, task, with_guard,
+};
 
 use api::{API, CounterConfig, FORCED, MISSING, TAKEN, ZEROED_BUFFERS};
 use layout::{Lengths, counter, kind};
@@ -119,6 +121,10 @@ pub unsafe fn start(driver_version: i32) -> Result<(), Unavailable> {
     Err(Unavailable::Starting)
 }
 
+/// What CUPTI does in each call that enqueues, ns: least, about and most of what was seen on H100s and H200s with drivers of
+/// CUDA 13 (docs/measurements/2026-11-20-h200-cuda.md and 2026-11-23-budget.md).
+const CALL_NS: [u16; 3] = [600, 1000, 1500];
+
 fn first(driver_version: i32) -> Result<(), Unavailable> {
     OWNER.store(pid(), Ordering::Relaxed);
     STARTER.store(task(), Ordering::Relaxed);
@@ -127,6 +133,7 @@ fn first(driver_version: i32) -> Result<(), Unavailable> {
     match result {
         Ok(()) => {
             STATE.store(state::ACTIVE, Ordering::Release);
+            collector_takes(CALL_NS);
             flusher::start();
             expected::start();
             // Registered after the driver and CUPTI were loaded, so it runs before

@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Error, anyhow};
 use hetrace_report::tally::{Options, TracingRow, tally};
+use hetrace_session::children_time;
 use hetrace_trace::trace::Trace;
 
 use crate::commands::watch::asked_to_stop;
@@ -63,6 +64,8 @@ pub struct Times {
     pub wall: f64,
     /// From the program's exec to its end; not a number where that is not known.
     pub lifetime: f64,
+    /// Processor time of the program and of the children it waited for; not a number where that is not known.
+    pub processor: f64,
 }
 
 /// What the traces of a setting say.
@@ -155,6 +158,7 @@ impl Runner<'_> {
     fn time(&self, command: &mut Command, what: &OsString) -> Result<(ExitStatus, Times), Failure> {
         let errors = File::create(&self.errors).with_context(|| self.errors.display().to_string())?;
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(errors);
+        let before = children_time();
         let started = Instant::now();
         let mut child = command.spawn().map_err(|error| not_started(what, &error))?;
         let executes = Instant::now();
@@ -164,7 +168,8 @@ impl Runner<'_> {
             return Err(Failure::Stopped);
         }
         let ns = |since: Instant| ended.duration_since(since).as_nanos() as f64;
-        Ok((status, Times { wall: ns(started), lifetime: ns(executes) }))
+        let processor = children_time().saturating_sub(before) as f64;
+        Ok((status, Times { wall: ns(started), lifetime: ns(executes), processor }))
     }
 
     fn bare(&self, expected: ExitStatus) -> Result<Times, Failure> {
@@ -187,19 +192,20 @@ impl Runner<'_> {
         }
         self.compare(expected, status, &format!("under `hetrace run {name}`"))?;
         let to = &mut to.settings[number];
-        times.lifetime = self.read(to)?;
+        [times.lifetime, times.processor] = self.read(to)?;
         to.times.push(times);
         fs::remove_dir_all(&self.trace).with_context(|| self.trace.display().to_string())?;
         Ok(())
     }
 
-    /// Reads a trace; returns how long its program lived.
-    fn read(&self, to: &mut Traced) -> Result<f64, Failure> {
+    /// Reads a trace; returns how long its program lived, and its processor time.
+    fn read(&self, to: &mut Traced) -> Result<[f64; 2], Failure> {
         let trace = Trace::open(&self.trace).with_context(|| self.trace.display().to_string())?;
         let tables = tally(&trace, &Options::default());
         to.lost = to.lost.saturating_add(tables.lost_events).saturating_add(tables.lost_device_commands);
         to.stated.extend(tables.tracing);
-        Ok(trace.manifest().lifetime_ns.map_or(f64::NAN, |ns| ns as f64))
+        let manifest = trace.manifest();
+        Ok([manifest.lifetime_ns, manifest.processor_ns].map(|ns| ns.map_or(f64::NAN, |ns| ns as f64)))
     }
 
     /// The program must end as in its first run: what it did else is not to be compared.

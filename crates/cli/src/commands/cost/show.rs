@@ -17,8 +17,11 @@ const SCHEMA: u32 = 1;
 type Kind = fn(&Times) -> f64;
 const WALL: Kind = |times| times.wall;
 const LIFETIME: Kind = |times| times.lifetime;
+const PROCESSOR: Kind = |times| times.processor;
 /// Those that are compared.
-const KINDS: [Kind; 2] = [WALL, LIFETIME];
+const KINDS: [Kind; 3] = [WALL, LIFETIME, PROCESSOR];
+/// Their names.
+const NAMES: [&str; 3] = ["wall", "lifetime", "processor"];
 
 /// One time in all rounds, against that of bare runs.
 struct Compared {
@@ -80,14 +83,17 @@ pub fn text(plan: &Plan, measured: &Measured) -> String {
     let confidence = Compared::of(&measured.again, &measured.bare, WALL).added;
     let confidence = confidence.map_or(0.0, |interval| interval.confidence * 100.0);
     let head = format!("added ({confidence:.0}%)");
-    let mut rows = vec![
-        ["", "wall", &head, "of bare", "lifetime", &head, "of bare", "stated"].map(str::to_owned).to_vec(),
-    ];
+    let columns = |name: &str, of: &dyn Fn(usize) -> [String; 3], last: &str| {
+        let cells = (0..KINDS.len()).flat_map(of);
+        std::iter::once(name.to_owned()).chain(cells).chain([last.to_owned()]).collect::<Vec<String>>()
+    };
     let bare = |kind| Compared::of(&measured.bare, &measured.bare, kind).median;
     let cell = |time: Option<f64>| time.map_or_else(|| "-".to_owned(), duration_f);
-    let (wall, lifetime) = (cell(bare(WALL)), cell(bare(LIFETIME)));
-    let empty = String::new;
-    rows.push(vec!["bare".to_owned(), wall, empty(), empty(), lifetime, empty(), empty(), empty()]);
+    let (empty, of_bare) = (String::new, || "of bare".to_owned());
+    let mut rows = vec![
+        columns("", &|kind| [NAMES[kind].to_owned(), head.clone(), of_bare()], "stated"),
+        columns("bare", &|kind| [cell(bare(KINDS[kind])), empty(), empty()], ""),
+    ];
     let mut row = |name: String, times: &[Times], stated: String| {
         let cells = KINDS.iter().flat_map(|kind| Compared::of(times, &measured.bare, *kind).cells());
         rows.push(std::iter::once(name).chain(cells).chain([stated]).collect());
@@ -164,11 +170,13 @@ fn aligned(rows: &[Vec<String>]) -> String {
 pub fn json(plan: &Plan, measured: &Measured) -> Result<String> {
     let samples = |times: &[Times]| {
         let of = |kind: Kind| times.iter().map(kind).collect::<Vec<f64>>();
-        json!({ "wall_ns": of(|t| t.wall), "lifetime_ns": of(|t| t.lifetime) })
+        json!({ "wall_ns": of(WALL), "lifetime_ns": of(LIFETIME), "processor_ns": of(PROCESSOR) })
     };
     let against_bare = |times: &[Times]| {
         let of = |kind| Compared::of(times, &measured.bare, kind).json();
-        json!({ "wall": of(WALL), "lifetime": of(LIFETIME), "samples": samples(times) })
+        json!({
+            "wall": of(WALL), "lifetime": of(LIFETIME), "processor": of(PROCESSOR), "samples": samples(times)
+        })
     };
     let setting = |(setting, traced): (&super::Setting, &Traced)| -> Result<Value> {
         let mut row = against_bare(&traced.times);
@@ -203,7 +211,9 @@ mod tests {
     /// Lifetimes are 1 ms less than walls; `added` is what tracing adds to both.
     fn times(added: f64) -> Vec<Times> {
         let wall = |round: u32| 100e6 + f64::from(round) * 1e6 + added;
-        (0..6).map(|round| Times { wall: wall(round), lifetime: wall(round) - 1e6 }).collect()
+        let times =
+            |round| Times { wall: wall(round), lifetime: wall(round) - 1e6, processor: wall(round) / 2.0 };
+        (0..6).map(times).collect()
     }
 
     fn measured() -> Measured {
@@ -221,10 +231,10 @@ mod tests {
     fn the_table_has_differences_of_pairs() {
         let expected = "\
 ./app -n: 6 rounds
-                  wall                      added (97%)  of bare  lifetime                      added (97%)  of bare   stated
-bare            102 ms                                              102 ms
-bare again      102 ms       +0 ns (-300 µs to +400 µs)    +0.0%    102 ms       +0 ns (-300 µs to +400 µs)    +0.0%
---mode=default  104 ms  +2.00 ms (+2.00 ms to +2.00 ms)    +2.0%    104 ms  +2.00 ms (+2.00 ms to +2.00 ms)    +2.0%  1.50 ms
+                  wall                      added (97%)  of bare  lifetime                      added (97%)  of bare  processor                      added (97%)  of bare   stated
+bare            102 ms                                              102 ms                                              51.2 ms
+bare again      102 ms       +0 ns (-300 µs to +400 µs)    +0.0%    102 ms       +0 ns (-300 µs to +400 µs)    +0.0%    51.2 ms           +0 ns (+0 ns to +0 ns)    +0.0%
+--mode=default  104 ms  +2.00 ms (+2.00 ms to +2.00 ms)    +2.0%    104 ms  +2.00 ms (+2.00 ms to +2.00 ms)    +2.0%    52.2 ms  +1.00 ms (+1.00 ms to +1.00 ms)    +2.0%  1.50 ms
 --mode=default: 3 events were dropped: its cost is more than is shown (a larger --buffer keeps them)
 ";
         assert_eq!(text(&plan(), &measured()), expected);

@@ -363,9 +363,11 @@ fn tracing_remark(row: &TracingRow, traces: usize) -> String {
         0 => String::new(),
         unknown => format!(" (of {unknown} of {traces} traces it is not known)"),
     };
-    let besides = [row.timing_ns, row.collecting_ns, row.setup_ns, row.collector_ns];
-    let besides = besides.into_iter().fold(0, u64::saturating_add);
-    let each = average(row.total_ns.saturating_sub(besides), row.calls);
+    // Not `calls_ns`, which sums that were saved before do not have.
+    let each = average(
+        row.total_ns.saturating_sub(row.besides_ns().saturating_add(row.collector_calls_ns)),
+        row.calls,
+    );
     let part = |ns: u64, what: &str| match ns {
         0 => String::new(),
         ns => format!(", {} {what}", duration(ns)),
@@ -373,8 +375,11 @@ fn tracing_remark(row: &TracingRow, traces: usize) -> String {
     let timing = part(row.timing_ns, "timing commands");
     let timing = timing + &part(row.collecting_ns, "collecting their times");
     let timing = timing
-        + &part(row.setup_ns, "starting")
-        + &part(row.collector_ns, "in the collector of device times");
+        + &part(row.driver_ns, "in the driver for timing")
+        + &part(row.loading_ns, "starting libraries")
+        + &part(row.setup_ns, "making memory for records")
+        + &part(row.collector_ns, "in the collector of device times")
+        + &part(row.collector_calls_ns, "about in its part of calls (calibrated, not measured here)");
     let inside = duration(row.inside_ns);
     let inside = match row.left_out {
         true => format!("{inside} of it inside calls (subtracted)"),
@@ -382,10 +387,27 @@ fn tracing_remark(row: &TracingRow, traces: usize) -> String {
     };
     let (calls, all) = (plural(row.calls, "call"), duration(row.total_ns));
     let each = duration_f(each);
+    let range = match row.most_ns > row.least_ns {
+        true => format!(" ({} to {})", duration(row.least_ns), duration(row.most_ns)),
+        false => String::new(),
+    };
     format!(
-        "Tracing overhead: about {all}: {calls}, {each} each{timing}{of}; {inside}. Loading, caches and drivers' additional \
-         work are not in it: `hetrace cost` measures all."
+        "Tracing overhead: about {all}{range}: {calls}, {each} each{timing}{of}; {inside}. Not in it: {}. `hetrace cost` \
+         measures all.",
+        missing(row)
     )
+}
+
+/// What is not in the statement, as it can't be told from the program's own time.
+fn missing(row: &TracingRow) -> String {
+    let mut missing = vec!["the dynamic loader's work", "caches beyond the nearest"];
+    if row.timing_ns > 0 && row.driver_ns == 0 {
+        missing.push("what drivers do more for commands that are timed");
+    }
+    if row.collector_ns > 0 && row.collector_calls_ns == 0 {
+        missing.push("the collector's work in each launch");
+    }
+    missing.join(", ")
 }
 
 /// How far to trust devices' times: those of a name in a line.

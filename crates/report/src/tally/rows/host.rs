@@ -11,22 +11,38 @@ use hetrace_trace::system::Shares;
 pub struct TracingRow {
     /// Calls that are counted; of traces where the cost is known.
     pub calls: u64,
-    /// What recording them has cost in all.
+    /// What tracing has cost in all, in all threads together: the sum of the parts.
     pub total_ns: u64,
-    /// Of that, what timing commands took, where it is done inside of the calls that enqueue them.
+    /// The same if every call had found the recorder in the processor's nearest caches, and if none had; with the least
+    /// and the most that the collector's part in calls may be.
+    pub least_ns: u64,
+    /// See above.
+    pub most_ns: u64,
+    /// Of `total_ns`, what recording the calls took: those of a function that mostly takes less than a microsecond as
+    /// calls in a row do, others as calls behind other work.
+    pub calls_ns: u64,
+    /// Of `total_ns`, what timing commands took, where it is done inside of the calls that enqueue them.
     #[serde(skip_serializing_if = "is_zero")]
     pub timing_ns: u64,
     /// Of `total_ns`, what collecting commands that had finished took.
     #[serde(skip_serializing_if = "is_zero")]
     pub collecting_ns: u64,
-    /// Of `total_ns`, what making the memory into which processes record took. Of a part of the calls it is not
-    /// counted, as what follows.
+    /// Of `total_ns`, what calls took longer in the driver because their commands were timed: known only where some were
+    /// not (`--max-overhead`). Of a part of the calls it is not counted, as what follows.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub driver_ns: u64,
+    /// Of `total_ns`, what libraries took to begin when they were loaded, without the dynamic loader's part.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub loading_ns: u64,
+    /// Of `total_ns`, what making the memory into which processes record took.
     #[serde(skip_serializing_if = "is_zero")]
     pub setup_ns: u64,
     /// Of `total_ns`, what a collector of device times took of the program's threads: to begin, buffers, flushing, ending.
-    /// What it does in each call that enqueues is not in it.
     #[serde(skip_serializing_if = "is_zero")]
     pub collector_ns: u64,
+    /// Of `total_ns`, what it does in calls that enqueue: not measured, but by what it takes on machines where that was.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub collector_calls_ns: u64,
     /// What it took on a thread of its own; not in `total_ns`, as the program does not wait for it.
     #[serde(skip_serializing_if = "is_zero")]
     pub collector_apart_ns: u64,
@@ -40,6 +56,21 @@ pub struct TracingRow {
     /// Of several traces, those where it is not known: their times are as they were recorded.
     #[serde(skip_serializing_if = "is_zero")]
     pub unknown_traces: u64,
+}
+
+impl TracingRow {
+    /// All parts of [`Self::total_ns`] that were measured in the run.
+    pub fn besides_ns(&self) -> u64 {
+        let parts = [
+            self.timing_ns,
+            self.collecting_ns,
+            self.driver_ns,
+            self.loading_ns,
+            self.setup_ns,
+            self.collector_ns,
+        ];
+        parts.into_iter().fold(0, u64::saturating_add)
+    }
 }
 
 /// What is not known.

@@ -1,0 +1,53 @@
+//! Other work: what a driver does in a call, as far as the nearest caches are concerned.
+
+use std::arch::global_asm;
+use std::hint::black_box;
+
+/// Bytes of a line of the cache.
+const LINE: usize = 64;
+/// Lines of code, and of data, that are passed through: twice what the nearest caches have.
+const LINES: usize = 1024;
+
+// Functions that return at once, each in a line of its own: 64 KiB of code.
+global_asm!(".text", ".p2align 6", "hetrace_cost_other_code:", ".rept 1024", "ret", ".p2align 6", ".endr",);
+
+unsafe extern "C" {
+    /// The first of the functions.
+    fn hetrace_cost_other_code();
+}
+
+/// Data of other work.
+#[derive(Debug)]
+pub(super) struct Others(Vec<[u64; LINE / size_of::<u64>()]>);
+
+impl Others {
+    pub fn new() -> Self {
+        Self(vec![[1; LINE / size_of::<u64>()]; LINES])
+    }
+
+    /// Passes through as much code and data as the nearest caches have, twice over. Takes some microseconds.
+    pub fn work(&self) {
+        let first = hetrace_cost_other_code as *const () as usize;
+        for (number, line) in self.0.iter().enumerate() {
+            // In no order that is foreseen, and each once.
+            let number = number.wrapping_mul(389) % LINES;
+            // SAFETY: there are so many functions of a line each behind the first one, which take and return nothing.
+            let function: extern "C" fn() = unsafe { std::mem::transmute(first + number * LINE) };
+            function();
+            black_box(line[0]);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_of_it_is_passed_through() {
+        let mut numbers: Vec<usize> = (0..LINES).map(|number| number.wrapping_mul(389) % LINES).collect();
+        numbers.sort_unstable();
+        assert!(numbers.into_iter().eq(0..LINES));
+        Others::new().work();
+    }
+}
