@@ -12,6 +12,9 @@ use hetrace_format::define::{self, Definition, Module, PyFrame, Symbol};
 
 use crate::demangle;
 
+/// Libraries of ours begin so.
+const OWN: &str = "libhetrace_";
+
 /// Names the stack of a call. 0: there is none, or it was not recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StackId {
@@ -107,6 +110,8 @@ fn last_part(path: &str) -> &str {
 #[derive(Clone, Debug, Default)]
 struct Inner {
     around: u64,
+    /// The code that records calls is on it.
+    traced: bool,
     frames: Vec<Frame>,
 }
 
@@ -164,7 +169,7 @@ impl Stacks {
         let PyFrame { stack, around, line, first_line, file, name } = frame;
         let [file, name] = [file, name].map(|text| self.text(&text));
         let frame = Frame { kind: Kind::Python, line, first_line, file, name, module: "".into() };
-        self.python.insert(stack.0, Inner { around: around.0, frames: vec![frame] });
+        self.python.insert(stack.0, Inner { around: around.0, traced: false, frames: vec![frame] });
     }
 
     pub(crate) fn define_module(&mut self, module: &Module) {
@@ -192,11 +197,12 @@ impl Stacks {
             let name = modules.get(&module.0).cloned().unwrap_or_default();
             let frames = match symbols.get(&(module.0, address.0)) {
                 // Wrappers of ours are between the program and the API.
-                _ if name.starts_with("libhetrace_") => Vec::new(),
+                _ if name.starts_with(OWN) => Vec::new(),
                 Some(symbols) => symbols.iter().map(|symbol| self.of_symbol(symbol, &name)).collect(),
                 None => vec![self.without_symbol(&name, address.0)],
             };
-            self.native.insert(stack.0, Inner { around: around.0, frames });
+            let traced = name.starts_with(OWN);
+            self.native.insert(stack.0, Inner { around: around.0, traced, frames });
         }
     }
 
@@ -259,6 +265,19 @@ impl Stacks {
             return if python.is_empty() { native } else { python };
         }
         merged(&native, &python)
+    }
+
+    /// Whether code of ours is on a native stack: the thread was in a function that is traced, or in what tracing does.
+    pub fn is_traced(&self, stack: StackId) -> bool {
+        let mut next = stack.native;
+        for _ in 0..Self::DEEPEST {
+            match self.native.get(&next) {
+                Some(inner) if inner.traced => return true,
+                Some(inner) => next = inner.around,
+                None => return false,
+            }
+        }
+        false
     }
 
     /// The Python frames alone.

@@ -108,6 +108,9 @@ fn record(args: &Run) -> Result<Outcome> {
     if args.stacks.is_some() && !cfg!(target_arch = "x86_64") {
         return Err(wrong_value(anyhow!("--stacks: native stacks are read on x86-64 only")));
     }
+    if args.cpu_sample.is_some() && !cfg!(target_arch = "x86_64") {
+        return Err(wrong_value(anyhow!("--cpu-sample: stacks are unwound on x86-64 only")));
+    }
     let output = match &args.output {
         Some(path) if path.symlink_metadata().is_ok() => {
             bail!("{}: already exists; choose another folder with -o", path.display())
@@ -158,6 +161,7 @@ fn record(args: &Run) -> Result<Outcome> {
             telemetry::Options { period, libraries }
         }),
         os,
+        cpu_sample: args.cpu_sample,
         shown: std::env::args_os().skip(1).map(|a| a.to_string_lossy().into_owned()).collect(),
     };
     Ok(session_run(&options, libraries, early)?)

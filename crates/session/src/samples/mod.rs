@@ -106,7 +106,7 @@ impl Samples {
     /// Begins to unwind and to write: the program runs.
     pub fn start(&mut self, folder: &TraceFolder) {
         let Some(sampler) = self.sampler.take() else { return };
-        let begun = eventfd(0, EventfdFlags::CLOEXEC).map_err(std::io::Error::from).and_then(|stop| {
+        let begun = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(std::io::Error::from).and_then(|stop| {
             let stop = Arc::new(stop);
             let (report, folder, end) = (self.report.clone(), folder.clone(), Arc::clone(&stop));
             let run = move || Writer::new(report, &folder).run(sampler, &end);

@@ -23,6 +23,7 @@ pub use hetrace_format::manifest::{
 };
 use hetrace_model::Model;
 
+pub(crate) use class::number;
 pub use class::{Class, Classes, Definition, Verdict};
 pub use cost::{CallCost, Costs, LeafCost};
 pub use cursor::{Cursor, Item, Occurrence};
@@ -195,6 +196,11 @@ impl Trace {
     /// Whether threads may have recorded less for a part of their time, to keep within a budget.
     pub fn has_budget_steps(&self) -> bool {
         self.classes.any(|class| matches!(class, Class::BudgetStep))
+    }
+
+    /// Whether processors were sampled.
+    pub fn has_samples(&self) -> bool {
+        self.classes.any(|class| matches!(class, Class::Sample(_)))
     }
 
     /// Devices, queues, and functions that devices run.

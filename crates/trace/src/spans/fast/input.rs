@@ -473,7 +473,11 @@ impl<'t> Input<'t> {
                     return;
                 }
                 Class::OwnWork(ns) => entry(Special::OwnWork(number_at(&event, *ns))),
-                Class::BudgetStep | Class::Stack(..) | Class::Definition(_) | Class::Other => {
+                Class::BudgetStep
+                | Class::Stack(..)
+                | Class::Definition(_)
+                | Class::Sample(_)
+                | Class::Other => {
                     return to.sink.other(&event);
                 }
             },
