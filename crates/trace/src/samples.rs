@@ -106,24 +106,24 @@ impl Inside {
     }
 }
 
-/// Gives all samples of a trace with their times, and when its first event was.
+/// Gives all samples of a trace: when since its first event, when on its clock, and where.
 ///
 /// # Errors
 /// When `watch` says so.
 pub fn each(
     trace: &Trace,
     watch: Option<Watch<'_>>,
-    give: &mut dyn FnMut(u64, &Sample, Where),
-) -> Result<Option<u64>, Stopped> {
+    give: &mut dyn FnMut(u64, u64, &Sample, Where),
+) -> Result<(), Stopped> {
     if !trace.has_samples() {
-        return Ok(None);
+        return Ok(());
     }
     // The events are counted by who reads all of them.
     let ask = |_| watch.map_or(ControlFlow::Continue(()), |watch| watch(0));
     let (inside, pace) = (Inside::default(), Pace::new(Some(&ask)));
     let mut walk = Each { stacks: trace.names().stacks(), inside, first: None, pace, give };
     match walk_part(trace.cursor(), &mut walk) {
-        ControlFlow::Continue(_) => Ok(walk.first),
+        ControlFlow::Continue(_) => Ok(()),
         ControlFlow::Break(stopped) => Err(stopped),
     }
 }
@@ -133,7 +133,7 @@ struct Each<'a> {
     inside: Inside,
     first: Option<u64>,
     pace: Pace<'a>,
-    give: &'a mut dyn FnMut(u64, &Sample, Where),
+    give: &'a mut dyn FnMut(u64, u64, &Sample, Where),
 }
 
 impl Visitor for Each<'_> {
@@ -160,7 +160,8 @@ impl Visitor for Each<'_> {
     }
 
     fn sample(&mut self, at: At<'_>, sample: &Sample, _: &Event<'_, '_>) -> ControlFlow<Stopped> {
-        (self.give)(at.time, sample, self.inside.place(sample, self.stacks));
+        let since = at.time.saturating_sub(self.first.unwrap_or(at.time));
+        (self.give)(since, at.time, sample, self.inside.place(sample, self.stacks));
         ControlFlow::Continue(())
     }
 }

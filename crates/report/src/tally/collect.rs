@@ -19,6 +19,7 @@ use super::makers::Makers;
 use super::marked::Marked;
 use super::monitor;
 use super::query::{Choice, Query, Reading};
+use super::sampled::sampled;
 use super::rows::{BudgetRow, CaptureRow, ClockError, SCHEMA, SteppedRow, Tally, TraceRow, UnknownRow};
 use super::usage::Usage;
 use super::ways::{Way, Ways};
@@ -110,6 +111,7 @@ pub fn aggregate(trace: &Trace, options: &Options, query: &Query<'_>) -> Result<
         }
     }
     let mut sums = collector.sums(trace, &telemetry, &labels, query, &summary);
+    sums.rest.sampled = sampled(trace, query)?;
     // What is held is known from all allocations and releases; of a part of the calls it would be wrong.
     if table.active && query.is_of_all() {
         let memory = collector.memory.finish();

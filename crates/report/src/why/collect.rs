@@ -9,6 +9,7 @@ use super::device::{Device, Evidence, Explained, Place, Ran, Title};
 use super::gaps::{Gap, Part as GapPart, Scene, explain, outside};
 use super::host::Host;
 use super::independent::{Free, Independence};
+use super::sampled::Sampled;
 use super::path::{NodeId, Paths, ROOT, Step, UNSET};
 use super::signals::Signals;
 use super::states::by_states;
@@ -74,12 +75,14 @@ pub(super) struct Collector<'t> {
     pub sampled: bool,
     /// Commands lost while recording.
     pub lost: u64,
+    /// What threads did outside of calls.
+    pub samples: Sampled,
     slack: u64,
 }
 
 impl<'t> Collector<'t> {
     /// With nothing seen yet.
-    pub fn new(trace: &'t Trace, options: &'t Options, pace: Pace<'t>) -> Self {
+    pub fn new(trace: &'t Trace, options: &'t Options, samples: Sampled, pace: Pace<'t>) -> Self {
         let slack = trace.manifest().device_error_ns().unwrap_or(0).min(MAX_SLACK);
         let names = trace.names();
         let losses = &trace.manifest().losses;
@@ -109,6 +112,7 @@ impl<'t> Collector<'t> {
             end: (0, ROOT),
             sampled: names.all_launches().any(|(_, all)| all.counted() > 0),
             lost: losses.device_commands,
+            samples,
             slack,
         }
     }
@@ -382,9 +386,11 @@ impl<'t> Collector<'t> {
         let node = self.node(&ran, call);
         let least = self.options.gaps;
         if let Some(device) = self.devices.get_mut(place) {
+            device.sample(of_one.as_ref(), &self.samples, &self.threads, self.window);
             device.ran(&ran, of_one, self.window, least);
         }
         if let Some(all) = &mut self.all {
+            all.sample(of_all.as_ref(), &self.samples, &self.threads, self.window);
             all.ran(&ran, of_all, self.window, None);
         }
         let recent = Recent {
@@ -535,7 +541,9 @@ impl<'t> Collector<'t> {
                 after: None,
                 thread: device.last_thread,
             };
-            device.explained(Place::After, evidence, &parts, self.window, None);
+            let gap = Explained { place: Place::After, evidence, parts };
+            device.sample(Some(&gap), &self.samples, &self.threads, self.window);
+            device.explained(Place::After, evidence, &gap.parts, self.window, None);
         }
     }
 }
