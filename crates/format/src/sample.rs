@@ -70,6 +70,27 @@ pub struct Samples {
 }
 
 impl Samples {
+    /// Adds those of another trace.
+    pub fn add(&mut self, other: Self) {
+        let Self { hz, kernel, refused, fix, samples, dropped, throttled, incomplete, damaged_bytes, bytes, cpu_ns } =
+            other;
+        self.hz = self.hz.max(hz);
+        self.kernel &= kernel;
+        self.refused = self.refused.take().or(refused);
+        self.fix = self.fix.take().or(fix);
+        for (all, more) in [
+            (&mut self.samples, samples),
+            (&mut self.dropped, dropped),
+            (&mut self.throttled, throttled),
+            (&mut self.incomplete, incomplete),
+            (&mut self.damaged_bytes, damaged_bytes),
+            (&mut self.bytes, bytes),
+            (&mut self.cpu_ns, cpu_ns),
+        ] {
+            *all = all.saturating_add(more);
+        }
+    }
+
     /// Whether something is missing that should be there.
     pub fn is_complete(&self) -> bool {
         self.refused.is_none() && self.dropped == 0 && self.throttled == 0 && self.damaged_bytes == 0
@@ -92,6 +113,13 @@ mod tests {
         assert_eq!(Sample::decode(value), sample);
         assert_eq!(sample.encode().len(), 4 * 4 + 2 * 8);
         assert_eq!(stream().events[0].name, "cpu:sample");
+    }
+
+    #[test]
+    fn those_of_two_traces_add_up() {
+        let mut all = Samples { hz: 100, kernel: true, samples: 1, dropped: 2, ..Samples::default() };
+        all.add(Samples { hz: 50, samples: 3, fix: Some("more".to_owned()), ..Samples::default() });
+        assert_eq!((all.hz, all.kernel, all.samples, all.dropped, all.fix.is_some()), (100, false, 4, 2, true));
     }
 
     #[test]

@@ -270,6 +270,10 @@ fn report(out: &mut (impl Write + IsTerminal + AsFd), outcome: &Outcome, quiet: 
         };
         writeln!(out, "hetrace: telemetry: {records} records of {of}")?;
     }
+    if let Some(samples) = manifest.samples.as_ref().filter(|samples| samples.refused.is_none()) {
+        let number = plural(samples.samples, "sample");
+        writeln!(out, "hetrace: CPU samples: {number} at {} Hz of each thread", samples.hz)?;
+    }
     if let Some(os) = &manifest.os {
         report_os(out, os)?;
     }

@@ -796,15 +796,15 @@ impl Visitor for Printer<'_, '_> {
             return ControlFlow::Continue(());
         }
         if self.form == Form::Events {
-            self.maker = sample.stack;
-            let step = self.plain(at, event);
-            self.maker = StackId::NONE;
-            return step;
+            return self.plain(at, event);
         }
         self.begin_at(at.time);
         let kernel = if sample.kernel { ", in the kernel" } else { "" };
         let _ = write!(self.line, "{}:{} on CPU {}{kernel}", sample.pid, sample.tid, sample.cpu);
-        self.made_by(sample.stack);
+        // What ran is the innermost frame, whatever is known of it.
+        if let Some(frame) = self.trace.names().stacks().frames(sample.stack).first() {
+            let _ = write!(self.line, "  at {frame}");
+        }
         self.end()
     }
 

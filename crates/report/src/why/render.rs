@@ -316,7 +316,7 @@ impl Renderer<'_> {
         writeln!(self.out, "{}", wrapped(&advice, self.width(), "   "))?;
         if !cause.functions.is_empty() {
             let most = cause.functions.iter().map(|row| format!("{} {:.0}%", row.function, row.share * 100.0));
-            let line = format!("samples of it: {}", most.collect::<Vec<_>>().join(", "));
+            let line = format!("CPU samples of it: {}", most.collect::<Vec<_>>().join(", "));
             writeln!(self.out, "   {}", wrapped(&line, self.width().saturating_sub(3), "   "))?;
         }
         let line = format!("longest: after {before}, before {after}{thread}");

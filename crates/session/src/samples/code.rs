@@ -101,7 +101,8 @@ impl Code {
     }
 
     /// Whether there is a table of unwinding at all.
-    pub fn has_table(&self) -> bool {
+    #[cfg(test)]
+    fn has_table(&self) -> bool {
         !self.frames.is_empty()
     }
 
