@@ -343,6 +343,48 @@ fn merged<'s>(native: &[&'s Frame], python: &[&'s Frame]) -> Vec<&'s Frame> {
     frames
 }
 
+/// Places in the code that make calls, by numbers; 0: it is not known.
+#[derive(Clone, Debug)]
+pub struct Sites<'t> {
+    stacks: &'t Stacks,
+    name: fn(&Frame) -> String,
+    known: HashMap<StackId, u32>,
+    numbers: HashMap<String, u32>,
+    names: Vec<String>,
+}
+
+impl<'t> Sites<'t> {
+    /// Those of these stacks. `name` says which frames are one place.
+    pub fn new(stacks: &'t Stacks, name: fn(&Frame) -> String) -> Self {
+        let names = vec![String::new()];
+        Self { stacks, name, known: HashMap::new(), numbers: HashMap::new(), names }
+    }
+
+    /// The number of the place that stands for a stack.
+    pub fn number(&mut self, stack: StackId) -> u32 {
+        if stack == StackId::NONE {
+            return 0;
+        }
+        if let Some(known) = self.known.get(&stack) {
+            return *known;
+        }
+        let next = u32::try_from(self.names.len()).unwrap_or(u32::MAX);
+        let number = self.stacks.innermost(stack).map_or(0, |frame| {
+            *self.numbers.entry((self.name)(frame)).or_insert_with_key(|name| {
+                self.names.push(name.clone());
+                next
+            })
+        });
+        self.known.insert(stack, number);
+        number
+    }
+
+    /// What a place is called; empty if it is not known.
+    pub fn name(&self, number: u32) -> &str {
+        self.names.get(number as usize).map_or("", String::as_str)
+    }
+}
+
 /// Of each file the last parts of its path by which no other file is meant.
 #[derive(Clone, Debug, Default)]
 pub struct ShortNames<'p> {
@@ -472,6 +514,18 @@ mod tests {
         assert_eq!(innermost.map(|frame| frame.line), Some(3), "the innermost line that is known");
         assert_eq!(shown(&stacks, 25, 0), ["0x119", "[could not be unwound further]"]);
         assert!(stacks.innermost(StackId { native: 25, python: 0 }).is_some());
+    }
+
+    #[test]
+    fn places_have_numbers_by_their_names() {
+        let mut stacks = Stacks::default();
+        stacks.define(frame(10, 0, 90, "main"));
+        stacks.define(frame(11, 10, 42, "step"));
+        stacks.define(frame(12, 11, 42, "step"));
+        let mut sites = Sites::new(&stacks, ToString::to_string);
+        let numbers = [0, 12, 11, 10, 99].map(|python| sites.number(StackId { native: 0, python }));
+        assert_eq!(numbers, [0, 1, 1, 2, 0]);
+        assert_eq!([0, 1, 2, 9].map(|n| sites.name(n)), ["", "train.py:42 in step", "train.py:90 in main", ""]);
     }
 
     #[test]

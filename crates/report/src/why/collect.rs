@@ -26,6 +26,7 @@ use hetrace_trace::hash::QuickMap;
 use hetrace_trace::spans::{
     At, Call, Command, CommandKind, Fold, Open, Orphan, Times, Unfinished, Visitor, Why,
 };
+use hetrace_trace::stacks::Sites;
 use hetrace_trace::system::State;
 use hetrace_trace::trace::{FunctionId, Trace};
 use hetrace_trace::waits::Wait;
@@ -77,6 +78,8 @@ pub(super) struct Collector<'t> {
     pub lost: u64,
     /// What threads did outside of calls.
     pub samples: Sampled,
+    /// The code that makes calls.
+    pub sites: Sites<'t>,
     slack: u64,
 }
 
@@ -113,6 +116,7 @@ impl<'t> Collector<'t> {
             sampled: names.all_launches().any(|(_, all)| all.counted() > 0),
             lost: losses.device_commands,
             samples,
+            sites: Sites::new(trace.names().stacks(), ToString::to_string),
             slack,
         }
     }
@@ -222,6 +226,7 @@ impl<'t> Collector<'t> {
         if call.depth == 0 {
             self.outside_until(place, call.start);
         }
+        let site = self.sites.number(call.stack);
         let Some(thread) = self.threads.get_mut(place) else { return };
         if call.depth == 0 {
             let waits = facts.is_waiting(event);
@@ -229,6 +234,7 @@ impl<'t> Collector<'t> {
                 enqueues: facts.enqueues,
                 waits,
                 polls: facts.polls,
+                site,
                 ..Span::new(call.function, call.start, u64::MAX)
             });
         }
@@ -386,11 +392,11 @@ impl<'t> Collector<'t> {
         let node = self.node(&ran, call);
         let least = self.options.gaps;
         if let Some(device) = self.devices.get_mut(place) {
-            device.sample(of_one.as_ref(), &self.samples, &self.threads, self.window);
+            device.witness(of_one.as_ref(), &self.samples, &self.threads, self.window);
             device.ran(&ran, of_one, self.window, least);
         }
         if let Some(all) = &mut self.all {
-            all.sample(of_all.as_ref(), &self.samples, &self.threads, self.window);
+            all.witness(of_all.as_ref(), &self.samples, &self.threads, self.window);
             all.ran(&ran, of_all, self.window, None);
         }
         let recent = Recent {
@@ -542,7 +548,7 @@ impl<'t> Collector<'t> {
                 thread: device.last_thread,
             };
             let gap = Explained { place: Place::After, evidence, parts };
-            device.sample(Some(&gap), &self.samples, &self.threads, self.window);
+            device.witness(Some(&gap), &self.samples, &self.threads, self.window);
             device.explained(Place::After, evidence, &gap.parts, self.window, None);
         }
     }

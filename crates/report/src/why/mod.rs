@@ -47,7 +47,7 @@ mod wakes;
 pub use render::TextOptions;
 pub use rows::{
     Around, BehindRow, BoundRow, CauseRow, CostRow, CpuRow, DeviceRow, Distribution, GapPart, GapRow,
-    MissingRow, OnceRow, PathRow, PathShare, Report, SavingRow, SharedRow, StartUpRow, SteadyRow,
+    MissingRow, OnceRow, PathRow, PathShare, Report, SavingRow, SharedRow, SiteRow, StartUpRow, SteadyRow,
     TransferRow, VerdictRow, WaitRow, WorkRow,
 };
 pub use run::{why, why_watched};

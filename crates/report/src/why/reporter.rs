@@ -9,8 +9,9 @@ use super::device::{CauseSum, Device, Evidence, Place, Title};
 use super::path::Step;
 use super::rows::{
     Around, BoundRow, CauseRow, DeviceRow, GapPart, GapRow, PathRow, PathShare, SharedRow, TransferRow,
-    WaitRow, WorkRow,
+    SiteRow, WaitRow, WorkRow,
 };
+use super::sampled::most;
 use super::savings::is_once;
 use super::sharing::Delayed;
 use hetrace_trace::demangle;
@@ -166,6 +167,7 @@ impl Reporter<'_, '_> {
                 run_share: share(sum.ns, self.run),
                 by_thread: self.words.by(*cause).and_then(|by| self.thread(Some(by as usize))),
                 start_up,
+                sites: self.sites(device, place, *cause),
                 functions: self.functions(device, place, *cause),
                 gaps: sum.gaps,
                 longest_ns: end - start,
@@ -175,6 +177,13 @@ impl Reporter<'_, '_> {
             }
         };
         causes.iter().map(row).collect()
+    }
+
+    /// Where the calls were made that a cause names.
+    fn sites(&self, device: &Device, place: Place, cause: Cause) -> Vec<SiteRow> {
+        let sums = device.sites.get(&(place, cause));
+        let most = sums.map(|sums| most(sums, |site| self.from.sites.name(site).to_owned())).unwrap_or_default();
+        most.into_iter().map(|(site, share)| SiteRow { site, share }).collect()
     }
 
     /// What the thread did, of a cause that is work of its own.

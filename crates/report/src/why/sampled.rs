@@ -70,13 +70,17 @@ impl Sampled {
 
     /// The functions of which most of these samples are, and their parts, from 0 to 1.
     pub fn most(&self, sums: &Sums) -> Vec<(String, f64)> {
-        let all = sums.values().sum::<u64>().max(1);
-        let mut most: Vec<(u32, u64)> = sums.iter().map(|(function, n)| (*function, *n)).collect();
-        most.sort_by_key(|(function, n)| (std::cmp::Reverse(*n), *function));
-        let worth = most.into_iter().take(NAMED).filter(|(_, n)| n.saturating_mul(WORTH) >= all);
-        let name = |function: u32| self.names.get(function as usize).cloned().unwrap_or_default();
-        worth.map(|(function, n)| (name(function), n as f64 / all as f64)).collect()
+        most(sums, |function| self.names.get(function as usize).cloned().unwrap_or_default())
     }
+}
+
+/// Of what sums have most, with their parts, from 0 to 1.
+pub(super) fn most(sums: &Sums, name: impl Fn(u32) -> String) -> Vec<(String, f64)> {
+    let all = sums.values().copied().fold(0, u64::saturating_add).max(1);
+    let mut most: Vec<(u32, u64)> = sums.iter().map(|(of, n)| (*of, *n)).collect();
+    most.sort_by_key(|(of, n)| (std::cmp::Reverse(*n), *of));
+    let worth = most.into_iter().take(NAMED).filter(|(_, n)| n.saturating_mul(WORTH) >= all);
+    worth.map(|(of, n)| (name(of), n as f64 / all as f64)).collect()
 }
 
 #[cfg(test)]
