@@ -32,7 +32,15 @@ fn ran_under(before: &[&str], flags: &[&str], options: &[&str], mode: &str) -> R
     let words = before.iter().map(|word| (*word).into()).chain([hetrace().into_os_string()]);
     let words: Vec<std::ffi::OsString> = words.collect();
     let mut command = Command::new(&words[0]);
-    command.args(&words[1..]).arg("run").arg("-o").arg(&folder).args(options).arg("--").arg(&binary).arg(mode);
+    command
+        .args(&words[1..])
+        .arg("run")
+        .arg("-o")
+        .arg(&folder)
+        .args(options)
+        .arg("--")
+        .arg(&binary)
+        .arg(mode);
     let done = run(command.envs(Platform::Pocl.environment(scratch.path())));
     assert_eq!(done.status, 0, "{options:?} {mode}: {}", done.err);
     Ran { done, folder, scratch }
@@ -112,7 +120,8 @@ fn threads_that_come_and_go_and_children_are_sampled() {
         is_hot(&json(&ran.folder, &["tally", "--json"]));
         let printed = said(&ran.folder, &["print"]);
         let of = |line: &&str| line.contains(" on CPU ") && line.ends_with(" in hot");
-        let mut who: Vec<&str> = printed.lines().filter(of).filter_map(|line| line.split(' ').nth(1)).collect();
+        let mut who: Vec<&str> =
+            printed.lines().filter(of).filter_map(|line| line.split(' ').nth(1)).collect();
         who.sort_unstable();
         who.dedup();
         assert_eq!(who.len(), if mode == "threads" { 3 } else { 1 }, "{who:?}");
@@ -155,7 +164,12 @@ fn all_reports_show_them() {
     }
     // A part of the trace has those of its time, and their names.
     let part = ran.scratch.path().join("part");
-    let done = run(Command::new(hetrace()).arg("trim").arg(&ran.folder).arg("-o").arg(&part).args(["--from", "0.1"]));
+    let done = run(Command::new(hetrace())
+        .arg("trim")
+        .arg(&ran.folder)
+        .arg("-o")
+        .arg(&part)
+        .args(["--from", "0.1"]));
     assert_eq!(done.status, 0, "{}", done.err);
     is_hot(&json(&part, &["tally", "--json"]));
 }
@@ -182,8 +196,14 @@ fn time_in_system_calls_is_seen_by_who_may() {
 #[test]
 fn parts_of_a_long_run_have_their_samples() {
     or_skip!();
-    let options = ["--cpu-sample", "997", "--rotate-size", "1M"];
-    let ran = ran_under(&[], &["-O2"], &options, "work");
+    // Three threads, one after the other, that take 0.4 s on a CPU each.
+    let options = ["--cpu-sample", "997", "--rotate-every", "1s"];
+    let ran = ran_under(&[], &["-O2"], &options, "threads");
+    // Which part has them depends on how long the program takes to start.
+    let parts = std::fs::read_dir(&ran.folder).expect("a folder").flatten().map(|entry| entry.path());
+    let later = parts.filter(|path| path.file_name().is_some_and(|name| name != "0001") && path.is_dir());
+    let tables = later.map(|part| said(&part, &["tally"]));
+    assert!(tables.into_iter().any(|tables| tables.contains("hot (samples.c)")), "no later part has a name");
     is_hot(&json(&ran.folder, &["tally", "--json"]));
 }
 

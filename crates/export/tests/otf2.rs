@@ -81,6 +81,7 @@ const PRINTED: [&str; 10] = [
     "layers",
     "lost",
     "ranges",
+    "stacks",
     "telemetry",
     "unfinished",
 ];

@@ -72,8 +72,19 @@ pub struct Samples {
 impl Samples {
     /// Adds those of another trace.
     pub fn add(&mut self, other: Self) {
-        let Self { hz, kernel, refused, fix, samples, dropped, throttled, incomplete, damaged_bytes, bytes, cpu_ns } =
-            other;
+        let Self {
+            hz,
+            kernel,
+            refused,
+            fix,
+            samples,
+            dropped,
+            throttled,
+            incomplete,
+            damaged_bytes,
+            bytes,
+            cpu_ns,
+        } = other;
         self.hz = self.hz.max(hz);
         self.kernel &= kernel;
         self.refused = self.refused.take().or(refused);
@@ -119,7 +130,10 @@ mod tests {
     fn those_of_two_traces_add_up() {
         let mut all = Samples { hz: 100, kernel: true, samples: 1, dropped: 2, ..Samples::default() };
         all.add(Samples { hz: 50, samples: 3, fix: Some("more".to_owned()), ..Samples::default() });
-        assert_eq!((all.hz, all.kernel, all.samples, all.dropped, all.fix.is_some()), (100, false, 4, 2, true));
+        assert_eq!(
+            (all.hz, all.kernel, all.samples, all.dropped, all.fix.is_some()),
+            (100, false, 4, 2, true)
+        );
     }
 
     #[test]

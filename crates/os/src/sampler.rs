@@ -74,7 +74,8 @@ pub fn refused(error: &io::Error) -> Ability {
         ),
         None if forbidden => (
             format!("perf_event_open is forbidden here ({error})"),
-            "allow that system call: in a container it takes a seccomp profile that has it, and CAP_PERFMON".to_owned(),
+            "allow that system call: in a container it takes a seccomp profile that has it, and CAP_PERFMON"
+                .to_owned(),
         ),
         None => (format!("perf_event_open: {error}"), "a kernel with perf events".to_owned()),
     };

@@ -525,7 +525,10 @@ mod tests {
         let mut sites = Sites::new(&stacks, ToString::to_string);
         let numbers = [0, 12, 11, 10, 99].map(|python| sites.number(StackId { native: 0, python }));
         assert_eq!(numbers, [0, 1, 1, 2, 0]);
-        assert_eq!([0, 1, 2, 9].map(|n| sites.name(n)), ["", "train.py:42 in step", "train.py:90 in main", ""]);
+        assert_eq!(
+            [0, 1, 2, 9].map(|n| sites.name(n)),
+            ["", "train.py:42 in step", "train.py:90 in main", ""]
+        );
     }
 
     #[test]

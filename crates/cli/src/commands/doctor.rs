@@ -80,7 +80,8 @@ fn operating_system() -> Finding {
 fn cpu_samples() -> Finding {
     let what = "--cpu-sample";
     let ability = hetrace_session::sample_ability();
-    let most = ability.most_hz.map_or_else(String::new, |hz| format!(", at most {hz} a second of each thread"));
+    let most =
+        ability.most_hz.map_or_else(String::new, |hz| format!(", at most {hz} a second of each thread"));
     let says = match (&ability.refused, ability.kernel) {
         (Some(why), _) => format!("no samples of processors: {why}"),
         (None, true) => format!("samples of the program's threads, in system calls too{most}"),

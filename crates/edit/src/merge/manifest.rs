@@ -74,7 +74,8 @@ pub(super) fn notes(inputs: &[Input], changes: &[Change], clocks: &Clocks) -> Ve
                 input.name
             ));
             if input.manifest.as_ref().is_some_and(|manifest| manifest.samples.is_some()) {
-                notes.push(format!("samples of processors of {} keep the ids that processes had", input.name));
+                notes
+                    .push(format!("samples of processors of {} keep the ids that processes had", input.name));
             }
         }
     }

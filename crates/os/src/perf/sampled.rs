@@ -121,7 +121,9 @@ fn parse(record: &[u8], registers: u64) -> Option<Option<Record>> {
     let who_at = |at: usize| Some(Who { pid: u32_at(record, at)?, tid: u32_at(record, at + 4)? });
     let (who, time) = match number {
         kind::SAMPLE => (who_at(8)?, u64_at(record, 16)?),
-        kind::FORK | kind::EXIT => (Who { pid: u32_at(record, 8)?, tid: u32_at(record, 16)? }, u64_at(record, 24)?),
+        kind::FORK | kind::EXIT => {
+            (Who { pid: u32_at(record, 8)?, tid: u32_at(record, 16)? }, u64_at(record, 24)?)
+        }
         _ => (who_at(end)?, u64_at(record, end + 8)?),
     };
     let what = match number {
@@ -245,17 +247,20 @@ mod tests {
         assert!(all.iter().all(|r| r.who == WHO && r.time == 99), "{all:?}");
         let mut registers = [0; REGISTERS];
         (registers[7], registers[8]) = (70, 80);
-        let whole = Sample { in_kernel: false, registers, stack: b"abcdefgh".into(), cut: true, is_known: true };
+        let whole =
+            Sample { in_kernel: false, registers, stack: b"abcdefgh".into(), cut: true, is_known: true };
         let part = Sample { stack: b"abc".into(), cut: false, ..whole.clone() };
         let none = Sample { registers: [0; REGISTERS], stack: vec![], is_known: false, ..whole.clone() };
         let id = vec![7, 8, 9];
-        let map = Map { address: 0x1000, length: 0x2000, offset: 0x3000, build_id: id, path: b"/bin/x".into() };
+        let map =
+            Map { address: 0x1000, length: 0x2000, offset: 0x3000, build_id: id, path: b"/bin/x".into() };
         let other = Map { build_id: vec![], path: b"//anon".into(), ..map.clone() };
         let what: Vec<What> = all.into_iter().map(|r| r.what).collect();
         let samples = [whole, part, none].map(|sample| What::Sample(Box::new(sample)));
         let maps = [map, other].map(|map| What::Map(Box::new(map)));
         let child = Who { pid: 8, tid: 9 };
-        let rest = [What::Lost(7), What::Lost(6), What::Throttled, What::Fork { child }, What::Exit, What::Exec];
+        let rest =
+            [What::Lost(7), What::Lost(6), What::Throttled, What::Fork { child }, What::Exit, What::Exec];
         assert_eq!(what, [&samples[..], &maps, &rest].concat());
     }
 

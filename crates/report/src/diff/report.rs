@@ -32,7 +32,9 @@ pub fn diff(a: &[Profile], b: &[Profile], options: &Options) -> Result<Report, N
     let lacks = |by: By| named.contains(&by) && tables.iter().all(|table| table.by != by);
     let (no_paths, no_sites) = (lacks(By::Path), lacks(By::Site));
     if no_sites {
-        maker.notes.push("not all runs have stacks (hetrace run --stacks): call sites are not compared".to_owned());
+        maker
+            .notes
+            .push("not all runs have stacks (hetrace run --stacks): call sites are not compared".to_owned());
     }
     if no_paths {
         maker.notes.push("a file of sums has no call paths: they are not compared".to_owned());

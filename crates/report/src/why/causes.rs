@@ -81,7 +81,9 @@ impl Cause {
             | Self::First(f)
             | Self::Preempted(Some(f), _)
             | Self::Blocked(Some(f), _) => Some((f, None)),
-            Self::Before(f, by) | Self::Meanwhile(f, by) | Self::Signal { set: f, by, .. } => Some((f, Some(by))),
+            Self::Before(f, by) | Self::Meanwhile(f, by) | Self::Signal { set: f, by, .. } => {
+                Some((f, Some(by)))
+            }
             _ => None,
         }
     }

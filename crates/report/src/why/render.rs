@@ -320,7 +320,8 @@ impl Renderer<'_> {
             writeln!(self.out, "   {}", wrapped(&line, self.width().saturating_sub(3), "   "))?;
         }
         if !cause.functions.is_empty() {
-            let most = cause.functions.iter().map(|row| format!("{} {:.0}%", row.function, row.share * 100.0));
+            let most =
+                cause.functions.iter().map(|row| format!("{} {:.0}%", row.function, row.share * 100.0));
             let line = format!("CPU samples of it: {}", most.collect::<Vec<_>>().join(", "));
             writeln!(self.out, "   {}", wrapped(&line, self.width().saturating_sub(3), "   "))?;
         }

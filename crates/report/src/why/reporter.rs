@@ -8,8 +8,8 @@ use super::collect::Collector;
 use super::device::{CauseSum, Device, Evidence, Place, Title};
 use super::path::Step;
 use super::rows::{
-    Around, BoundRow, CauseRow, DeviceRow, GapPart, GapRow, PathRow, PathShare, SharedRow, TransferRow,
-    SiteRow, WaitRow, WorkRow,
+    Around, BoundRow, CauseRow, DeviceRow, GapPart, GapRow, PathRow, PathShare, SharedRow, SiteRow,
+    TransferRow, WaitRow, WorkRow,
 };
 use super::sampled::most;
 use super::savings::is_once;
@@ -182,7 +182,8 @@ impl Reporter<'_, '_> {
     /// Where the calls were made that a cause names.
     fn sites(&self, device: &Device, place: Place, cause: Cause) -> Vec<SiteRow> {
         let sums = device.sites.get(&(place, cause));
-        let most = sums.map(|sums| most(sums, |site| self.from.sites.name(site).to_owned())).unwrap_or_default();
+        let most =
+            sums.map(|sums| most(sums, |site| self.from.sites.name(site).to_owned())).unwrap_or_default();
         most.into_iter().map(|(site, share)| SiteRow { site, share }).collect()
     }
 

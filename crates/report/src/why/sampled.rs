@@ -44,7 +44,8 @@ impl Sampled {
             let number = *known.entry(sample.stack).or_insert_with(|| {
                 let frames = stacks.frames(sample.stack);
                 let frame = frames.iter().find(|frame| frame.kind != Kind::Missing);
-                let name = frame.map_or_else(|| "code that is not known".to_owned(), |frame| function_of(frame));
+                let name =
+                    frame.map_or_else(|| "code that is not known".to_owned(), |frame| function_of(frame));
                 let next = u32::try_from(sampled.names.len()).unwrap_or(u32::MAX);
                 *numbers.entry(name).or_insert_with_key(|name| {
                     sampled.names.push(name.clone());

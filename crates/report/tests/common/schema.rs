@@ -71,7 +71,8 @@ pub fn trace(models: &[Model]) -> TraceClass {
 
 fn samples() -> StreamClass {
     let mut stream = form::stream_class(66);
-    let fields = ["pid", "tid", "cpu", "kernel"].iter().fold(StructClass::default(), |f, n| f.field(*n, uint(32)));
+    let fields =
+        ["pid", "tid", "cpu", "kernel"].iter().fold(StructClass::default(), |f, n| f.field(*n, uint(32)));
     let fields = fields.field("period", uint(64)).field("stack", uint(64).hex());
     stream.events.push(event(0, "cpu:sample", fields));
     stream

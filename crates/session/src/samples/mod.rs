@@ -106,16 +106,18 @@ impl Samples {
     /// Begins to unwind and to write: the program runs.
     pub fn start(&mut self, folder: &TraceFolder) {
         let Some(sampler) = self.sampler.take() else { return };
-        let begun = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(std::io::Error::from).and_then(|stop| {
-            let stop = Arc::new(stop);
-            let (report, folder, end) = (self.report.clone(), folder.clone(), Arc::clone(&stop));
-            let run = move || Writer::new(report, &folder).run(sampler, &end);
-            // What is sent to this process is for the main thread, which passes it on.
-            let mask = kernel_mask(Some(u64::MAX));
-            let begun = thread::Builder::new().name("hetrace-cpu".to_owned()).spawn(run);
-            kernel_mask(Some(mask));
-            Ok((begun?, stop))
-        });
+        let begun = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
+            .map_err(std::io::Error::from)
+            .and_then(|stop| {
+                let stop = Arc::new(stop);
+                let (report, folder, end) = (self.report.clone(), folder.clone(), Arc::clone(&stop));
+                let run = move || Writer::new(report, &folder).run(sampler, &end);
+                // What is sent to this process is for the main thread, which passes it on.
+                let mask = kernel_mask(Some(u64::MAX));
+                let begun = thread::Builder::new().name("hetrace-cpu".to_owned()).spawn(run);
+                kernel_mask(Some(mask));
+                Ok((begun?, stop))
+            });
         match begun {
             Ok(running) => self.running = Some(running),
             Err(error) => self.notes.push(format!("no samples of processors: {error}")),
@@ -145,7 +147,9 @@ fn less(ability: &Ability) -> Option<String> {
     let fix = ability.fix.as_deref()?;
     Some(match &ability.refused {
         Some(why) => format!("no samples of processors (--cpu-sample): {why}. For more: {fix}"),
-        None => format!("samples of processors are of the program's own code, not of system calls. For more: {fix}"),
+        None => format!(
+            "samples of processors are of the program's own code, not of system calls. For more: {fix}"
+        ),
     })
 }
 

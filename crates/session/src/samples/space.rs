@@ -92,7 +92,8 @@ impl Spaces {
         let key = (map.path.clone(), map.build_id.clone());
         // `//anon`, `[heap]`, `[stack]`, and what was in memory only, `/memfd:…` and `/dev/zero`, are no files; the kernel's
         // own code has a table.
-        let is_file = map.path == b"[vdso]" || map.path.first() == Some(&b'/') && !map.path.starts_with(b"//");
+        let is_file =
+            map.path == b"[vdso]" || map.path.first() == Some(&b'/') && !map.path.starts_with(b"//");
         let code = is_file.then(|| {
             let code = self.files.entry(key).or_insert_with(|| Rc::new(RefCell::new(Code::open(map))));
             Rc::clone(code)
@@ -147,7 +148,10 @@ mod tests {
         spaces.map(1, &map(0x1000, 0x4000, 0x100, "/no/a"));
         assert_eq!(at(&spaces, 1, 0x1010), file("/no/a", 0x110));
         assert_eq!(at(&spaces, 1, 0x4fff), file("/no/a", 0x40ff));
-        assert_eq!((at(&spaces, 1, 0x5000), at(&spaces, 1, 0xfff), at(&spaces, 2, 0x1010)), (None, None, None));
+        assert_eq!(
+            (at(&spaces, 1, 0x5000), at(&spaces, 1, 0xfff), at(&spaces, 2, 0x1010)),
+            (None, None, None)
+        );
         // In the middle of it.
         spaces.map(1, &map(0x2000, 0x1000, 0, "/no/b"));
         assert_eq!(at(&spaces, 1, 0x1fff), file("/no/a", 0x10ff));

@@ -85,5 +85,9 @@ fn losses_are_shown() {
     let report = manifest::Samples { dropped: 3, throttled: 2, ..manifest::Samples::default() };
     let mut manifest = Manifest::default();
     Finished { report, ..Finished::default() }.complete(&mut manifest);
-    assert!(manifest.notes[0].contains("3 records dropped, sampling throttled 2 times"), "{:?}", manifest.notes);
+    assert!(
+        manifest.notes[0].contains("3 records dropped, sampling throttled 2 times"),
+        "{:?}",
+        manifest.notes
+    );
 }

@@ -6,8 +6,8 @@
 use std::rc::Rc;
 
 use addr2line::gimli::{
-    CfaRule, Encoding, EndianSlice, EvaluationResult, Expression, Format, LittleEndian, Register, RegisterRule,
-    Value,
+    CfaRule, Encoding, EndianSlice, EvaluationResult, Expression, Format, LittleEndian, Register,
+    RegisterRule, Value,
 };
 use hetrace_os::perf::sampled::Sample;
 
@@ -49,7 +49,8 @@ struct Stack<'s> {
 
 impl Stack<'_> {
     fn word(&self, at: u64) -> Result<u64, End> {
-        let place = at.checked_sub(self.from).and_then(|place| usize::try_from(place).ok()).ok_or(End::Lost)?;
+        let place =
+            at.checked_sub(self.from).and_then(|place| usize::try_from(place).ok()).ok_or(End::Lost)?;
         match place.checked_add(8).and_then(|end| self.bytes.get(place..end)) {
             Some(word) => word.try_into().map(u64::from_le_bytes).map_err(|_| End::Lost),
             None if self.cut && place < LONGEST as usize => Err(End::Cut),
@@ -103,7 +104,9 @@ fn caller(
     exact: bool,
 ) -> Result<(Registers, bool), End> {
     let row = place.code.as_ref().map(|code| (Rc::clone(code), code.borrow_mut().row(place.address)));
-    let Some((code, row)) = row else { return by_frame_pointer(at, stack, space).map(|found| (found, false)) };
+    let Some((code, row)) = row else {
+        return by_frame_pointer(at, stack, space).map(|found| (found, false));
+    };
     let Row::Frame { cfa, registers, signal } = &*row else {
         // Where a function begins nobody has called it: who made this stack let it begin there.
         if !exact && *code.borrow_mut().row(place.address + 1) != Row::None {

@@ -53,7 +53,9 @@ impl Renderer<'_> {
         let Some(sampled) = &self.tally.sampled else { return };
         if sampled.incomplete > 0 {
             let (some, all) = (count(sampled.incomplete), plural(sampled.samples, "sample"));
-            lines.push(format!("CPU samples: of {some} of {all} the stack is not known to its outermost frame."));
+            lines.push(format!(
+                "CPU samples: of {some} of {all} the stack is not known to its outermost frame."
+            ));
         }
     }
 }

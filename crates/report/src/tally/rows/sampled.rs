@@ -97,7 +97,12 @@ mod tests {
 
     #[test]
     fn those_of_several_traces_add_up() {
-        let row = |name: &str, ns| SampleRow { name: name.to_owned(), samples: 1, self_ns: ns, ..SampleRow::default() };
+        let row = |name: &str, ns| SampleRow {
+            name: name.to_owned(),
+            samples: 1,
+            self_ns: ns,
+            ..SampleRow::default()
+        };
         let of = |functions| SampledRow { hz: 10, samples: 2, functions, ..SampledRow::default() };
         let mut sum = of(vec![row("a", 5), row("b", 1)]);
         sum.add(of(vec![row("b", 7), row("c", 6)]));
