@@ -140,7 +140,11 @@ fn sums_are_those_of_tally() {
             lines
         };
         let host = |f: fn(&tally::HostRow) -> u64| tables.host.iter().map(|r| u128::from(f(r))).sum::<u128>();
-        assert_eq!(sum(Weight::Time), host(|r| r.self_ns + r.error_self_ns), "{}: time", path.display());
+        let [outside, inside] =
+            tables.sampled.as_ref().map_or([0; 2], |s| [s.outside_ns, s.inside_ns].map(u128::from));
+        let time = host(|r| r.self_ns + r.error_self_ns) + outside;
+        assert_eq!(sum(Weight::Time), time, "{}: time", path.display());
+        assert_eq!(sum(Weight::Cpu), outside + inside, "{}: cpu", path.display());
         let unfinished: u64 = tables.unfinished.iter().map(|r| r.calls).sum();
         assert_eq!(
             sum(Weight::Calls),

@@ -4,63 +4,13 @@
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 
-use hetrace_ctf::class::EventClass;
 use hetrace_ctf::read::Event;
-use hetrace_format::sample;
 
 use crate::spans::{At, Call, Open, Unfinished, Visitor, walk_part};
-use crate::stacks::{Kind, StackId, Stacks};
-use crate::trace::{FunctionId, Trace, number};
+use crate::stacks::{Frame, Kind, Stacks};
+pub use crate::trace::Sample;
+use crate::trace::{FunctionId, Trace};
 use crate::watch::{Pace, Stopped, Watch};
-
-/// A sample.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Sample {
-    /// Process.
-    pub pid: i64,
-    /// Thread.
-    pub tid: i64,
-    /// The CPU.
-    pub cpu: u64,
-    /// The kernel worked for the thread.
-    pub kernel: bool,
-    /// Time on a CPU that it stands for, ns.
-    pub period: u64,
-    /// Where the thread was.
-    pub stack: StackId,
-}
-
-/// Where an event of a sample has its fields.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fields([usize; 6]);
-
-impl Fields {
-    /// Returns that of an event class; none if it is of no samples.
-    pub fn of(class: &EventClass) -> Option<Self> {
-        if class.name != sample::Sample::EVENT {
-            return None;
-        }
-        let mut places = [0; 6];
-        for (place, name) in places.iter_mut().zip(["pid", "tid", "cpu", "kernel", "period", "stack"]) {
-            *place = class.fields.index(name)?;
-        }
-        Some(Self(places))
-    }
-
-    /// Reads a sample.
-    pub fn read(&self, event: &Event<'_, '_>) -> Sample {
-        let [pid, tid, cpu, kernel, period, stack] =
-            self.0.map(|field| number(event, Some(field)).unwrap_or_default());
-        Sample {
-            pid,
-            tid,
-            cpu: cpu.cast_unsigned(),
-            kernel: kernel != 0,
-            period: period.cast_unsigned(),
-            stack: StackId { native: stack.cast_unsigned(), python: 0 },
-        }
-    }
-}
 
 /// Whether a sample was in a traced call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -166,13 +116,8 @@ impl Visitor for Each<'_> {
     }
 }
 
-/// A function as samples name it: that of machine code by its name and file, or the library that it is in.
-pub fn function(stacks: &Stacks, stack: StackId) -> String {
-    stacks.frames(stack).first().map_or_else(|| "[not known]".to_owned(), |frame| function_of(frame))
-}
-
 /// `hot (app.c)`, `memcpy (libc.so.6)`, `libc.so.6+0x1234`.
-pub fn function_of(frame: &crate::stacks::Frame) -> String {
+pub fn function_of(frame: &Frame) -> String {
     let place = if frame.file.is_empty() { &*frame.module } else { frame.file_name() };
     match frame.kind {
         Kind::Missing => frame.name.to_string(),

@@ -13,9 +13,8 @@ use super::calls::{Call, Fold, Open, Orphan, Unfinished, Why};
 use super::commands::{Command, NewQueue};
 use super::stack::{Ended, First, Moment, Stack};
 use super::summary::Summary;
-use crate::samples::Sample;
 use crate::trace::{
-    Class, Cursor, Definition, FunctionId, Item, Occurrence, Thread, ThreadId, Threads, Trace,
+    Class, Cursor, Definition, FunctionId, Item, Occurrence, Sample, Thread, ThreadId, Threads, Trace,
 };
 
 /// Where in the trace something is.

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::samples::Fields;
+use super::sample::Fields;
 use crate::stacks::Kind;
 use hetrace_ctf::class::{EventClass, Scope, StructClass, TraceClass};
 use hetrace_ctf::read::Event;

@@ -12,6 +12,7 @@ mod only;
 mod open;
 mod present;
 mod runs;
+mod sample;
 mod source;
 mod threads;
 
@@ -23,7 +24,6 @@ pub use hetrace_format::manifest::{
 };
 use hetrace_model::Model;
 
-pub(crate) use class::number;
 pub use class::{Class, Classes, Definition, Verdict};
 pub use cost::{CallCost, Costs, LeafCost};
 pub use cursor::{Cursor, Item, Occurrence};
@@ -34,6 +34,7 @@ pub use names::{Device, Kernel, Launches, Names, Queue};
 pub use only::Only;
 pub use open::OpenError;
 pub(crate) use open::{manifest, model, model_names};
+pub use sample::{Fields, Sample};
 pub(crate) use source::Source;
 pub use source::StepsBack;
 pub use threads::{Thread, ThreadId, Threads};

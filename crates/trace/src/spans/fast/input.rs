@@ -473,11 +473,8 @@ impl<'t> Input<'t> {
                     return;
                 }
                 Class::OwnWork(ns) => entry(Special::OwnWork(number_at(&event, *ns))),
-                Class::BudgetStep
-                | Class::Stack(..)
-                | Class::Definition(_)
-                | Class::Sample(_)
-                | Class::Other => {
+                Class::Sample(_) => return,
+                Class::BudgetStep | Class::Stack(..) | Class::Definition(_) | Class::Other => {
                     return to.sink.other(&event);
                 }
             },
