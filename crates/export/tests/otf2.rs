@@ -72,7 +72,7 @@ fn prints_as_expected() -> bool {
     known
 }
 
-const PRINTED: [&str; 10] = [
+const PRINTED: [&str; 11] = [
     "collectives",
     "collector",
     "device",

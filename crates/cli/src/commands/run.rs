@@ -101,16 +101,20 @@ fn access(share: Share) -> Access {
     }
 }
 
+/// Stacks are unwound on one kind of processor only.
+fn on_this_processor(args: &Run) -> Result<()> {
+    let wanted = [(args.stacks.is_some(), "--stacks"), (args.cpu_sample.is_some(), "--cpu-sample")];
+    match wanted.into_iter().find(|(wanted, _)| *wanted && !cfg!(target_arch = "x86_64")) {
+        Some((_, option)) => bail!("{option}: native stacks are unwound on x86-64 only"),
+        None => Ok(()),
+    }
+}
+
 fn record(args: &Run) -> Result<Outcome> {
     if args.capture_buffers.len() > BUFFER_CHOICES {
         return Err(wrong_value(anyhow!("--capture-buffers accepts at most {BUFFER_CHOICES} globs")));
     }
-    if args.stacks.is_some() && !cfg!(target_arch = "x86_64") {
-        return Err(wrong_value(anyhow!("--stacks: native stacks are read on x86-64 only")));
-    }
-    if args.cpu_sample.is_some() && !cfg!(target_arch = "x86_64") {
-        return Err(wrong_value(anyhow!("--cpu-sample: stacks are unwound on x86-64 only")));
-    }
+    on_this_processor(args).map_err(wrong_value)?;
     let output = match &args.output {
         Some(path) if path.symlink_metadata().is_ok() => {
             bail!("{}: already exists; choose another folder with -o", path.display())

@@ -194,6 +194,18 @@ impl<'t> Gatherer<'t> {
         }
     }
 
+    /// Calls by function and the code that makes them; none if the trace has no stacks.
+    fn by_sites(&self) -> Option<BTreeMap<(usize, String), Cell>> {
+        if self.trace.names().stacks().is_empty() {
+            return None;
+        }
+        let mut sites: BTreeMap<(usize, String), Cell> = BTreeMap::new();
+        for ((function, site), cell) in &self.by_site {
+            sites.entry((*function, self.sites.name(*site).to_owned())).or_default().add(cell);
+        }
+        Some(sites)
+    }
+
     fn profile(mut self, run: &str, summary: &Summary) -> Profile {
         self.correct();
         let (trace, manifest) = (self.trace, self.trace.manifest());
@@ -242,14 +254,7 @@ impl<'t> Gatherer<'t> {
             },
             ..RunRow::default()
         };
-        let has_stacks = !trace.names().stacks().is_empty();
-        let sites = has_stacks.then(|| {
-            let mut sites: BTreeMap<(usize, String), Cell> = BTreeMap::new();
-            for ((function, site), cell) in &self.by_site {
-                sites.entry((*function, self.sites.name(*site).to_owned())).or_default().add(cell);
-            }
-            sites
-        });
+        let sites = self.by_sites();
         let (calls, paths) = (self.calls, self.paths);
         let mut profile = Profile {
             about,
