@@ -380,6 +380,18 @@ pub struct Run {
         env = "HETRACE_STACKS"
     )]
     pub stacks: Option<u32>,
+    /// Sample what the program's threads do with their CPUs, HZ times a second of each: function and native stack, also
+    /// outside of calls. Needs no privilege where kernel.perf_event_paranoid is 2 or less; with more than that, and for
+    /// time in system calls, CAP_PERFMON or root: x86-64 [default without a value: 1000]
+    #[arg(
+        long,
+        value_name = "HZ",
+        num_args = 0..=1,
+        default_missing_value = "1000",
+        value_parser = clap::value_parser!(u32).range(1..=100_000),
+        env = "HETRACE_CPU_SAMPLE"
+    )]
+    pub cpu_sample: Option<u32>,
     /// Sample the telemetry of GPUs (power, energy, clocks, utilization, memory, temperature, throttling,
     /// traffic) and of the host (use and frequency of its processors, memory, energy, disks, networks) once
     /// per PERIOD [default without a value: 50ms]

@@ -10,6 +10,7 @@ pub mod chrome;
 mod operations;
 pub mod otf2;
 pub mod parquet;
+mod sources;
 pub mod stacks;
 
 pub use hetrace_trace::Watch;

@@ -38,6 +38,17 @@ fn written(trace: &Trace) -> (String, Vec<Value>) {
     (text, events)
 }
 
+#[test]
+fn calls_say_where_they_were_made() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../report/tests/golden/stacks.txt");
+    let text = std::fs::read_to_string(path).expect("readable");
+    let (_, events) = written(&common::build(text.split("\n== ").next().unwrap_or("")));
+    let launch = events.iter().find(|e| e["name"] == "toyLaunch").expect("a call");
+    assert_eq!(launch["args"]["called at"], "inner.h:7 in app::inner");
+    let stack = "inner.h:7 in app::inner;run.cpp:20 in app::run;main.cpp:90 in main";
+    assert_eq!(launch["args"]["call stack"], stack);
+}
+
 /// Every call and command is there once, every arrow has two ends, and every row a name.
 #[test]
 fn all_is_there() {

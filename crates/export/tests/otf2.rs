@@ -72,7 +72,7 @@ fn prints_as_expected() -> bool {
     known
 }
 
-const PRINTED: [&str; 10] = [
+const PRINTED: [&str; 11] = [
     "collectives",
     "collector",
     "device",
@@ -81,6 +81,7 @@ const PRINTED: [&str; 10] = [
     "layers",
     "lost",
     "ranges",
+    "stacks",
     "telemetry",
     "unfinished",
 ];

@@ -36,6 +36,38 @@ fn folded(weight: Weight) -> String {
     written(&common::build(SCRIPT), Options { weight, ..Options::default() }).0
 }
 
+/// A sample outside of calls, in a call, and one whose stack is not known.
+const SAMPLED: &str = "
+0    1.1 n module module=1 build_id=\"abcd\" path=\"/home/me/app\"
+0    1.1 n frame stack=0x20 around=0 module=1 address=0x10
+0    1.1 n symbol module=1 address=0x10 level=0 function=\"main\" file=\"/src/main.c\" line=9
+0    1.1 n frame stack=0x21 around=0x20 module=1 address=0x20
+0    1.1 n symbol module=1 address=0x20 level=0 function=\"hot\" file=\"/src/main.c\" line=2
+50   1.9 q sample pid=1 tid=1 cpu=2 period=1000 stack=0x21
+100  1.1 > toyFinish queue=0x10
+200  1.9 q sample pid=1 tid=1 cpu=2 period=1000 stack=0x20
+300  1.1 < toyFinish result=0
+400  1.9 q sample pid=1 tid=5 cpu=2 period=1000 stack=1
+";
+
+#[test]
+fn samples_are_paths() {
+    let of = |weight| written(&common::build(SAMPLED), Options { weight, ..Options::default() }).0;
+    let time = "\
+app [1];app [1];main (main.c:9);hot (main.c:2) 1000
+app [1];app [1];toy:toyFinish 200
+app [1];thread [5];[stack not known] 1000
+";
+    assert_eq!(of(Weight::Time), time);
+    let cpu = "\
+app [1];app [1];main (main.c:9) 1000
+app [1];app [1];main (main.c:9);hot (main.c:2) 1000
+app [1];thread [5];[stack not known] 1000
+";
+    assert_eq!(of(Weight::Cpu), cpu);
+    assert_eq!(of(Weight::Calls), "app [1];app [1];toy:toyFinish 1\n");
+}
+
 #[test]
 fn paths_have_weights() {
     let time = "\
@@ -108,7 +140,11 @@ fn sums_are_those_of_tally() {
             lines
         };
         let host = |f: fn(&tally::HostRow) -> u64| tables.host.iter().map(|r| u128::from(f(r))).sum::<u128>();
-        assert_eq!(sum(Weight::Time), host(|r| r.self_ns + r.error_self_ns), "{}: time", path.display());
+        let [outside, inside] =
+            tables.sampled.as_ref().map_or([0; 2], |s| [s.outside_ns, s.inside_ns].map(u128::from));
+        let time = host(|r| r.self_ns + r.error_self_ns) + outside;
+        assert_eq!(sum(Weight::Time), time, "{}: time", path.display());
+        assert_eq!(sum(Weight::Cpu), outside + inside, "{}: cpu", path.display());
         let unfinished: u64 = tables.unfinished.iter().map(|r| r.calls).sum();
         assert_eq!(
             sum(Weight::Calls),

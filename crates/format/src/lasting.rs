@@ -5,6 +5,7 @@ use crate::calls::{self, BUDGET_STEP, BUDGET_STEP_ID, ERROR_TEXT, ERROR_TEXT_ID}
 use crate::class::{DEVICE_STREAM, device_event};
 use crate::define::Definition;
 use crate::object::ObjectKind;
+use crate::sample;
 use crate::telemetry::{self, Monitored};
 
 /// Returns whether an event of this name says what others mean.
@@ -47,7 +48,7 @@ pub enum CallPart {
 /// Returns the part of a call, and its function in the model, that a number in an API's stream stands for; none for
 /// what is no call, or a run of them in one event.
 pub fn call_part(stream: u32, id: u16) -> Option<CallPart> {
-    if stream == DEVICE_STREAM || stream == telemetry::STREAM {
+    if stream == DEVICE_STREAM || stream == telemetry::STREAM || stream == sample::STREAM {
         return None;
     }
     let function = calls::function_of(id)?;

@@ -30,6 +30,7 @@ pub mod job;
 pub mod lasting;
 pub mod manifest;
 pub mod object;
+pub mod sample;
 pub mod telemetry;
 pub mod window;
 

@@ -35,6 +35,7 @@ pub mod perf;
 mod proc;
 mod recorder;
 mod running;
+pub mod sampler;
 mod sources;
 pub mod statistics;
 pub mod stream;

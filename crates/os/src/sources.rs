@@ -378,7 +378,7 @@ const OF_DESCRIPTORS: u64 = 2;
 const OWN_RING: usize = 256 << 10;
 
 /// Returns the numbers of the CPUs that are online.
-fn online() -> Vec<u32> {
+pub(crate) fn online() -> Vec<u32> {
     let text = fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
     let cpus = cpu_list(text.trim());
     if cpus.is_empty() { vec![0] } else { cpus }

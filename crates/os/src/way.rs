@@ -71,9 +71,7 @@ pub fn probe() -> Probe {
 
 /// Says why it is no better way, and what would help.
 pub fn less(way: Way, why: String) -> Probe {
-    let paranoid = fs::read_to_string(PARANOID).unwrap_or_default();
-    let paranoid: Option<i32> = paranoid.trim().parse().ok();
-    let restricted = paranoid.filter(|n| *n > ALL);
+    let restricted = paranoid().filter(|n| *n > ALL);
     let why = match restricted {
         None => why,
         Some(n) => format!("{why}; kernel.perf_event_paranoid is {n}"),
@@ -81,6 +79,11 @@ pub fn less(way: Way, why: String) -> Probe {
     let allow = restricted.map(|_| format!("sudo sysctl kernel.perf_event_paranoid={ALL} && "));
     let fix = format!("{}{}; or run hetrace as root", allow.unwrap_or_default(), tracefs::fix());
     Probe { way, why: Some(why), fix: Some(fix) }
+}
+
+/// What ordinary users may record, as the system has it.
+pub(crate) fn paranoid() -> Option<i32> {
+    fs::read_to_string(PARANOID).ok()?.trim().parse().ok()
 }
 
 fn try_tracepoints() -> Result<(), String> {

@@ -72,7 +72,7 @@ fn open(trace: &TraceFolder, path: &Path) -> io::Result<File> {
     }
 }
 
-/// Returns the streams that there may be. Of events only those of telemetry and of capture windows are in it; the others are declared
+/// Returns the streams that there may be. Of events only those of telemetry, samples and capture windows are in it; the others are declared
 /// when they come.
 fn class(trace: &TraceFolder, started: ReferencePoint, manifest: &Manifest, apis: usize) -> TraceClass {
     let clock = clock(started);
@@ -83,6 +83,7 @@ fn class(trace: &TraceFolder, started: ReferencePoint, manifest: &Manifest, apis
     };
     let mut class = class::frame(trace.uuid(), clock, environment.variables(), apis);
     class.streams.extend(manifest.telemetry.is_some().then(hetrace_format::telemetry::stream));
+    class.streams.extend(manifest.samples.is_some().then(hetrace_format::sample::stream));
     class.streams.extend(manifest.capture.is_some().then(hetrace_format::window::stream));
     class
 }

@@ -1,10 +1,10 @@
-//! What records beside the program's own calls: telemetry of devices, and events of the operating system.
+//! What records beside the program's own calls: telemetry of devices, events of the operating system, samples of processors.
 
-use crate::access::Access;
-use crate::manifest::Manifest;
+use crate::manifest::{self, Manifest};
 use crate::os::{self, Kernel, Os};
 use crate::output::TraceFolder;
 use crate::run::RunOptions;
+use crate::samples::{self, Samples};
 use crate::telemetry::{self, Telemetry};
 use crate::time::ReferencePoint;
 use crate::trigger::{TriggerError, Watch};
@@ -15,6 +15,9 @@ pub struct Recorders {
     telemetry: Option<Telemetry>,
     opening: Option<os::Opening>,
     os: Option<Os>,
+    samples: Option<Samples>,
+    /// Samples a second of each thread.
+    sample_hz: Option<u32>,
     /// Where events of the operating system go.
     kernel: Option<Kernel>,
 }
@@ -24,6 +27,7 @@ pub struct Recorders {
 pub struct Recorded {
     telemetry: Option<telemetry::Finished>,
     os: Option<os::Finished>,
+    samples: Option<samples::Finished>,
 }
 
 impl Recorders {
@@ -38,7 +42,10 @@ impl Recorders {
     ) -> Self {
         let telemetry = options.sample.as_ref().map(|o| Telemetry::open(o, trace));
         manifest.telemetry = telemetry.as_ref().map(Telemetry::report);
-        Self { telemetry, opening, os: None, kernel }
+        let sample_hz = options.cpu_sample;
+        // What is in the metadata depends on it; the rest is known when they are open.
+        manifest.samples = sample_hz.map(|hz| manifest::Samples { hz, ..manifest::Samples::default() });
+        Self { telemetry, opening, os: None, samples: None, sample_hz, kernel }
     }
 
     /// Returns what watches for the triggers of a flight recording, also in samples. APIs have these names.
@@ -60,24 +67,31 @@ impl Recorders {
         Ok(Some(watch))
     }
 
-    /// Waits until the operating system's events are open, right before the program is started: what is
+    /// Waits until the operating system's events are open, right before the program is started by this thread: what is
     /// recorded from now on is the launcher's, too.
     pub fn ready_os(&mut self, manifest: &mut Manifest) {
+        self.samples = self.sample_hz.map(Samples::open);
+        manifest.samples = self.samples.as_ref().map(Samples::report);
         self.os = self.opening.take().map(os::Opening::ready);
         manifest.os = self.os.as_ref().map(Os::report);
     }
 
     /// Begins: the program runs in this process.
-    pub fn start(&mut self, pid: libc::pid_t, access: Access, started: ReferencePoint) {
+    pub fn start(&mut self, pid: libc::pid_t, trace: &TraceFolder, started: ReferencePoint) {
+        self.samples.iter_mut().for_each(|samples| samples.start(trace));
         self.telemetry.iter_mut().for_each(|telemetry| telemetry.start([pid.unsigned_abs()]));
         if let (Some(os), Some(to)) = (&mut self.os, self.kernel.take()) {
-            os.start(pid, to, access, started);
+            os.start(pid, to, trace.access(), started);
         }
     }
 
     /// Takes what is left, now that the program has ended.
     pub fn finish(self) -> Recorded {
-        Recorded { os: self.os.map(Os::finish), telemetry: self.telemetry.map(Telemetry::finish) }
+        Recorded {
+            os: self.os.map(Os::finish),
+            samples: self.samples.map(Samples::finish),
+            telemetry: self.telemetry.map(Telemetry::finish),
+        }
     }
 }
 
@@ -85,6 +99,7 @@ impl Recorded {
     /// Writes it into the manifest.
     pub fn complete(self, manifest: &mut Manifest) {
         self.telemetry.into_iter().for_each(|telemetry| telemetry.complete(manifest));
+        self.samples.into_iter().for_each(|samples| samples.complete(manifest));
         self.os.into_iter().for_each(|os| os.complete(manifest));
     }
 }

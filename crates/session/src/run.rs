@@ -90,6 +90,8 @@ pub struct RunOptions {
     pub sample: Option<telemetry::Options>,
     /// Events of the operating system are recorded: [`Early`] has begun that.
     pub os: Option<os::Options>,
+    /// Samples a second of each thread while it has a CPU; none: it is not sampled.
+    pub cpu_sample: Option<u32>,
     /// Options as the user gave them, for the manifest.
     pub shown: Vec<String>,
 }
@@ -207,7 +209,7 @@ pub fn run(options: &RunOptions, libraries: Vec<Found>, early: Early) -> Result<
     ending.of(child.pid());
     guard::while_it_runs(child.pid(), &control.page().drainer_alive);
     fresh.keep();
-    recorders.start(child.pid(), options.access, started);
+    recorders.start(child.pid(), &trace, started);
 
     // From here on the program runs, and nothing but its end ends this.
     let windows = windows(options, &trace, control.switch(), started, &manifest);

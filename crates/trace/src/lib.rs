@@ -47,6 +47,7 @@ pub mod milestones;
 pub mod os;
 pub mod owners;
 pub mod ranges;
+pub mod samples;
 pub mod sent;
 pub mod spans;
 pub mod stacks;

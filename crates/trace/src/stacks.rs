@@ -12,6 +12,9 @@ use hetrace_format::define::{self, Definition, Module, PyFrame, Symbol};
 
 use crate::demangle;
 
+/// Libraries of ours begin so.
+const OWN: &str = "libhetrace_";
+
 /// Names the stack of a call. 0: there is none, or it was not recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StackId {
@@ -107,6 +110,8 @@ fn last_part(path: &str) -> &str {
 #[derive(Clone, Debug, Default)]
 struct Inner {
     around: u64,
+    /// The code that records calls is on it.
+    traced: bool,
     frames: Vec<Frame>,
 }
 
@@ -164,7 +169,7 @@ impl Stacks {
         let PyFrame { stack, around, line, first_line, file, name } = frame;
         let [file, name] = [file, name].map(|text| self.text(&text));
         let frame = Frame { kind: Kind::Python, line, first_line, file, name, module: "".into() };
-        self.python.insert(stack.0, Inner { around: around.0, frames: vec![frame] });
+        self.python.insert(stack.0, Inner { around: around.0, traced: false, frames: vec![frame] });
     }
 
     pub(crate) fn define_module(&mut self, module: &Module) {
@@ -192,11 +197,12 @@ impl Stacks {
             let name = modules.get(&module.0).cloned().unwrap_or_default();
             let frames = match symbols.get(&(module.0, address.0)) {
                 // Wrappers of ours are between the program and the API.
-                _ if name.starts_with("libhetrace_") => Vec::new(),
+                _ if name.starts_with(OWN) => Vec::new(),
                 Some(symbols) => symbols.iter().map(|symbol| self.of_symbol(symbol, &name)).collect(),
                 None => vec![self.without_symbol(&name, address.0)],
             };
-            self.native.insert(stack.0, Inner { around: around.0, frames });
+            let traced = name.starts_with(OWN);
+            self.native.insert(stack.0, Inner { around: around.0, traced, frames });
         }
     }
 
@@ -261,6 +267,19 @@ impl Stacks {
         merged(&native, &python)
     }
 
+    /// Whether code of ours is on a native stack: the thread was in a function that is traced, or in what tracing does.
+    pub fn is_traced(&self, stack: StackId) -> bool {
+        let mut next = stack.native;
+        for _ in 0..Self::DEEPEST {
+            match self.native.get(&next) {
+                Some(inner) if inner.traced => return true,
+                Some(inner) => next = inner.around,
+                None => return false,
+            }
+        }
+        false
+    }
+
     /// The Python frames alone.
     pub fn python_frames(&self, stack: StackId) -> Vec<&Frame> {
         self.frames(StackId { native: 0, ..stack })
@@ -322,6 +341,48 @@ fn merged<'s>(native: &[&'s Frame], python: &[&'s Frame]) -> Vec<&'s Frame> {
     // The walk did not come so far.
     frames.extend(left);
     frames
+}
+
+/// Places in the code that make calls, by numbers; 0: it is not known.
+#[derive(Clone, Debug)]
+pub struct Sites<'t> {
+    stacks: &'t Stacks,
+    name: fn(&Frame) -> String,
+    known: HashMap<StackId, u32>,
+    numbers: HashMap<String, u32>,
+    names: Vec<String>,
+}
+
+impl<'t> Sites<'t> {
+    /// Those of these stacks. `name` says which frames are one place.
+    pub fn new(stacks: &'t Stacks, name: fn(&Frame) -> String) -> Self {
+        let names = vec![String::new()];
+        Self { stacks, name, known: HashMap::new(), numbers: HashMap::new(), names }
+    }
+
+    /// The number of the place that stands for a stack.
+    pub fn number(&mut self, stack: StackId) -> u32 {
+        if stack == StackId::NONE {
+            return 0;
+        }
+        if let Some(known) = self.known.get(&stack) {
+            return *known;
+        }
+        let next = u32::try_from(self.names.len()).unwrap_or(u32::MAX);
+        let number = self.stacks.innermost(stack).map_or(0, |frame| {
+            *self.numbers.entry((self.name)(frame)).or_insert_with_key(|name| {
+                self.names.push(name.clone());
+                next
+            })
+        });
+        self.known.insert(stack, number);
+        number
+    }
+
+    /// What a place is called; empty if it is not known.
+    pub fn name(&self, number: u32) -> &str {
+        self.names.get(number as usize).map_or("", String::as_str)
+    }
 }
 
 /// Of each file the last parts of its path by which no other file is meant.
@@ -453,6 +514,21 @@ mod tests {
         assert_eq!(innermost.map(|frame| frame.line), Some(3), "the innermost line that is known");
         assert_eq!(shown(&stacks, 25, 0), ["0x119", "[could not be unwound further]"]);
         assert!(stacks.innermost(StackId { native: 25, python: 0 }).is_some());
+    }
+
+    #[test]
+    fn places_have_numbers_by_their_names() {
+        let mut stacks = Stacks::default();
+        stacks.define(frame(10, 0, 90, "main"));
+        stacks.define(frame(11, 10, 42, "step"));
+        stacks.define(frame(12, 11, 42, "step"));
+        let mut sites = Sites::new(&stacks, ToString::to_string);
+        let numbers = [0, 12, 11, 10, 99].map(|python| sites.number(StackId { native: 0, python }));
+        assert_eq!(numbers, [0, 1, 1, 2, 0]);
+        assert_eq!(
+            [0, 1, 2, 9].map(|n| sites.name(n)),
+            ["", "train.py:42 in step", "train.py:90 in main", ""]
+        );
     }
 
     #[test]

@@ -78,6 +78,8 @@ pub enum Table {
     Path,
     /// Functions
     Name,
+    /// Functions and the code that calls them: of runs with --stacks or --py-stacks
+    Site,
     /// APIs
     Api,
     /// Kernels
@@ -193,6 +195,7 @@ fn options(args: &Diff) -> Options {
         let table = match table {
             Table::Path => By::Path,
             Table::Name => By::Name,
+            Table::Site => By::Site,
             Table::Api => By::Api,
             Table::Kernel => By::Kernel,
             Table::Copy => By::Copy,

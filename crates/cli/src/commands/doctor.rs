@@ -31,6 +31,7 @@ pub fn run(args: &args::Doctor) -> Result<ExitCode> {
     let mut vendors = hetrace_vendor::ALL.iter().map(|vendor| vendor.findings(&machine));
     let mut findings = vendors.next().unwrap_or_default();
     findings.push(operating_system());
+    findings.push(cpu_samples());
     findings.extend(libraries());
     findings.push(header());
     findings.push(settings_file());
@@ -70,6 +71,24 @@ fn operating_system() -> Finding {
     };
     let finding = Finding::fine(what, says);
     match probe.fix {
+        None => finding,
+        Some(fix) => finding.with(&fix),
+    }
+}
+
+/// What `run --cpu-sample` records for this user. None is no failure either.
+fn cpu_samples() -> Finding {
+    let what = "--cpu-sample";
+    let ability = hetrace_session::sample_ability();
+    let most =
+        ability.most_hz.map_or_else(String::new, |hz| format!(", at most {hz} a second of each thread"));
+    let says = match (&ability.refused, ability.kernel) {
+        (Some(why), _) => format!("no samples of processors: {why}"),
+        (None, true) => format!("samples of the program's threads, in system calls too{most}"),
+        (None, false) => format!("samples of the program's own code, not of system calls{most}"),
+    };
+    let finding = Finding::fine(what, says);
+    match ability.fix {
         None => finding,
         Some(fix) => finding.with(&fix),
     }

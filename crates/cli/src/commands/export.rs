@@ -42,7 +42,8 @@ pub struct Export {
     /// SLURM_PROCID, torchrun's RANK, ...); 0 in file names if there is none]
     #[arg(long, value_name = "N")]
     pub rank: Option<u32>,
-    /// Folded stacks and flame graphs: the weight of a call: time, calls, device or bytes
+    /// Folded stacks and flame graphs: the weight of a call: time, calls, device or bytes; cpu: samples of
+    /// processors (run --cpu-sample)
     #[arg(long, default_value = "time")]
     pub weight: stacks::Weight,
 }

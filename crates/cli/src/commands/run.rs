@@ -101,13 +101,20 @@ fn access(share: Share) -> Access {
     }
 }
 
+/// Stacks are unwound on one kind of processor only.
+fn on_this_processor(args: &Run) -> Result<()> {
+    let wanted = [(args.stacks.is_some(), "--stacks"), (args.cpu_sample.is_some(), "--cpu-sample")];
+    match wanted.into_iter().find(|(wanted, _)| *wanted && !cfg!(target_arch = "x86_64")) {
+        Some((_, option)) => bail!("{option}: native stacks are unwound on x86-64 only"),
+        None => Ok(()),
+    }
+}
+
 fn record(args: &Run) -> Result<Outcome> {
     if args.capture_buffers.len() > BUFFER_CHOICES {
         return Err(wrong_value(anyhow!("--capture-buffers accepts at most {BUFFER_CHOICES} globs")));
     }
-    if args.stacks.is_some() && !cfg!(target_arch = "x86_64") {
-        return Err(wrong_value(anyhow!("--stacks: native stacks are read on x86-64 only")));
-    }
+    on_this_processor(args).map_err(wrong_value)?;
     let output = match &args.output {
         Some(path) if path.symlink_metadata().is_ok() => {
             bail!("{}: already exists; choose another folder with -o", path.display())
@@ -158,6 +165,7 @@ fn record(args: &Run) -> Result<Outcome> {
             telemetry::Options { period, libraries }
         }),
         os,
+        cpu_sample: args.cpu_sample,
         shown: std::env::args_os().skip(1).map(|a| a.to_string_lossy().into_owned()).collect(),
     };
     Ok(session_run(&options, libraries, early)?)
@@ -265,6 +273,10 @@ fn report(out: &mut (impl Write + IsTerminal + AsFd), outcome: &Outcome, quiet: 
             (devices, false) => format!("{} and the host", plural(devices as u64, "device")),
         };
         writeln!(out, "hetrace: telemetry: {records} records of {of}")?;
+    }
+    if let Some(samples) = manifest.samples.as_ref().filter(|samples| samples.refused.is_none()) {
+        let number = plural(samples.samples, "sample");
+        writeln!(out, "hetrace: CPU samples: {number} at {} Hz of each thread", samples.hz)?;
     }
     if let Some(os) = &manifest.os {
         report_os(out, os)?;

@@ -73,6 +73,10 @@ pub(super) fn notes(inputs: &[Input], changes: &[Change], clocks: &Clocks) -> Ve
                 "processes of {} have the same ids as others and get new ones: {named}",
                 input.name
             ));
+            if input.manifest.as_ref().is_some_and(|manifest| manifest.samples.is_some()) {
+                notes
+                    .push(format!("samples of processors of {} keep the ids that processes had", input.name));
+            }
         }
     }
     notes
@@ -283,6 +287,7 @@ fn join(all: &mut Manifest, other: Manifest) {
         host_clock,
         notes,
         telemetry,
+        samples,
         trimmed,
         // Of all together, in `unite`.
         command: _,
@@ -330,6 +335,10 @@ fn join(all: &mut Manifest, other: Manifest) {
     }
     join_once(&mut all.notes, notes);
     match (&mut all.telemetry, telemetry) {
+        (Some(known), Some(other)) => known.add(other),
+        (known, other) => *known = known.take().or(other),
+    }
+    match (&mut all.samples, samples) {
         (Some(known), Some(other)) => known.add(other),
         (known, other) => *known = known.take().or(other),
     }

@@ -4,7 +4,7 @@ use hetrace_ctf::Scalar;
 use hetrace_ctf::class::{EventClass, Scope, StreamClass, TraceClass};
 use hetrace_ctf::read::Event;
 use hetrace_format::command::{self, CommandField};
-use hetrace_format::{lasting, telemetry};
+use hetrace_format::{lasting, sample, telemetry};
 
 /// What an event is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,7 +80,7 @@ fn of_event(event: &EventClass) -> EventKind {
     let api = name.split(':').next().unwrap_or("").to_owned();
     let kind = if lasting::defines(name) {
         Kind::Definition
-    } else if name.starts_with(telemetry::PREFIX) {
+    } else if name.starts_with(telemetry::PREFIX) || name == sample::Sample::EVENT {
         Kind::Telemetry
     } else if name.starts_with(command::PREFIX) {
         let fields = [CommandField::Duration, CommandField::CauseTid, CommandField::Queue];

@@ -20,6 +20,7 @@ use super::queues::Queues;
 use super::{Options, Stop, arguments};
 use crate::Watch;
 use crate::causes::Causes;
+use crate::sources::Sources;
 
 /// Events between two questions whether to go on.
 const WATCHED: u32 = 1 << 16;
@@ -49,6 +50,7 @@ pub(super) struct Writer<'t, 'o> {
     /// Short names of kernels by number.
     kernels: HashMap<u32, String>,
     causes: Causes<()>,
+    sources: Sources<'t>,
     waits: Waits<'t, Drawn>,
     arrows: u64,
 }
@@ -91,6 +93,7 @@ impl<'t, 'o> Writer<'t, 'o> {
             queues: Queues::default(),
             kernels: HashMap::new(),
             causes: Causes::default(),
+            sources: Sources::new(trace.names().stacks()),
             waits: Waits::new(trace),
             arrows: 0,
         }
@@ -424,10 +427,15 @@ impl Visitor for Writer<'_, '_> {
         self.waits.entry(call, event);
         if !self.is_range(call.function) {
             let with = self.options.arguments;
+            let source = self.sources.of(call.stack);
             let members = self.open(at, call.depth);
             members.clear();
             if with {
                 arguments::append(members, event);
+            }
+            if let Some(source) = source {
+                member(members, "called at", &source.at);
+                member(members, "call stack", &source.stack);
             }
         }
         if self.trace.functions().get(call.function).enqueues {

@@ -30,6 +30,8 @@ pub static TABLES: [&Table; 14] = [
 ];
 
 const UNREPORTED: &str = "not reported";
+const UNKNOWN_STACK: &str = "its stack is not known: `--stacks`, `--py-stacks`";
+const UNSOURCED: &str = "it is not known: no such stack, or no debug information";
 const UNNAMED: &str = "without one";
 const UNWAITED: &str = "no wait for it is known";
 const UNRANKED: &str = "not known";
@@ -120,6 +122,25 @@ pub static CALLS: Table = Table {
             "`command_id` of the command that it ended on: the last to end in it, of those it waited for",
         ),
         JOB_RANK,
+        unless(
+            "source_file",
+            Name,
+            UNSOURCED,
+            "file of the code that made it, as debug information or Python names it",
+        ),
+        unless("source_line", Int32, UNSOURCED, "line of it"),
+        unless(
+            "source_function",
+            Name,
+            UNKNOWN_STACK,
+            "its function; without debug information `library+offset`",
+        ),
+        unless(
+            "stack",
+            Name,
+            UNKNOWN_STACK,
+            "all frames, the innermost first, as `FILE:LINE in FUNCTION`, with `;` between",
+        ),
     ],
 };
 

@@ -124,7 +124,7 @@ fn colour(name: &str, depth: usize) -> String {
 fn amount(sum: u128, weight: Weight) -> String {
     let sum = u64::try_from(sum).unwrap_or(u64::MAX);
     match weight {
-        Weight::Time | Weight::Device => duration(sum),
+        Weight::Time | Weight::Device | Weight::Cpu => duration(sum),
         Weight::Calls => format!("{} calls", count(sum)),
         Weight::Bytes => bytes(sum),
     }

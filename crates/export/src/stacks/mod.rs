@@ -10,6 +10,9 @@
 //! Weights are sums, so only the paths are remembered, and of the calls that enqueued the last
 //! 65536 of each thread.
 //!
+//! Samples of processors stand below their threads by their stacks: those outside of calls beside the calls, all of them
+//! where their time is the weight.
+//!
 //! Time of calls is what `tally` calls self: that of successful calls, outside of other recorded
 //! calls. Time of calls that failed stands below them in a frame of its own. Calls without an end count as
 //! calls only.
@@ -31,7 +34,8 @@ use paths::Paths;
 /// What the width of a path means.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Weight {
-    /// Time in calls and outside of calls inside them, without what tracing took, ns.
+    /// Time in calls and outside of calls inside them, without what tracing took, and of samples of processors those
+    /// outside of calls, ns.
     #[default]
     Time,
     /// Calls.
@@ -40,26 +44,29 @@ pub enum Weight {
     Device,
     /// Bytes that commands moved or set.
     Bytes,
+    /// Time on processors, by samples of them (`--cpu-sample`), in calls and outside, ns.
+    Cpu,
 }
 
 impl Weight {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Time, Self::Calls, Self::Device, Self::Bytes];
+    pub const ALL: [Self; 5] = [Self::Time, Self::Calls, Self::Device, Self::Bytes, Self::Cpu];
 
-    /// Its name: `time`, `calls`, `device` or `bytes`.
+    /// Its name: `time`, `calls`, `device`, `bytes` or `cpu`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Time => "time",
             Self::Calls => "calls",
             Self::Device => "device",
             Self::Bytes => "bytes",
+            Self::Cpu => "cpu",
         }
     }
 
     /// What it counts in.
     pub fn unit(self) -> &'static str {
         match self {
-            Self::Time | Self::Device => "ns",
+            Self::Time | Self::Device | Self::Cpu => "ns",
             Self::Calls => "calls",
             Self::Bytes => "bytes",
         }
@@ -71,7 +78,7 @@ impl std::str::FromStr for Weight {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let found = Self::ALL.into_iter().find(|weight| weight.name() == text);
-        found.ok_or_else(|| format!("`{text}`: the weight is time, calls, device or bytes"))
+        found.ok_or_else(|| format!("`{text}`: the weight is time, calls, device, bytes or cpu"))
     }
 }
 

@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 
 use hetrace_ctf::read::Event;
 use hetrace_trace::demangle;
+use hetrace_trace::samples::{Inside, Sample, Where};
 use hetrace_trace::spans::{At, Call, Command, Fold, Open, Unfinished, Visitor};
 use hetrace_trace::stacks::{Frame, ShortNames, StackId};
 use hetrace_trace::trace::{FunctionId, Process, Thread, Trace};
@@ -18,6 +19,8 @@ use crate::causes::Causes;
 const WATCHED: u32 = 1 << 16;
 /// The frame that has the time of failed calls, below these.
 const FAILED: &str = "[failed]";
+/// The frame of samples whose stack is not known.
+const NOT_KNOWN: &str = "[stack not known]";
 
 /// A thread.
 #[derive(Clone, Debug)]
@@ -46,6 +49,8 @@ pub(super) struct Collector<'t, 'o> {
     files: ShortNames<'t>,
     /// Paths of the code's frames: by the path around, the stack, and the one that made the call around.
     code: HashMap<(Node, StackId, StackId), Node>,
+    /// The calls that threads are in, if there are samples.
+    inside: Option<Inside>,
 }
 
 impl<'t, 'o> Collector<'t, 'o> {
@@ -63,6 +68,7 @@ impl<'t, 'o> Collector<'t, 'o> {
             lost_causes: 0,
             files: trace.names().stacks().short_names(),
             code: HashMap::new(),
+            inside: trace.has_samples().then(Inside::default),
         }
     }
 
@@ -194,6 +200,7 @@ impl Visitor for Collector<'_, '_> {
     }
 
     fn entry(&mut self, at: At<'_>, call: &Open, _: &Event<'_, '_>) -> ControlFlow<()> {
+        self.inside.iter_mut().for_each(|inside| inside.entry(at, call));
         let frame = self.function(call.function);
         let outer = self.around(at, call.depth);
         let depth = call.depth as usize;
@@ -216,12 +223,14 @@ impl Visitor for Collector<'_, '_> {
     }
 
     fn exit(&mut self, at: At<'_>, call: &Call, _: &Event<'_, '_>) -> ControlFlow<()> {
+        self.inside.iter_mut().for_each(|inside| inside.end(at, call.depth));
         let node = self.at(at, call.depth);
         self.count(node, (call.own, call.own_cost), 1, call.error.is_some());
         ControlFlow::Continue(())
     }
 
     fn unfinished(&mut self, at: At<'_>, call: &Unfinished) -> ControlFlow<()> {
+        self.inside.iter_mut().for_each(|inside| inside.end(at, call.depth));
         let node = self.at(at, call.depth);
         self.count(node, (0, 0), 1, true);
         ControlFlow::Continue(())
@@ -232,6 +241,29 @@ impl Visitor for Collector<'_, '_> {
         let outer = self.around(at, fold.depth);
         let node = self.paths.below(outer, frame);
         self.count(node, (fold.total, fold.cost), fold.count, fold.error.is_some());
+        ControlFlow::Continue(())
+    }
+
+    fn sample(&mut self, at: At<'_>, sample: &Sample, _: &Event<'_, '_>) -> ControlFlow<()> {
+        let stacks = self.trace.names().stacks();
+        let place = self.inside.as_ref().map(|inside| inside.place(sample, stacks));
+        let counts = match self.options.weight {
+            Weight::Cpu => true,
+            // What is in calls is in their time.
+            Weight::Time => place == Some(Where::Outside),
+            _ => false,
+        };
+        if !counts {
+            return ControlFlow::Continue(());
+        }
+        let name = at.threads.name_of(sample.pid, sample.tid).unwrap_or("thread").to_owned();
+        let root = self.root(&Thread { pid: sample.pid, tid: sample.tid, name });
+        let mut node = self.made_by(root, sample.stack, StackId::NONE);
+        if stacks.frames(sample.stack).is_empty() {
+            let frame = self.paths.frame(NOT_KNOWN);
+            node = self.paths.below(root, frame);
+        }
+        self.paths.add(node, sample.period);
         ControlFlow::Continue(())
     }
 

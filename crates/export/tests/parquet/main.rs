@@ -76,6 +76,26 @@ fn rows_are_what_a_walk_finds() {
     assert!(rows > 200, "{rows} rows compared");
 }
 
+#[test]
+fn calls_say_where_they_were_made() {
+    let (_, tables) = tables(&script("stacks"));
+    let shown = |row: &Row| {
+        let [file, function, stack] = ["source_file", "source_function", "stack"].map(|name| text(row, name));
+        format!("{file}|{}|{function}|{stack}", read::number(row, "source_line"))
+    };
+    let all: Vec<String> = tables["calls"].iter().map(shown).collect();
+    let inner = "inner.h:7 in app::inner;run.cpp:20 in app::run;main.cpp:90 in main";
+    assert_eq!(all[0], format!("/src/app/inner.h|7|app::inner|{inner}"));
+    // Of one stack only library and place are known, of another nothing.
+    assert!(
+        all.contains(
+            &"|-|libsolve.so.2+0x5678|libsolve.so.2+0x5678;[could not be unwound further]".to_owned()
+        ),
+        "{all:#?}"
+    );
+    assert!(all.contains(&"|-||".to_owned()), "{all:#?}");
+}
+
 fn sorted_and_unique(name: &str, tables: &BTreeMap<&str, Vec<Row>>) {
     for (table, id) in [("calls", "call_id"), ("commands", "command_id"), ("ranges", "range_id")] {
         assert!(rows(&tables[table], "start_ns").is_sorted(), "{name}: {table}");

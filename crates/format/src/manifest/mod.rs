@@ -23,6 +23,7 @@ use hetrace_ctf::account::Account;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+pub use crate::sample::Samples;
 pub use crate::window::{Capture, Window};
 
 pub use clocks::{DeviceClock, HostClock};
@@ -114,6 +115,9 @@ pub struct Manifest {
     /// Events of the operating system, if they were recorded: in the folder beside this trace's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub os: Option<Os>,
+    /// Samples of processors, if they were asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub samples: Option<Samples>,
     /// The parts to which the trace was cut, in the order in which that was done.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub trimmed: Vec<Part>,

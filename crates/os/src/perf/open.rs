@@ -89,6 +89,47 @@ pub fn switches(of: Of, cpu: u32, watermark: u32) -> io::Result<OwnedFd> {
     open(attr, of, Some(cpu), None)
 }
 
+/// What a sample of a processor has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sampled {
+    /// Samples a second of each thread, while it has a CPU.
+    pub hz: u32,
+    /// Also while the kernel works for the thread.
+    pub kernel: bool,
+    /// Build ids of what is mapped (Linux 5.12).
+    pub build_ids: bool,
+    /// Bytes of the stack that are copied, from the stack pointer on.
+    pub stack: u32,
+    /// Registers that are copied: bits, as the kernel numbers them.
+    pub registers: u64,
+}
+
+/// Opens samples of the program's own threads, with the registers and the stack of each, and the records of what is
+/// mapped to be executed, of names, beginnings and ends of threads: all that it takes to unwind the stacks. It goes by the
+/// kernel's clock, which all machines have, virtual ones too, and which passes for a thread only while it has a CPU.
+///
+/// # Errors
+/// When the system refuses.
+pub fn samples(sampled: Sampled, of: Of, cpu: u32, watermark: u32) -> io::Result<OwnedFd> {
+    let mut attr = attributes(watermark);
+    attr.type_ = bindings::PERF_TYPE_SOFTWARE;
+    attr.config = bindings::PERF_COUNT_SW_CPU_CLOCK.into();
+    attr.set_freq(1);
+    attr.__bindgen_anon_1.sample_freq = sampled.hz.into();
+    attr.sample_type |= u64::from(bindings::PERF_SAMPLE_REGS_USER | bindings::PERF_SAMPLE_STACK_USER);
+    attr.sample_regs_user = sampled.registers;
+    attr.sample_stack_user = sampled.stack;
+    attr.set_exclude_kernel((!sampled.kernel).into());
+    attr.set_exclude_hv(1);
+    attr.set_mmap(1);
+    attr.set_mmap2(1);
+    attr.set_build_id(sampled.build_ids.into());
+    attr.set_task(1);
+    attr.set_comm(1);
+    attr.set_comm_exec(1);
+    open(attr, of, Some(cpu), None)
+}
+
 /// What all events have in common.
 fn attributes(watermark: u32) -> perf_event_attr {
     let mut attr = perf_event_attr { size: size_of::<perf_event_attr>() as u32, ..Default::default() };

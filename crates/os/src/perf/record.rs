@@ -33,12 +33,12 @@ const SWITCH_OUT: u16 = 1 << 13;
 /// Bit of `misc`: and would run on.
 const SWITCH_OUT_PREEMPT: u16 = 1 << 14;
 /// Bit of `misc`: the name is that of a new program.
-const COMM_EXEC: u16 = 1 << 13;
+pub(super) const COMM_EXEC: u16 = 1 << 13;
 
 /// Bytes of a header.
-const HEADER: usize = 8;
+pub(super) const HEADER: usize = 8;
 /// Bytes of who and when.
-const TRAILER: usize = 16;
+pub(super) const TRAILER: usize = 16;
 
 /// A process and a thread of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -183,15 +183,15 @@ pub fn until_nul(bytes: &[u8]) -> &[u8] {
     &bytes[..end]
 }
 
-fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+pub(super) fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_ne_bytes(bytes.get(at..at.checked_add(2)?)?.try_into().ok()?))
 }
 
-fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+pub(super) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_ne_bytes(bytes.get(at..at.checked_add(4)?)?.try_into().ok()?))
 }
 
-fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+pub(super) fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_ne_bytes(bytes.get(at..at.checked_add(8)?)?.try_into().ok()?))
 }
 

@@ -43,6 +43,7 @@ impl<'p> Runs<'p> {
     pub fn rows(&self, by: By) -> Option<Vec<Aligned>> {
         match by {
             By::Path => self.paths(),
+            By::Site => self.sites(),
             By::Name | By::Api => Some(self.functions(by)),
             By::Kernel | By::Copy => Some(self.commands(by)),
         }
@@ -65,6 +66,21 @@ impl<'p> Runs<'p> {
             }
         }
         rows.all
+    }
+
+    fn sites(&self) -> Option<Vec<Aligned>> {
+        let mut rows = Rows::new(self.all.len());
+        for (run, profile) in self.all.iter().enumerate() {
+            for ((function, site), cell) in profile.sites.as_ref()? {
+                let Some((api, name)) = profile.functions.get(*function) else { continue };
+                if cell.calls == 0 || !self.has_name(name) {
+                    continue;
+                }
+                let name = if site.is_empty() { name.clone() } else { format!("{name} ← {site}") };
+                rows.add(What { name, api: api.clone(), ..What::default() }, "", run, cell);
+            }
+        }
+        Some(rows.all)
     }
 
     fn commands(&self, by: By) -> Vec<Aligned> {

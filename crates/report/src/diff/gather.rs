@@ -8,7 +8,9 @@ use hetrace_ctf::read::Event;
 use super::cell::Cell;
 use super::paths::{Paths, ROOT};
 use super::profile::{CommandKey, DeviceCount, Profile, RunRow};
+use hetrace_trace::samples::function_of;
 use hetrace_trace::spans::{At, Call, Command, Fold, Open, Summary, Unfinished, Visitor, walk};
+use hetrace_trace::stacks::Sites;
 use hetrace_trace::sums::Missing;
 use hetrace_trace::trace::{Function, FunctionId, ThreadId, Trace};
 use hetrace_trace::watch::Stopped;
@@ -48,8 +50,12 @@ struct Gatherer<'t> {
     /// By function.
     calls: Vec<Cell>,
     paths: Paths,
-    /// By thread: the open calls by depth, and their paths.
-    threads: Vec<Vec<(u32, u32)>>,
+    /// By thread: the open calls.
+    threads: Vec<Vec<OpenCall>>,
+    /// The code that makes calls.
+    sites: Sites<'t>,
+    /// By function and that.
+    by_site: HashMap<(usize, u32), Cell>,
     /// Kinds of commands and of memory.
     words: Vec<String>,
     commands: HashMap<Numbers, Cell>,
@@ -59,6 +65,15 @@ struct Gatherer<'t> {
     busy: HashMap<DeviceId, Busy>,
     pids: HashSet<i64>,
     sampled: bool,
+}
+
+/// An open call.
+#[derive(Clone, Copy, Debug)]
+struct OpenCall {
+    depth: u32,
+    path: u32,
+    /// The code that made it.
+    site: u32,
 }
 
 /// A device's UUID, or its process and handle.
@@ -93,6 +108,8 @@ impl<'t> Gatherer<'t> {
             calls: vec![Cell::default(); trace.functions().all().len()],
             paths: Paths::default(),
             threads: Vec::new(),
+            sites: Sites::new(trace.names().stacks(), function_of),
+            by_site: HashMap::new(),
             words: Vec::new(),
             commands: HashMap::new(),
             shared: HashMap::new(),
@@ -102,21 +119,22 @@ impl<'t> Gatherer<'t> {
         }
     }
 
-    fn thread(&mut self, thread: ThreadId) -> &mut Vec<(u32, u32)> {
+    fn thread(&mut self, thread: ThreadId) -> &mut Vec<OpenCall> {
         if self.threads.len() <= thread.index() {
             self.threads.resize_with(thread.index() + 1, Vec::new);
         }
         &mut self.threads[thread.index()]
     }
 
-    /// The path of the call of this depth, which ends.
-    fn leave(&mut self, thread: ThreadId, depth: u32) -> Option<u32> {
+    /// The call of this depth, which ends.
+    fn leave(&mut self, thread: ThreadId, depth: u32) -> Option<OpenCall> {
         let open = self.thread(thread);
-        let at = open.iter().rposition(|(known, _)| *known == depth)?;
-        Some(open.remove(at).1)
+        let at = open.iter().rposition(|known| known.depth == depth)?;
+        Some(open.remove(at))
     }
 
-    fn count(&mut self, function: FunctionId, path: Option<u32>, cell: &Cell) {
+    fn count(&mut self, function: FunctionId, path: Option<u32>, site: u32, cell: &Cell) {
+        self.by_site.entry((function.index(), site)).or_default().add(cell);
         if let Some(sum) = self.calls.get_mut(function.index()) {
             sum.add(cell);
         }
@@ -176,6 +194,18 @@ impl<'t> Gatherer<'t> {
         }
     }
 
+    /// Calls by function and the code that makes them; none if the trace has no stacks.
+    fn by_sites(&self) -> Option<BTreeMap<(usize, String), Cell>> {
+        if self.trace.names().stacks().is_empty() {
+            return None;
+        }
+        let mut sites: BTreeMap<(usize, String), Cell> = BTreeMap::new();
+        for ((function, site), cell) in &self.by_site {
+            sites.entry((*function, self.sites.name(*site).to_owned())).or_default().add(cell);
+        }
+        Some(sites)
+    }
+
     fn profile(mut self, run: &str, summary: &Summary) -> Profile {
         self.correct();
         let (trace, manifest) = (self.trace, self.trace.manifest());
@@ -224,12 +254,14 @@ impl<'t> Gatherer<'t> {
             },
             ..RunRow::default()
         };
+        let sites = self.by_sites();
         let (calls, paths) = (self.calls, self.paths);
         let mut profile = Profile {
             about,
             functions: trace.functions().all().iter().map(named).collect(),
             calls,
             paths: Some(paths),
+            sites,
             commands,
         };
         profile.finish();
@@ -248,21 +280,22 @@ impl Visitor for Gatherer<'_> {
 
     #[inline]
     fn entry(&mut self, at: At<'_>, call: &Open, _: &Event<'_, '_>) -> ControlFlow<Stopped> {
-        let parent = self.thread(call.thread).last().map(|(_, path)| *path);
+        let parent = self.thread(call.thread).last().map(|open| open.path);
         if parent.is_none() {
             self.pids.insert(at.who().pid);
         }
         let path = self.paths.child(parent.unwrap_or(ROOT), call.function.0);
-        self.thread(call.thread).push((call.depth, path));
+        let site = self.sites.number(call.stack);
+        self.thread(call.thread).push(OpenCall { depth: call.depth, path, site });
         ControlFlow::Continue(())
     }
 
     #[inline]
     fn exit(&mut self, _: At<'_>, call: &Call, _: &Event<'_, '_>) -> ControlFlow<Stopped> {
-        let path = self.leave(call.thread, call.depth);
+        let open = self.leave(call.thread, call.depth);
         let (total, own) = (call.duration(), call.own);
         let cell = Cell { calls: 1, total, own, cost: call.cost, own_cost: call.own_cost, bytes: 0 };
-        self.count(call.function, path, &cell);
+        self.count(call.function, open.map(|open| open.path), open.map_or(0, |open| open.site), &cell);
         ControlFlow::Continue(())
     }
 
@@ -273,12 +306,12 @@ impl Visitor for Gatherer<'_> {
 
     fn fold(&mut self, at: At<'_>, fold: &Fold, _: &Event<'_, '_>) -> ControlFlow<Stopped> {
         self.pids.insert(at.who().pid);
-        let around = self.thread(fold.thread).iter().rfind(|(depth, _)| *depth < fold.depth);
-        let parent = around.map_or(ROOT, |(_, path)| *path);
+        let around = self.thread(fold.thread).iter().rfind(|open| open.depth < fold.depth);
+        let parent = around.map_or(ROOT, |open| open.path);
         let path = self.paths.child(parent, fold.function.0);
         let (calls, time, cost) = (fold.count, fold.total, fold.cost);
         let cell = Cell { calls, total: time, own: time, cost, own_cost: cost, bytes: 0 };
-        self.count(fold.function, Some(path), &cell);
+        self.count(fold.function, Some(path), 0, &cell);
         ControlFlow::Continue(())
     }
 

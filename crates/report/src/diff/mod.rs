@@ -43,6 +43,8 @@ pub enum By {
     Path,
     /// A function.
     Name,
+    /// A function, and the code that calls it; of traces with stacks.
+    Site,
     /// An API.
     Api,
     /// A kernel, or another kind of command that moves nothing.
@@ -53,13 +55,14 @@ pub enum By {
 
 impl By {
     /// All of them.
-    pub const ALL: [By; 5] = [By::Path, By::Name, By::Api, By::Kernel, By::Copy];
+    pub const ALL: [By; 6] = [By::Path, By::Name, By::Site, By::Api, By::Kernel, By::Copy];
 
     /// Its name, as one types it.
     pub fn name(self) -> &'static str {
         match self {
             By::Path => "path",
             By::Name => "name",
+            By::Site => "site",
             By::Api => "api",
             By::Kernel => "kernel",
             By::Copy => "copy",
@@ -68,7 +71,7 @@ impl By {
 
     /// Whether its rows are of calls, not of commands.
     pub fn is_of_calls(self) -> bool {
-        matches!(self, By::Path | By::Name | By::Api)
+        matches!(self, By::Path | By::Name | By::Site | By::Api)
     }
 }
 

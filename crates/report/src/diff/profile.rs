@@ -86,6 +86,8 @@ pub struct Profile {
     pub(super) calls: Vec<Cell>,
     /// None if they are not known.
     pub(super) paths: Option<Paths>,
+    /// By function and the code that calls it, empty if that is not known; none of runs without stacks.
+    pub(super) sites: Option<BTreeMap<(usize, String), Cell>>,
     pub(super) commands: BTreeMap<CommandKey, Cell>,
 }
 

@@ -226,6 +226,7 @@ impl Renderer<'_> {
         let (title, first, total) = match part.by {
             By::Path => ("By call path", "Call ← called by", "All calls"),
             By::Name => ("By function", "Function", "All calls"),
+            By::Site => ("By call site", "Call ← code", "All calls"),
             By::Api => ("By API", "API", "All calls"),
             By::Kernel => ("By kernel", "Kernel", "All commands"),
             By::Copy => ("By copy", "Copy", "All commands"),

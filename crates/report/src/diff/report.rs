@@ -29,7 +29,14 @@ pub fn diff(a: &[Profile], b: &[Profile], options: &Options) -> Result<Report, N
     let whole = maker.whole();
     let named = if options.by.is_empty() { USUAL.as_slice() } else { &options.by };
     let mut tables: Vec<Table> = named.iter().filter_map(|by| maker.table(*by)).collect();
-    if tables.len() < named.len() {
+    let lacks = |by: By| named.contains(&by) && tables.iter().all(|table| table.by != by);
+    let (no_paths, no_sites) = (lacks(By::Path), lacks(By::Site));
+    if no_sites {
+        maker
+            .notes
+            .push("not all runs have stacks (hetrace run --stacks): call sites are not compared".to_owned());
+    }
+    if no_paths {
         maker.notes.push("a file of sums has no call paths: they are not compared".to_owned());
         if !named.contains(&By::Name) {
             tables.extend(maker.table(By::Name));
@@ -193,7 +200,7 @@ impl Maker<'_> {
     }
 
     fn row(&mut self, by: By, aligned: Aligned, table: &Table) -> Row {
-        let whole_time = self.options.time == Time::Total && matches!(by, By::Path | By::Name);
+        let whole_time = self.options.time == Time::Total && matches!(by, By::Path | By::Name | By::Site);
         let scales: Vec<f64> = (0..aligned.cells.len()).map(|run| self.scale(run, by)).collect();
         let each = |of: &dyn Fn(&Cell) -> u64| -> Vec<f64> {
             let cells = aligned.cells.iter().zip(&scales);

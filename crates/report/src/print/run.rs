@@ -22,6 +22,7 @@ use crate::text::Style;
 use hetrace_trace::args::{Args, Plans, Role};
 use hetrace_trace::budget::{BudgetStep, step_of};
 use hetrace_trace::capture::flip_of;
+use hetrace_trace::samples::Sample;
 use hetrace_trace::spans::{
     At, Call, Command, ErrorText, Fold, NewQueue, OWN_WORK, Open, Orphan, Summary, Unfinished, Visitor, Why,
     cause_id, walk_as_recorded,
@@ -29,7 +30,7 @@ use hetrace_trace::spans::{
 use hetrace_trace::stacks::{StackId, is_definition};
 use hetrace_trace::text::duration;
 use hetrace_trace::trace::Fired;
-use hetrace_trace::trace::{FunctionId, Trace};
+use hetrace_trace::trace::{FunctionId, Thread, Trace};
 use hetrace_trace::watch::{Stopped, Watch};
 
 /// Prints what of a trace is asked for; none if `watch` has stopped it, with
@@ -779,6 +780,31 @@ impl Visitor for Printer<'_, '_> {
         let args = args.trim_start_matches('[').trim_end_matches(']');
         let remark = self.style.red("<not in the model: what was in the registers>");
         let _ = write!(self.line, "{function}({args})  {remark}");
+        self.end()
+    }
+
+    fn sample(&mut self, at: At<'_>, sample: &Sample, event: &Event<'_, '_>) -> Step {
+        // Who recorded it is not whom it is of.
+        let who = Thread { pid: sample.pid, tid: sample.tid, name: String::new() };
+        let line = Line {
+            name: &event.class().name,
+            api: "cpu",
+            begin: self.since_first(at.time),
+            ..Line::default()
+        };
+        if !self.all && !self.filter.has_event(&who, &line) {
+            return ControlFlow::Continue(());
+        }
+        if self.form == Form::Events {
+            return self.plain(at, event);
+        }
+        self.begin_at(at.time);
+        let kernel = if sample.kernel { ", in the kernel" } else { "" };
+        let _ = write!(self.line, "{}:{} on CPU {}{kernel}", sample.pid, sample.tid, sample.cpu);
+        // What ran is the innermost frame, whatever is known of it.
+        if let Some(frame) = self.trace.names().stacks().frames(sample.stack).first() {
+            let _ = write!(self.line, "  at {frame}");
+        }
         self.end()
     }
 

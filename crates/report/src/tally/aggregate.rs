@@ -327,6 +327,11 @@ fn merge_rest(to: &mut Tally, mut from: Tally) {
     );
     add(&mut to.memory, from.memory, |a, b| a.is_like(b), MemoryRow::add);
     to.memory_releases.add(&from.memory_releases);
+    match (&mut to.sampled, from.sampled) {
+        (Some(all), Some(more)) => all.add(more),
+        (all @ None, more) => *all = more,
+        (Some(_), None) => {}
+    }
     add(&mut to.collectives, from.collectives, |a, b| a.is_like(b), |a, b| a.add(&b));
 }
 

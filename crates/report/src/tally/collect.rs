@@ -20,6 +20,7 @@ use super::marked::Marked;
 use super::monitor;
 use super::query::{Choice, Query, Reading};
 use super::rows::{BudgetRow, CaptureRow, ClockError, SCHEMA, SteppedRow, Tally, TraceRow, UnknownRow};
+use super::sampled::sampled;
 use super::usage::Usage;
 use super::ways::{Way, Ways};
 use hetrace_trace::capture::Covered;
@@ -110,6 +111,7 @@ pub fn aggregate(trace: &Trace, options: &Options, query: &Query<'_>) -> Result<
         }
     }
     let mut sums = collector.sums(trace, &telemetry, &labels, query, &summary);
+    sums.rest.sampled = sampled(trace, query)?;
     // What is held is known from all allocations and releases; of a part of the calls it would be wrong.
     if table.active && query.is_of_all() {
         let memory = collector.memory.finish();

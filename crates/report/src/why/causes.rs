@@ -68,6 +68,27 @@ pub(super) enum Cause {
     Blocked(Option<FunctionId>, Wait),
 }
 
+impl Cause {
+    /// The call that it names, and the place of the thread that made it, if it is not the one that enqueued.
+    pub fn made(self) -> Option<(FunctionId, Option<u32>)> {
+        match self {
+            Self::Launch(f)
+            | Self::Return(f)
+            | Self::Elsewhere(f)
+            | Self::Poll(f)
+            | Self::Call(f)
+            | Self::AfterWait(f)
+            | Self::First(f)
+            | Self::Preempted(Some(f), _)
+            | Self::Blocked(Some(f), _) => Some((f, None)),
+            Self::Before(f, by) | Self::Meanwhile(f, by) | Self::Signal { set: f, by, .. } => {
+                Some((f, Some(by)))
+            }
+            _ => None,
+        }
+    }
+}
+
 /// What a thread waited for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Wait {

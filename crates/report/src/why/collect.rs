@@ -10,6 +10,7 @@ use super::gaps::{Gap, Part as GapPart, Scene, explain, outside};
 use super::host::Host;
 use super::independent::{Free, Independence};
 use super::path::{NodeId, Paths, ROOT, Step, UNSET};
+use super::sampled::Sampled;
 use super::signals::Signals;
 use super::states::by_states;
 use super::steps::Steps;
@@ -25,6 +26,7 @@ use hetrace_trace::hash::QuickMap;
 use hetrace_trace::spans::{
     At, Call, Command, CommandKind, Fold, Open, Orphan, Times, Unfinished, Visitor, Why,
 };
+use hetrace_trace::stacks::Sites;
 use hetrace_trace::system::State;
 use hetrace_trace::trace::{FunctionId, Trace};
 use hetrace_trace::waits::Wait;
@@ -74,12 +76,16 @@ pub(super) struct Collector<'t> {
     pub sampled: bool,
     /// Commands lost while recording.
     pub lost: u64,
+    /// What threads did outside of calls.
+    pub samples: Sampled,
+    /// The code that makes calls.
+    pub sites: Sites<'t>,
     slack: u64,
 }
 
 impl<'t> Collector<'t> {
     /// With nothing seen yet.
-    pub fn new(trace: &'t Trace, options: &'t Options, pace: Pace<'t>) -> Self {
+    pub fn new(trace: &'t Trace, options: &'t Options, samples: Sampled, pace: Pace<'t>) -> Self {
         let slack = trace.manifest().device_error_ns().unwrap_or(0).min(MAX_SLACK);
         let names = trace.names();
         let losses = &trace.manifest().losses;
@@ -109,6 +115,8 @@ impl<'t> Collector<'t> {
             end: (0, ROOT),
             sampled: names.all_launches().any(|(_, all)| all.counted() > 0),
             lost: losses.device_commands,
+            samples,
+            sites: Sites::new(trace.names().stacks(), ToString::to_string),
             slack,
         }
     }
@@ -218,6 +226,7 @@ impl<'t> Collector<'t> {
         if call.depth == 0 {
             self.outside_until(place, call.start);
         }
+        let site = self.sites.number(call.stack);
         let Some(thread) = self.threads.get_mut(place) else { return };
         if call.depth == 0 {
             let waits = facts.is_waiting(event);
@@ -225,6 +234,7 @@ impl<'t> Collector<'t> {
                 enqueues: facts.enqueues,
                 waits,
                 polls: facts.polls,
+                site,
                 ..Span::new(call.function, call.start, u64::MAX)
             });
         }
@@ -382,9 +392,11 @@ impl<'t> Collector<'t> {
         let node = self.node(&ran, call);
         let least = self.options.gaps;
         if let Some(device) = self.devices.get_mut(place) {
+            device.witness(of_one.as_ref(), &self.samples, &self.threads, self.window);
             device.ran(&ran, of_one, self.window, least);
         }
         if let Some(all) = &mut self.all {
+            all.witness(of_all.as_ref(), &self.samples, &self.threads, self.window);
             all.ran(&ran, of_all, self.window, None);
         }
         let recent = Recent {
@@ -535,7 +547,9 @@ impl<'t> Collector<'t> {
                 after: None,
                 thread: device.last_thread,
             };
-            device.explained(Place::After, evidence, &parts, self.window, None);
+            let gap = Explained { place: Place::After, evidence, parts };
+            device.witness(Some(&gap), &self.samples, &self.threads, self.window);
+            device.explained(Place::After, evidence, &gap.parts, self.window, None);
         }
     }
 }

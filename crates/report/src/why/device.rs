@@ -10,8 +10,10 @@ use super::gaps::Part as GapPart;
 use super::histogram::Histogram;
 use super::independent::Free;
 use super::ledger::{Idle, Ledger, Totals};
+use super::sampled::{Sampled, Sums};
 use super::sharing::Sharing;
 use super::sweep::{Part, Sweep};
+use super::threads::Threads;
 
 /// Gaps that are listed.
 const LISTED: usize = 10_000;
@@ -135,6 +137,10 @@ pub(super) struct Device {
     computed: bool,
     rounds: u64,
     pub causes: QuickMap<(Place, Cause), CauseSum>,
+    /// What threads did in them with their CPUs, if that was sampled.
+    pub sampled: QuickMap<Place, QuickMap<Cause, Sums>>,
+    /// Their time by the code that made the calls which they name, as far as that is known.
+    pub sites: QuickMap<(Place, Cause), Sums>,
     pub gaps: u64,
     pub longest_gap: u64,
     pub listed: Vec<Listed>,
@@ -153,6 +159,25 @@ impl Device {
             self.explained(place, evidence, &parts, window, least);
         }
         self.command(ran, window);
+    }
+
+    /// Takes in what the thread did in a gap, if that was sampled, and where the calls in it were made.
+    pub fn witness(&mut self, gap: Option<&Explained>, sampled: &Sampled, threads: &Threads, window: Window) {
+        let Some(Explained { place, evidence, parts }) = gap else { return };
+        let Some(thread) = evidence.thread.and_then(|place| threads.get(place)) else { return };
+        for part in parts {
+            let (start, end) = window.clip(part.start, part.end);
+            if let Some((function, by)) = part.cause.made() {
+                let who = by.map_or(Some(thread), |by| threads.get(by as usize));
+                let site = who.map_or(0, |who| who.site(function, part.end));
+                if site > 0 {
+                    let sums = self.sites.entry((*place, part.cause)).or_default();
+                    *sums.entry(site).or_insert(0) += end - start;
+                }
+            }
+            let sums = self.sampled.entry(*place).or_default();
+            sampled.add((thread.pid, thread.tid), &GapPart { start, end, ..*part }, sums);
+        }
     }
 
     fn command(&mut self, ran: &Ran, window: Window) {

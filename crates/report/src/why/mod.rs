@@ -30,6 +30,7 @@ mod report;
 mod reporter;
 mod rows;
 mod run;
+mod sampled;
 mod savings;
 mod sharing;
 mod signals;
@@ -46,8 +47,8 @@ mod wakes;
 pub use render::TextOptions;
 pub use rows::{
     Around, BehindRow, BoundRow, CauseRow, CostRow, CpuRow, DeviceRow, Distribution, GapPart, GapRow,
-    MissingRow, OnceRow, PathRow, PathShare, Report, SavingRow, SharedRow, StartUpRow, SteadyRow,
-    TransferRow, VerdictRow, WaitRow,
+    MissingRow, OnceRow, PathRow, PathShare, Report, SavingRow, SharedRow, SiteRow, StartUpRow, SteadyRow,
+    TransferRow, VerdictRow, WaitRow, WorkRow,
 };
 pub use run::{why, why_watched};
 

@@ -314,6 +314,17 @@ impl Renderer<'_> {
         let after = cause.around.command_after.clone().unwrap_or_else(unknown);
         let advice = format!("{n}. {}: {}", cause.cause, cause.remedy);
         writeln!(self.out, "{}", wrapped(&advice, self.width(), "   "))?;
+        if !cause.sites.is_empty() {
+            let most = cause.sites.iter().map(|row| format!("{} {:.0}%", row.site, row.share * 100.0));
+            let line = format!("called at: {}", most.collect::<Vec<_>>().join(", "));
+            writeln!(self.out, "   {}", wrapped(&line, self.width().saturating_sub(3), "   "))?;
+        }
+        if !cause.functions.is_empty() {
+            let most =
+                cause.functions.iter().map(|row| format!("{} {:.0}%", row.function, row.share * 100.0));
+            let line = format!("CPU samples of it: {}", most.collect::<Vec<_>>().join(", "));
+            writeln!(self.out, "   {}", wrapped(&line, self.width().saturating_sub(3), "   "))?;
+        }
         let line = format!("longest: after {before}, before {after}{thread}");
         let line = wrapped(&line, self.width().saturating_sub(3), "   ");
         writeln!(self.out, "   {}", self.style.dim(&line))

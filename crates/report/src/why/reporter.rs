@@ -8,9 +8,10 @@ use super::collect::Collector;
 use super::device::{CauseSum, Device, Evidence, Place, Title};
 use super::path::Step;
 use super::rows::{
-    Around, BoundRow, CauseRow, DeviceRow, GapPart, GapRow, PathRow, PathShare, SharedRow, TransferRow,
-    WaitRow,
+    Around, BoundRow, CauseRow, DeviceRow, GapPart, GapRow, PathRow, PathShare, SharedRow, SiteRow,
+    TransferRow, WaitRow, WorkRow,
 };
+use super::sampled::most;
 use super::savings::is_once;
 use super::sharing::Delayed;
 use hetrace_trace::demangle;
@@ -166,6 +167,8 @@ impl Reporter<'_, '_> {
                 run_share: share(sum.ns, self.run),
                 by_thread: self.words.by(*cause).and_then(|by| self.thread(Some(by as usize))),
                 start_up,
+                sites: self.sites(device, place, *cause),
+                functions: self.functions(device, place, *cause),
                 gaps: sum.gaps,
                 longest_ns: end - start,
                 longest_at_ns: self.since(start),
@@ -174,6 +177,21 @@ impl Reporter<'_, '_> {
             }
         };
         causes.iter().map(row).collect()
+    }
+
+    /// Where the calls were made that a cause names.
+    fn sites(&self, device: &Device, place: Place, cause: Cause) -> Vec<SiteRow> {
+        let sums = device.sites.get(&(place, cause));
+        let most =
+            sums.map(|sums| most(sums, |site| self.from.sites.name(site).to_owned())).unwrap_or_default();
+        most.into_iter().map(|(site, share)| SiteRow { site, share }).collect()
+    }
+
+    /// What the thread did, of a cause that is work of its own.
+    fn functions(&self, device: &Device, place: Place, cause: Cause) -> Vec<WorkRow> {
+        let sums = device.sampled.get(&place).and_then(|causes| causes.get(&cause));
+        let most = sums.map(|sums| self.from.samples.most(sums)).unwrap_or_default();
+        most.into_iter().map(|(function, share)| WorkRow { function, share }).collect()
     }
 
     fn bounds(&self, device: &Device) -> Vec<BoundRow> {

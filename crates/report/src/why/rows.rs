@@ -274,6 +274,24 @@ pub struct Around {
     pub command_after: Option<String>,
 }
 
+/// A place in the code that makes calls.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SiteRow {
+    /// `solver.cpp:42 in step`.
+    pub site: String,
+    /// The part of the time whose place is known, from 0 to 1.
+    pub share: f64,
+}
+
+/// A function that a thread spent its time in.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct WorkRow {
+    /// The function, and its file or library.
+    pub function: String,
+    /// The part of the samples, from 0 to 1.
+    pub share: f64,
+}
+
 /// A cause of idle time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CauseRow {
@@ -295,6 +313,12 @@ pub struct CauseRow {
     pub by_thread: Option<String>,
     /// Whether it is start-up: it happens once and not in each step.
     pub start_up: bool,
+    /// The code that made most of the calls which it names, by their time in it, if stacks were recorded.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub sites: Vec<SiteRow>,
+    /// The functions in which most of the samples of the thread's work lie, if it was sampled.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub functions: Vec<WorkRow>,
     /// Gaps that it has a part in.
     pub gaps: u64,
     /// The longest part of one.

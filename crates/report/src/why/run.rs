@@ -6,6 +6,7 @@ use super::Options;
 use super::collect::Collector;
 use super::report::report;
 use super::rows::Report;
+use super::sampled::Sampled;
 use hetrace_trace::spans::walk;
 use hetrace_trace::trace::Trace;
 use hetrace_trace::watch::{Pace, Stopped, Watch};
@@ -21,7 +22,8 @@ pub fn why(trace: &Trace, options: &Options) -> Report {
 /// # Errors
 /// When the watch says so.
 pub fn why_watched(trace: &Trace, options: &Options, watch: Option<Watch<'_>>) -> Result<Report, Stopped> {
-    let mut collector = Collector::new(trace, options, Pace::new(watch));
+    let sampled = Sampled::read(trace, watch)?;
+    let mut collector = Collector::new(trace, options, sampled, Pace::new(watch));
     match walk(trace, &mut collector) {
         ControlFlow::Break(stopped) => Err(stopped),
         ControlFlow::Continue(summary) => {

@@ -35,6 +35,8 @@ pub(super) struct Span {
     /// It waits for a device.
     pub waits: bool,
     pub polls: bool,
+    /// The code that made it.
+    pub site: u32,
     /// Its end is not in the trace.
     pub lost: bool,
     /// Its command waits for other commands or events.
@@ -58,6 +60,7 @@ impl Span {
             failed: false,
             waits: false,
             polls: false,
+            site: 0,
             lost: false,
             depends: false,
             signals: 0,
@@ -110,6 +113,14 @@ pub(super) struct Thread {
 }
 
 impl Thread {
+    /// The code that made the last call of a function that had begun before a time; 0 if it is not known.
+    pub fn site(&self, function: FunctionId, before: u64) -> u32 {
+        let ended = self.spans.partition_point(|span| span.start < before);
+        let begun = self.open.iter().filter(|open| open.start < before);
+        let mut spans = begun.chain(self.spans.range(..ended).rev());
+        spans.find(|span| span.function == function).map_or(0, |span| span.site)
+    }
+
     /// An outermost call has ended.
     pub fn push(&mut self, span: Span, most: usize) {
         // Whatever a trace says, a thread does one thing after the other.

@@ -65,7 +65,17 @@ pub fn trace(models: &[Model]) -> TraceClass {
         trace.streams.push(stream);
     }
     trace.streams.push(telemetry());
+    trace.streams.push(samples());
     trace
+}
+
+fn samples() -> StreamClass {
+    let mut stream = form::stream_class(66);
+    let fields =
+        ["pid", "tid", "cpu", "kernel"].iter().fold(StructClass::default(), |f, n| f.field(*n, uint(32)));
+    let fields = fields.field("period", uint(64)).field("stack", uint(64).hex());
+    stream.events.push(event(0, "cpu:sample", fields));
+    stream
 }
 
 fn telemetry() -> StreamClass {

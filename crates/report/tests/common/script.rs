@@ -88,6 +88,9 @@ fn assemble(
     if !text.contains(":budget_step") && !text.contains(" s ") {
         class.streams.iter_mut().for_each(|s| s.events.retain(|e| !e.name.ends_with(":budget_step")));
     }
+    if !text.contains(" q sample ") {
+        class.streams.retain(|stream| stream.events.iter().all(|event| event.name != "cpu:sample"));
+    }
     let mut script = Script { class, streams: BTreeMap::new(), manifest, kernel: BTreeMap::new() };
     for line in text.lines() {
         let line = line.trim();
@@ -167,6 +170,7 @@ impl Script {
             ("", "n" | "p") => format!("device-{pid}-names"),
             ("", "*" | "#") => format!("device-{pid}"),
             ("", "^") => "telemetry-1".to_owned(),
+            ("", "q") => "samples-1".to_owned(),
             ("", _) => format!("{api}-{pid}-{tid}"),
             (file, _) => file.to_owned(),
         };
@@ -218,7 +222,7 @@ fn event_name(sign: &str, name: &str) -> String {
         ">" => "_entry",
         "<" => "_exit",
         "~" => "_fold",
-        "*" | "?" | "!" | "^" | "w" | "s" | "#" | "n" | "p" | "k" | "y" => "",
+        "*" | "?" | "!" | "^" | "w" | "s" | "#" | "n" | "p" | "k" | "y" | "q" => "",
         other => panic!("no sign {other}"),
     };
     match sign {
@@ -230,6 +234,7 @@ fn event_name(sign: &str, name: &str) -> String {
         "s" => format!("{name}:budget_step"),
         "#" => format!("object:{name}"),
         "n" => format!("native:{name}"),
+        "q" => format!("cpu:{name}"),
         "p" => format!("python:{name}"),
         "k" => format!("{name}:stack"),
         "y" => format!("{name}:py_stack"),

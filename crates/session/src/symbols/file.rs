@@ -116,7 +116,7 @@ fn segments(path: &Path) -> Option<Vec<Range<u64>>> {
 }
 
 /// Opens a file, and nothing that one would wait for.
-fn opened(path: &Path) -> Option<fs::File> {
+pub fn opened(path: &Path) -> Option<fs::File> {
     let file =
         fs::File::options().read(true).custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC).open(path).ok()?;
     file.metadata().ok()?.is_file().then_some(file)

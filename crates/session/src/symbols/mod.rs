@@ -4,7 +4,7 @@
 //! information are large, and by the end nearly all are known. They go into the trace, so that a trace shows the same on
 //! any machine and after any update; analyses read nothing else.
 
-mod file;
+pub mod file;
 
 use std::collections::HashMap;
 use std::sync::mpsc::{Receiver, Sender, channel};

@@ -14,7 +14,7 @@ use super::commands::{Command, NewQueue};
 use super::stack::{Ended, First, Moment, Stack};
 use super::summary::Summary;
 use crate::trace::{
-    Class, Cursor, Definition, FunctionId, Item, Occurrence, Thread, ThreadId, Threads, Trace,
+    Class, Cursor, Definition, FunctionId, Item, Occurrence, Sample, Thread, ThreadId, Threads, Trace,
 };
 
 /// Where in the trace something is.
@@ -101,6 +101,11 @@ pub trait Visitor {
         function: &str,
         event: &Event<'_, '_>,
     ) -> ControlFlow<Self::Break> {
+        ControlFlow::Continue(())
+    }
+
+    /// A thread of the program had a CPU. `at` is of who recorded it.
+    fn sample(&mut self, at: At<'_>, sample: &Sample, event: &Event<'_, '_>) -> ControlFlow<Self::Break> {
         ControlFlow::Continue(())
     }
 
@@ -209,6 +214,7 @@ impl<'t> Walker<'t> {
                 self.announced.announce(thread, event, *kind, (stack, entry));
                 ControlFlow::Continue(())
             }
+            Class::Sample(fields) => visitor.sample(at, &fields.read(event), event),
             Class::BudgetStep | Class::Definition(_) | Class::Other => visitor.other(at, event),
         }
     }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::sample::Fields;
 use crate::stacks::Kind;
 use hetrace_ctf::class::{EventClass, Scope, StructClass, TraceClass};
 use hetrace_ctf::read::Event;
@@ -37,6 +38,8 @@ pub enum Class {
     /// The Python or native stack of the call that begins next on the thread: positions of its id, and of the number of
     /// the entry of that call.
     Stack(Kind, [usize; 2]),
+    /// A sample of a processor.
+    Sample(Fields),
     /// Anything else.
     Other,
 }
@@ -145,6 +148,9 @@ impl<'a> Resolver<'a> {
         if event.name.starts_with(command::PREFIX) {
             let reader = command::Reader::new(event);
             return reader.map_or(Class::Other, |reader| Class::Command(Box::new(reader)));
+        }
+        if let Some(fields) = Fields::of(event) {
+            return Class::Sample(fields);
         }
         if let Some(api) = event.name.strip_suffix(calls::UNKNOWN)
             && let (Some(api), Some(name)) = (self.functions.api(api), event.fields.index("name"))

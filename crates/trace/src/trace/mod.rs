@@ -12,6 +12,7 @@ mod only;
 mod open;
 mod present;
 mod runs;
+mod sample;
 mod source;
 mod threads;
 
@@ -33,6 +34,7 @@ pub use names::{Device, Kernel, Launches, Names, Queue};
 pub use only::Only;
 pub use open::OpenError;
 pub(crate) use open::{manifest, model, model_names};
+pub use sample::{Fields, Sample};
 pub(crate) use source::Source;
 pub use source::StepsBack;
 pub use threads::{Thread, ThreadId, Threads};
@@ -195,6 +197,11 @@ impl Trace {
     /// Whether threads may have recorded less for a part of their time, to keep within a budget.
     pub fn has_budget_steps(&self) -> bool {
         self.classes.any(|class| matches!(class, Class::BudgetStep))
+    }
+
+    /// Whether processors were sampled.
+    pub fn has_samples(&self) -> bool {
+        self.classes.any(|class| matches!(class, Class::Sample(_)))
     }
 
     /// Devices, queues, and functions that devices run.

@@ -47,6 +47,12 @@ impl Threads {
         id
     }
 
+    /// The name of a thread that was met, if it has one.
+    pub fn name_of(&self, pid: i64, tid: i64) -> Option<&str> {
+        let thread = self.all.get(self.by_ids.get(&(pid, tid))?.index())?;
+        Some(&*thread.name).filter(|name| !name.is_empty())
+    }
+
     /// From `time` on, a thread has this name.
     pub fn rename(&mut self, id: ThreadId, name: &str, time: u64) {
         if let (Some(thread), Some(named)) = (self.all.get_mut(id.index()), self.named.get_mut(id.index()))

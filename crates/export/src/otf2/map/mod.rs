@@ -17,6 +17,7 @@ use hetrace_ctf::read::Event;
 use hetrace_model::Expr;
 use hetrace_trace::collectives::Collectives;
 use hetrace_trace::ranges::{Ranges, Step as RangeStep};
+use hetrace_trace::samples::Sample;
 use hetrace_trace::spans::{
     At, Call, Command, Fold, NewQueue, Open as OpenCall, Orphan, Summary, Unfinished, Visitor, Why, walk,
 };
@@ -28,6 +29,7 @@ use super::definitions::LocationKind;
 use super::events::Value;
 use super::{Left, Written};
 use crate::operations::{Amount, number};
+use crate::sources::Sources;
 use crate::{Error, Watch};
 use messages::Plan;
 use output::{Attribute, NOTHING, Output, With};
@@ -62,6 +64,7 @@ pub(super) fn export(trace: &Trace, archive: Archive, watch: Watch<'_>) -> Resul
         messages: messages::plan(trace, watch)?,
         ranges: Ranges::new(trace),
         started: Started::default(),
+        sources: Sources::new(trace.names().stacks()),
         with: With::default(),
         unplaced: 0,
     };
@@ -87,6 +90,7 @@ struct Exporter<'t, 'w> {
     messages: Plan,
     ranges: Ranges<'t>,
     started: Started,
+    sources: Sources<'t>,
     /// Attributes of the event that is being made; kept for its room.
     with: With,
     /// Events that nothing in the archive stands for.
@@ -112,6 +116,11 @@ impl Exporter<'_, '_> {
         self.with.clear();
         if let Some(bytes) = traits.bytes.and_then(|bytes| value(bytes, event)) {
             self.with.add(Attribute::Bytes, Value::Unsigned(bytes));
+        }
+        if let Some(source) = self.sources.of(call.stack) {
+            let [at, stack] = [&source.at, &source.stack].map(|text| self.output.text(text));
+            self.with.add(Attribute::CalledAt, at);
+            self.with.add(Attribute::CallStack, stack);
         }
         let what = (Open::Call(call.depth), call.start, region);
         let Some(about) = traits.collective else {
@@ -333,6 +342,11 @@ impl Visitor for Exporter<'_, '_> {
     fn unknown(&mut self, at: At<'_>, api: &str, function: &str, _: &Event<'_, '_>) -> Step {
         let region = self.regions.unknown(&mut self.output.archive.definitions, api, function);
         step(self.threads.instant(&mut self.output, &mut self.places, at, region, &NOTHING))
+    }
+
+    fn sample(&mut self, _: At<'_>, _: &Sample, _: &Event<'_, '_>) -> Step {
+        self.unplaced += 1;
+        ControlFlow::Continue(())
     }
 
     fn other(&mut self, _: At<'_>, event: &Event<'_, '_>) -> Step {

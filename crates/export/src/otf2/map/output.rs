@@ -22,11 +22,13 @@ pub(in crate::otf2) enum Attribute {
     Payload,
     SignedPayload,
     FloatPayload,
+    CalledAt,
+    CallStack,
 }
 
 impl Attribute {
     /// All with their types and meanings, in the order of their numbers.
-    const ALL: [(Self, u8, &'static str, &'static str); 14] = [
+    const ALL: [(Self, u8, &'static str, &'static str); 16] = [
         (Self::Error, types::STRING, "error", "the error code with which the call failed"),
         (Self::Bytes, types::UINT64, "bytes", "bytes moved, set or allocated"),
         (Self::Unfinished, types::STRING, "unfinished", "the end is not in the trace, and why"),
@@ -41,6 +43,13 @@ impl Attribute {
         (Self::Payload, types::UINT64, "payload", "the number that the program gave the range"),
         (Self::SignedPayload, types::INT64, "signed payload", "the same with a sign"),
         (Self::FloatPayload, types::DOUBLE, "floating-point payload", "the same, if it is no integer"),
+        (
+            Self::CalledAt,
+            types::STRING,
+            "called at",
+            "file, line and function of the code that made the call",
+        ),
+        (Self::CallStack, types::STRING, "call stack", "all frames of it, the innermost first"),
     ];
 }
 

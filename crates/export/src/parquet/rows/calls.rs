@@ -5,6 +5,7 @@ use std::sync::Arc;
 use hetrace_ctf::read::Event;
 use hetrace_trace::args::Args;
 use hetrace_trace::spans::{At, Call, Fold, Open, Orphan, Unfinished, Why};
+use hetrace_trace::stacks::StackId;
 use hetrace_trace::trace::{FunctionId, Trace};
 
 use super::super::batch::Cell;
@@ -19,6 +20,7 @@ struct Slot<'t> {
     id: i64,
     parent: i64,
     range: Option<Arc<str>>,
+    stack: StackId,
     args: Args<'t>,
 }
 
@@ -87,6 +89,8 @@ struct Row<'r> {
     range: Option<&'r str>,
     /// The command that it ended on.
     waited: Option<i64>,
+    /// The code that made it.
+    stack: StackId,
 }
 
 pub(super) fn api_of(trace: &Trace, function: FunctionId) -> &str {
@@ -98,7 +102,7 @@ impl Rows<'_, '_> {
     pub(super) fn enter(&mut self, call: &Open, event: &Event<'_, '_>) -> i64 {
         let range = self.marks.innermost(call.thread).cloned();
         let slot = self.calls.enter(call.thread.index(), call.depth);
-        slot.range = range;
+        (slot.range, slot.stack) = (range, call.stack);
         if let Some(plans) = &self.plans {
             slot.args.read(plans, event, None);
         }
@@ -110,9 +114,10 @@ impl Rows<'_, '_> {
         let mut returned = std::mem::take(&mut self.calls.returned);
         arguments.clear();
         returned.clear();
-        let (mut id, mut parent, mut range) = (0, 0, None);
+        let (mut id, mut parent, mut range, mut stack) = (0, 0, None, StackId::NONE);
         if let Some(slot) = self.calls.slot(call.thread.index(), call.depth) {
             (id, parent, range) = (std::mem::take(&mut slot.id), slot.parent, slot.range.take());
+            stack = slot.stack;
             if let Some(plans) = &self.plans {
                 self.exit.read(plans, event, Some(&slot.args));
                 json::write_arguments(&mut arguments, &slot.args);
@@ -141,6 +146,7 @@ impl Rows<'_, '_> {
             returned: &returned,
             range: range.as_deref(),
             waited,
+            stack,
             ..Row::default()
         };
         let step = self.call(at, call.function, &row);
@@ -150,9 +156,10 @@ impl Rows<'_, '_> {
 
     pub(super) fn give_up(&mut self, at: At<'_>, call: &Unfinished) -> Step {
         let mut arguments = String::new();
-        let (mut id, mut parent, mut range) = (0, 0, None);
+        let (mut id, mut parent, mut range, mut stack) = (0, 0, None, StackId::NONE);
         if let Some(slot) = self.calls.slot(call.thread.index(), call.depth) {
             (id, parent, range) = (std::mem::take(&mut slot.id), slot.parent, slot.range.take());
+            stack = slot.stack;
             if self.plans.is_some() {
                 json::write_arguments(&mut arguments, &slot.args);
             }
@@ -172,6 +179,7 @@ impl Rows<'_, '_> {
             depth: Some(call.depth),
             arguments: &arguments,
             range: range.as_deref(),
+            stack,
             ..Row::default()
         };
         self.call(at, call.function, &row)
@@ -265,6 +273,8 @@ impl Rows<'_, '_> {
         row: &Row<'_>,
     ) -> Step {
         let who = at.who();
+        let source = self.sources.of(row.stack);
+        let frame = source.as_ref().map(|source| &source.frame);
         let cost = row.cost.filter(|_| self.trace.costs().is_known());
         let cells: [Cell<'_>; CALLS.columns.len()] = [
             row.id.into(),
@@ -292,6 +302,10 @@ impl Rows<'_, '_> {
             row.range.into(),
             row.waited.into(),
             self.job_rank(who.pid).into(),
+            frame.map_or(Cell::Null, |frame| Cell::text(&frame.file)),
+            frame.filter(|frame| frame.line > 0).map_or(Cell::Null, |frame| u64::from(frame.line).into()),
+            frame.map_or(Cell::Null, |frame| Cell::text(&frame.name)),
+            source.as_ref().map_or(Cell::Null, |source| Cell::text(&source.stack)),
         ];
         self.sheets.push(&CALLS, &cells)
     }

@@ -33,6 +33,7 @@ use super::schema::Table;
 use super::tables::TABLES;
 use crate::Watch;
 use crate::operations::Operations;
+use crate::sources::Sources;
 
 /// Events between two questions whether to go on.
 const WATCHED: u32 = 1 << 14;
@@ -90,6 +91,7 @@ pub(super) struct Rows<'t, 'w> {
     /// None if arguments are left out.
     plans: Option<Plans<'t>>,
     calls: Calls<'t>,
+    sources: Sources<'t>,
     exit: Args<'t>,
     ranges: Ranges<'t>,
     marks: Marks,
@@ -139,6 +141,7 @@ impl<'t, 'w> Rows<'t, 'w> {
             clock: Clock { offset: trace.epoch_offset_ns().unwrap_or(0) },
             plans: options.arguments.then(|| Plans::new(trace)),
             calls: Calls::default(),
+            sources: Sources::new(trace.names().stacks()),
             exit: Args::default(),
             ranges: Ranges::new(trace),
             marks: Marks::default(),

@@ -6,6 +6,7 @@ mod header;
 mod host;
 mod memory;
 mod program;
+mod sampled;
 mod truth;
 
 use std::fmt::{self, Write};
@@ -69,6 +70,7 @@ impl Tally {
         renderer.covered()?;
         renderer.host()?;
         renderer.layers()?;
+        renderer.sampled()?;
         renderer.errors()?;
         renderer.device()?;
         renderer.kernels()?;

@@ -273,6 +273,7 @@ impl Renderer<'_> {
             );
         }
         self.memory_remarks(lines);
+        self.sample_remarks(lines);
         lines.extend(self.collective_remarks());
         let energies = t.device.iter().map(|r| &r.energy).chain(t.ranges.iter().map(|r| &r.energy));
         if energies.flatten().next().is_some() {

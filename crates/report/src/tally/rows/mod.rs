@@ -5,6 +5,7 @@ mod capture;
 mod device;
 mod host;
 mod program;
+mod sampled;
 
 use serde::{Deserialize, Serialize};
 
@@ -17,6 +18,8 @@ pub use hetrace_trace::collectives::{
 pub use hetrace_trace::memory::{MemoryProcessRow, MemoryReleases, MemoryRow};
 pub use host::{ApiTotals, ErrorRow, HostRow, TracingRow, UnfinishedRow};
 pub use program::{HostTelemetryRow, OpenRangeRow, RangeRow, SteppedRow, TelemetryRow, ThrottleRow};
+
+pub use sampled::{SampleRow, SampledRow};
 
 use super::By;
 use hetrace_trace::trace::Exit;
@@ -153,6 +156,9 @@ pub struct Tally {
     pub telemetry: Vec<TelemetryRow>,
     /// What the host reported.
     pub host_telemetry: Vec<HostTelemetryRow>,
+    /// What threads did with their CPUs, if they were sampled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sampled: Option<SampledRow>,
     /// Remarks of the tracer.
     pub notes: Vec<String>,
 }

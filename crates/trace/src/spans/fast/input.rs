@@ -473,6 +473,7 @@ impl<'t> Input<'t> {
                     return;
                 }
                 Class::OwnWork(ns) => entry(Special::OwnWork(number_at(&event, *ns))),
+                Class::Sample(_) => return,
                 Class::BudgetStep | Class::Stack(..) | Class::Definition(_) | Class::Other => {
                     return to.sink.other(&event);
                 }
