@@ -12,6 +12,7 @@ pub mod expect;
 pub mod fake;
 pub mod fake_cublas;
 pub mod fake_hip;
+pub mod fake_hsa;
 pub mod fake_libraries;
 pub mod fake_nccl;
 pub mod fake_roctx;
