@@ -153,7 +153,11 @@ fn reports_know_what_the_functions_do() {
     let left = Ran::work(&[], &["leave"]);
     assert!(left.report(&["lint"]).contains("hsa_signal_t"), "{}", left.report(&["lint"]));
     let memory = &left.tally()["memory"][0];
-    assert_eq!((memory["peak_bytes"].as_u64(), memory["left_bytes"].as_u64()), (Some(4000), Some(4000)), "{memory}");
+    assert_eq!(
+        (memory["peak_bytes"].as_u64(), memory["left_bytes"].as_u64()),
+        (Some(4000), Some(4000)),
+        "{memory}"
+    );
 }
 
 /// HIP is made of HSA: its calls are a layer below.

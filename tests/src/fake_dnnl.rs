@@ -18,7 +18,9 @@ fn root() -> &'static Path {
 pub fn real() -> Option<PathBuf> {
     let found = Path::new("/usr/lib/x86_64-linux-gnu/libdnnl.so.2");
     if !found.exists() || !Path::new("/usr/include/oneapi/dnnl/dnnl.h").exists() {
-        eprintln!("SKIPPED: there is no libdnnl.so.2 with its headers on this machine (scripts/install-deps.sh)");
+        eprintln!(
+            "SKIPPED: there is no libdnnl.so.2 with its headers on this machine (scripts/install-deps.sh)"
+        );
         return None;
     }
     Some(found.to_owned())

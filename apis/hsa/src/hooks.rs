@@ -90,7 +90,13 @@ unsafe fn hand_out(extension: u64, most: usize, table: P) {
     }
 }
 
-pub unsafe fn hsa_system_get_extension_table(_: u64, extension: u16, major: u16, minor: u16, table: P) -> u32 {
+pub unsafe fn hsa_system_get_extension_table(
+    _: u64,
+    extension: u16,
+    major: u16,
+    minor: u16,
+    table: P,
+) -> u32 {
     // SAFETY: the program's own arguments.
     let error = unsafe { real::hsa_system_get_extension_table(extension, major, minor, table) };
     if error == 0 && !table.is_null() {

@@ -36,7 +36,9 @@ fn constant_names(entity: Entity<'_>) -> Vec<String> {
             entity.get_name().into_iter().collect()
         }
         // Newer versions of libclang put `(unnamed ...)` in place of no name.
-        EntityKind::EnumDecl if entity.get_name().is_none_or(|name| name.contains('(') || name.is_empty()) => {
+        EntityKind::EnumDecl
+            if entity.get_name().is_none_or(|name| name.contains('(') || name.is_empty()) =>
+        {
             entity.get_children().iter().filter_map(Entity::get_name).collect()
         }
         _ => Vec::new(),
@@ -135,8 +137,7 @@ mod tests {
             values: values.iter().map(|(n, v)| ((*n).to_owned(), *v)).collect(),
         };
         let mut enums = [group("toy_status", &[("OK", 0)]), group("toy_more", &[("OK", 0), ("WORSE", 40)])];
-        let take =
-            |name: &str, other: &str| BTreeMap::from([(name.to_owned(), vec![other.to_owned()])]);
+        let take = |name: &str, other: &str| BTreeMap::from([(name.to_owned(), vec![other.to_owned()])]);
         super::also(&mut enums, &take("toy_status", "toy_more")).unwrap();
         assert_eq!(enums[0], group("toy_status", &[("OK", 0), ("WORSE", 40)]));
         let none = super::also(&mut enums, &take("toy_status", "toy_none")).unwrap_err().to_string();
