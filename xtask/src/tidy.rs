@@ -95,7 +95,7 @@ fn dependencies() -> Result<Vec<String>> {
     for package in packages {
         let name = package["name"].as_str().unwrap_or_default();
         let manifest = package["manifest_path"].as_str().unwrap_or_default();
-        let is_api = manifest.contains("/apis/");
+        let is_api = Path::new(manifest).starts_with(repo::root().join("apis"));
         let may: &[&str] = match known.remove(name) {
             Some(may) => may,
             None if is_api => &["hetrace-interpose", "hetrace-ring"],

@@ -162,9 +162,9 @@ pub(crate) struct Amount<'e> {
 }
 
 impl<'e> Amount<'e> {
-    pub fn of(trace: &Trace, function: FunctionId, about: &Collective, entry: &'e Event<'_, '_>) -> Self {
-        let element = entry.get(&about.element).and_then(Scalar::as_str);
-        let count = number(entry, &about.count).unwrap_or(0);
+    pub fn of(trace: &Trace, function: FunctionId, about: &'e Collective, entry: &'e Event<'_, '_>) -> Self {
+        let element = entry.get(&about.element).and_then(Scalar::as_str).or(about.of.as_deref());
+        let count = if about.count.is_empty() { 1 } else { number(entry, &about.count).unwrap_or(0) };
         let sizes = trace.model_of(function).map(|model| &model.element_sizes);
         let size = element.and_then(|name| sizes?.get(name).copied()).unwrap_or(0);
         Self { element, count, bytes: count.saturating_mul(size.into()) }

@@ -53,6 +53,7 @@ outcome! {
     u32 = |code| code == 0;
     u64 = |_| true;
     i64 = |_| true;
+    i16 = |_| true;
     u16 = |_| true;
     u8 = |_| true;
     i8 = |_| true;

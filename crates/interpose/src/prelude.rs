@@ -42,6 +42,7 @@ missing_number! {
     u32 = |error| error as u32;
     u64 = |_error| 0;
     i64 = |_error| 0;
+    i16 = |_error| 0;
     u16 = |_error| 0;
     u8 = |_error| 0;
     i8 = |_error| 0;

@@ -7,7 +7,7 @@ use crate::expr::{Expr, Numbers};
 use crate::extracted::{self, Extracted, Kind, Type};
 use crate::glob::glob_matches;
 use crate::memory::HASHED;
-use crate::resolved::{Command, Direction, Follow, Function, Model, Param, Success, Timing};
+use crate::resolved::{Collective, Command, Direction, Follow, Function, Model, Param, Success, Timing};
 use crate::role::is_role;
 use crate::semantics::{FunctionSemantics, Semantics};
 use crate::spec::ParamSpec;
@@ -241,7 +241,7 @@ fn function(
         creates: known.creates.clone(),
         changed: extracted.functions.iter().filter(|o| o.name == f.name).find_map(|o| o.before.clone()),
         folds: known.folds,
-        collective: known.collective.clone(),
+        collective: known.collective.clone().map(|c| with_type(semantics, f, c, report)),
         communicator: known.communicator.clone(),
         memory: semantics
             .in_table(&semantics.memory, &f.name)
@@ -300,6 +300,26 @@ fn memory_params(semantics: &Semantics, f: &extracted::Function, report: &mut im
     }
 }
 
+/// A collective with the type that its function is named after.
+fn with_type(
+    semantics: &Semantics,
+    f: &extracted::Function,
+    mut about: Collective,
+    report: &mut impl FnMut(&str, String),
+) -> Collective {
+    let Some(of) = &about.of else { return about };
+    let fits = |name: &&str| semantics.element_sizes.contains_key(*name);
+    let found = match of.as_str() {
+        "*" => f.name.split('_').find(fits),
+        of => Some(of).filter(fits),
+    };
+    if found.is_none() {
+        report(&f.name, format!("the type of its elements, `{of}`, is not in `element_sizes`"));
+    }
+    about.of = found.map(str::to_owned);
+    about
+}
+
 /// Parameters that the description of a function names and the function does not have.
 fn named_params(f: &extracted::Function, known: &FunctionSemantics, report: &mut impl FnMut(&str, String)) {
     let c = known.collective.iter();
@@ -307,7 +327,8 @@ fn named_params(f: &extracted::Function, known: &FunctionSemantics, report: &mut
     let m = known.communicator.iter();
     let m =
         m.flat_map(|m| [Some(&m.handle), m.size.as_ref(), m.rank.as_ref(), m.id.as_ref(), m.parent.as_ref()]);
-    for name in known.params.keys().chain(&known.blocking).chain(c.chain(m).flatten()) {
+    let named = known.params.keys().chain(&known.blocking).chain(c.chain(m).flatten());
+    for name in named.filter(|name| !name.is_empty()) {
         if !f.params.iter().any(|p| p.name == *name) {
             report(&f.name, format!("no parameter `{name}`"));
         }
@@ -534,6 +555,25 @@ mod tests {
         ] {
             assert!(problems("", params).contains(says), "{params}");
         }
+    }
+
+    #[test]
+    fn a_function_may_be_named_after_the_type_of_its_elements() {
+        let of = |name: &str, of: &str| {
+            let known = "roles = [\"collective\"]\nparams.out = \"none: x\"\ncollective = ";
+            let known = format!("{known}{{ operation = \"put\", count = \"n\", of = \"{of}\" }}");
+            let (mut e, mut s) = inputs("", &known);
+            s.element_sizes = [("float".to_owned(), 4), ("long".to_owned(), 8)].into();
+            name.clone_into(&mut e.functions[0].name);
+            let known = s.function.remove("toyGet").unwrap();
+            s.function.insert(name.to_owned(), known);
+            let model = resolve(&e, &s).map_err(|p| p[0].to_string())?;
+            Ok::<_, String>(model.functions[0].collective.clone().unwrap().of.unwrap())
+        };
+        assert_eq!(of("toy_long_put", "*").unwrap(), "long");
+        assert_eq!(of("toy_put", "float").unwrap(), "float");
+        assert!(of("toy_longer_put", "*").unwrap_err().contains("`element_sizes`"));
+        assert!(of("toy_put", "double").unwrap_err().contains("`double`"));
     }
 
     #[test]

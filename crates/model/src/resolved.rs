@@ -279,14 +279,22 @@ pub enum Named {
 #[serde(deny_unknown_fields)]
 pub struct Collective {
     /// `all-reduce`, `broadcast`, `reduce`, `all-gather`, `reduce-scatter`,
-    /// `all-to-all`, `gather`, `scatter`, `send` or `receive`.
+    /// `all-to-all`, `gather`, `scatter`, `barrier`, `send` or `receive`; `put` or `get` if the other rank does nothing for
+    /// it.
     pub operation: String,
-    /// The parameter with the number of elements that each rank gives.
+    /// The parameter with the number of elements that each rank gives; empty if it is one, or none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub count: String,
     /// The parameter with the elements' type, whose size is in
-    /// [`Model::element_sizes`].
+    /// [`Model::element_sizes`]; empty if `of` says it, or nothing is moved.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub element: String,
-    /// The parameter with the communicator.
+    /// The elements' type, by its name in [`Model::element_sizes`], of a function that is named after it. In
+    /// `semantics.toml` `*` stands for the one between underscores in the function's name: `toy_float_put`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub of: Option<String>,
+    /// The parameter with the communicator; empty if it is the one whose handle is 0.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub communicator: String,
     /// The parameter with the root's or the other's rank.
     #[serde(default, skip_serializing_if = "Option::is_none")]

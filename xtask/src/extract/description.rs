@@ -16,13 +16,16 @@
 //! own = ["toy_more.h"]                 # read with them; in the folder include/ beside extract.toml
 //! modes = [[], ["TOY_PER_THREAD"]]     # macros that are set, a list per reading; the first reading is preferred
 //! functions = ["toy"]                  # beginnings of the names of its functions
-//! except = ["toyInternal"]             # … and of names that those take by mistake
+//! except = ["toyInternal", "*_inner"]  # … and of names that those take by mistake, or patterns with `*` of them
 //! except_types = ["toy_*_params_t"]    # types that are left out where no function uses them; `*` stands for anything
 //! addresses = ["toyPointer"]           # integer types whose values are addresses or objects
+//! handles = ["toy_box"]                # structs of one integer, passed by value, that identify objects
+//! objects = ["toy_queue"]              # structs of which programs have the address alone, which identifies the object
 //! bits = ["toyMask"]                   # enumerations that are sets of bits, where their values do not show it
 //! flag_types = ["_flags_t", "_flag_t"] # an integer type `toy_open_flags_t` has the bits of the enumeration `toy_open_flag_t`
 //! not_bits = ["toyKind"]               # … and that look like sets of bits and are none
-//! constants = [                        # macros that are values of a parameter
+//! also = { toy_status = ["toy_status_ext"] }   # groups that take the values of others, too
+//! constants = [                        # macros, or values of enumerations without a name, that are values of a parameter
 //!     { group = "toyOpen_flags", bits = true, names = ["TOY_OPEN_*"], except = ["TOY_OPEN_MAX"] },
 //! ]
 //!
@@ -125,7 +128,7 @@ pub struct Headers {
     pub modes: Vec<Vec<String>>,
     /// Beginnings of the names of its functions.
     pub functions: Vec<String>,
-    /// Beginnings of names that the others take and that are not its own.
+    /// Beginnings of names that the others take and that are not its own, or patterns of such names.
     #[serde(default)]
     pub except: Vec<String>,
     /// Types that are left out where no function uses them.
@@ -137,7 +140,16 @@ pub struct Headers {
     /// Structs that are handles, whatever the headers of some versions show of their inside.
     #[serde(default)]
     pub opaque: Vec<String>,
-    /// Macros that are values of a parameter.
+    /// Structs of one integer, passed by value, that identify objects.
+    #[serde(default)]
+    pub handles: Vec<String>,
+    /// Structs whose addresses identify objects.
+    #[serde(default)]
+    pub objects: Vec<String>,
+    /// Groups of values that take those of others after their own; done in the order of their names.
+    #[serde(default)]
+    pub also: BTreeMap<String, Vec<String>>,
+    /// Macros, or values of enumerations without a name, that are values of a parameter.
     #[serde(default)]
     pub constants: Vec<Constants>,
     /// Enumerations that are sets of bits, where it does not show.
@@ -261,7 +273,11 @@ impl Headers {
     /// Whether a function of this name belongs to the API.
     pub fn is_function(&self, name: &str) -> bool {
         let starts = |with: &[String]| with.iter().any(|p| name.starts_with(p.as_str()));
-        starts(&self.functions) && !starts(&self.except)
+        let except = |p: &String| match p.contains('*') {
+            true => hetrace_model::glob_matches(p, name),
+            false => name.starts_with(p.as_str()),
+        };
+        starts(&self.functions) && !self.except.iter().any(except)
     }
 
     /// Whether a struct's inside is nobody's business.
@@ -389,6 +405,9 @@ mod tests {
         assert_eq!((toy.api.as_str(), toy.folder.as_path()), ("toy", Path::new("apis/toy")));
         assert_eq!(headers.modes, [[""; 0]]);
         assert!(headers.is_function("toyOpen") && !headers.is_function("Toy"));
+        let headers = super::Headers { except: vec!["toyIn".into(), "*_inner".into()], ..headers };
+        assert!(headers.is_function("toyOpen") && headers.is_function("toy_inner2"));
+        assert!(!headers.is_function("toyInside") && !headers.is_function("toyOpen_inner"));
     }
 
     #[test]

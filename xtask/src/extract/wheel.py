@@ -65,7 +65,7 @@ def main():
     requirement, folder = sys.argv[1:]
     with zipfile.ZipFile(io.BufferedReader(Remote(url_of(requirement)), 1 << 20)) as wheel:
         for name in wheel.namelist():
-            if name.endswith(".h"):
+            if name.endswith((".h", ".hpp", ".cuh")):
                 wheel.extract(name, pathlib.Path(folder))
 
 

@@ -23,6 +23,8 @@ pub(super) struct Collective<'t> {
     operation: &'t str,
     count: Option<u16>,
     element: Option<u16>,
+    /// The elements' type, where the function is named after it.
+    of: Option<&'t str>,
     communicator: Option<u16>,
 }
 
@@ -41,6 +43,7 @@ pub(super) fn traits(trace: &Trace) -> Vec<Traits<'_>> {
                 operation: &c.operation,
                 count: position(&c.count),
                 element: position(&c.element),
+                of: c.of.as_deref(),
                 communicator: position(&c.communicator),
             });
             Traits {
@@ -62,8 +65,14 @@ impl Collective<'_> {
             let at = at?;
             args.pieces.iter().find(|p| p.role == Role::Param(at))?.typed
         };
-        let size = trace.model_of(id).zip(text(self.element)).and_then(|(m, t)| m.element_sizes.get(t));
-        if let (Some(Typed::Unsigned(count)), Some(size)) = (typed(self.count), size) {
+        let element = text(self.element).or(self.of);
+        let size = trace.model_of(id).zip(element).and_then(|(m, t)| m.element_sizes.get(t));
+        let count = match (self.count, typed(self.count)) {
+            (None, _) => Some(1),
+            (_, Some(Typed::Unsigned(count))) => Some(count),
+            _ => None,
+        };
+        if let (Some(count), Some(size)) = (count, size) {
             notes.number("bytes of each rank", count.saturating_mul((*size).into()));
         }
         if let Some(Typed::Pointer(handle)) = typed(self.communicator) {

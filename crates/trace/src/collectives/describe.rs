@@ -31,7 +31,7 @@ pub(super) struct Operation {
     pub about: Collective,
     /// Names of the parameters that may be the queue.
     pub queues: Vec<String>,
-    /// Bytes of an element by its type's value.
+    /// Bytes of an element by its type's value; of a function that is named after the type, by 0.
     pub sizes: HashMap<i64, u32>,
 }
 
@@ -79,6 +79,8 @@ fn operation(model: &Model, f: &Function, about: &Collective) -> Operation {
     });
     let values = group.map_or(&[][..], |g| &g.values).iter();
     let sizes = values.filter_map(|(name, value)| Some((*value, *model.element_sizes.get(name)?)));
+    let fixed = about.of.as_ref().and_then(|of| Some((0, *model.element_sizes.get(of)?)));
+    let sizes = sizes.chain(fixed);
     Operation {
         about: about.clone(),
         queues: f.params.iter().filter(queue).map(|p| p.name.clone()).collect(),

@@ -201,9 +201,12 @@ impl Collectives {
         let communicator = self.communicator(who.pid, call.function, number(&op.about.communicator));
         let known = &self.communicators[communicator as usize].about;
         let (label, size) = (Arc::from(known.communicator.as_str()), known.size);
-        let count = number(&op.about.count);
-        let code = number(&op.about.element) as i64;
-        let element = event.get(&op.about.element).and_then(hetrace_ctf::Scalar::as_str);
+        let about = &op.about;
+        let count = if about.count.is_empty() { 1 } else { number(&about.count) };
+        let code = number(&about.element) as i64;
+        let element = event.get(&about.element).and_then(hetrace_ctf::Scalar::as_str);
+        let moves_nothing = about.element.is_empty().then_some("");
+        let element = element.or(about.of.as_deref()).or(moves_nothing);
         let element = element.map_or_else(|| code.to_string(), str::to_owned);
         let ranks = if times_ranks(&op.about.operation) { size.unwrap_or(1) } else { 1 };
         let bytes = count.saturating_mul(op.sizes.get(&code).copied().unwrap_or(0).into());

@@ -21,6 +21,7 @@ pub fn parts(ty: Type<'_>) -> Parts<'_> {
         let kind = parts.base.get_kind();
         let inner = match kind {
             TypeKind::Elaborated => parts.base.get_elaborated_type(),
+            TypeKind::Typedef => array_named(parts.base),
             TypeKind::Pointer => parts.base.get_pointee_type(),
             TypeKind::ConstantArray | TypeKind::IncompleteArray => parts.base.get_element_type(),
             // Clang may wrap a function's type into parentheses it calls unexposed.
@@ -44,6 +45,12 @@ pub fn parts(ty: Type<'_>) -> Parts<'_> {
     }
 }
 
+/// The array that a typedef is another name of.
+fn array_named(ty: Type<'_>) -> Option<Type<'_>> {
+    let array = ty.get_declaration()?.get_typedef_underlying_type()?;
+    matches!(array.get_canonical_type().get_kind(), TypeKind::ConstantArray).then_some(array)
+}
+
 /// A type's C text without the words that C++ does not need: `const dim3 *`. An
 /// array parameter is a pointer.
 pub fn text(ty: Type<'_>) -> String {
@@ -51,6 +58,16 @@ pub fn text(ty: Type<'_>) -> String {
         && let Some(element) = ty.get_element_type()
     {
         return star(&text(element));
+    }
+    let named = match ty.get_kind() {
+        TypeKind::Elaborated => ty.get_elaborated_type().unwrap_or(ty),
+        _ => ty,
+    };
+    if named.get_kind() == TypeKind::Typedef
+        && let Some(array) = array_named(named)
+    {
+        let constant = if ty.is_const_qualified() { "const " } else { "" };
+        return format!("{constant}{}", text(array));
     }
     plain(&ty.get_display_name())
 }

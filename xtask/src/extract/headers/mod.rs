@@ -6,11 +6,13 @@
 //! layouts.rs  ─► types of all versions together
 //! merge.rs    ─► functions, values and all else together
 //! same.rs     ─► one name for types of the same objects
+//! handles.rs  ─► structs that are handles
 //! ```
 //! libclang is loaded when an extraction runs, so nothing else needs it.
 
 mod clang;
 mod ctype;
+mod handles;
 mod history;
 mod layouts;
 mod merge;
@@ -56,6 +58,9 @@ pub fn extract(api: &Description, headers: &Headers, found: &[Found]) -> Result<
     }
     let mut done = merge::merge(&api.api, headers, versions);
     same::unite(&mut done.extracted, &headers.same)?;
+    values::also(&mut done.extracted.enums, &headers.also)?;
+    handles::by_value(&mut done.extracted, &headers.handles)?;
+    handles::by_address(&mut done.extracted, &headers.objects)?;
     done.extracted.registry = Registry {
         file: headers.files.join(", "),
         sha256: hex(&sum.finalize()),

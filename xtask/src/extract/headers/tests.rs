@@ -238,15 +238,18 @@ const TOY: &str = "
     typedef struct toy_st *toyHandle;
     typedef void (*toyCallback)(void *);
     typedef struct _toyLid_t { int width; struct _toyLid_t *other; } toyLid_t;
+    typedef char toyName[8];
+    typedef size_t toySizes[3];
+    enum { TOY_FLAG_WILD = 0x40 };
     typedef struct toyBox_st {
         toyColor color;
         union { int number; float *real; };
-        struct { char name[4][8]; } tag;
+        struct { toyName name[4]; } tag;
     } toyBox;
     #ifdef TOY_STREAM
     #define toyOpen toyOpen_ptds
     #endif
-    int toyOpen(toyHandle *out, const toyBox *box, size_t sizes[3], toyCallback f, void (*g)(int));
+    int toyOpen(toyHandle *out, const toyBox *box, size_t sizes[3], const toySizes more, toyCallback f, void (*g)(int));
     static inline int toyInside(void) { return 0; }
 ";
 
@@ -303,7 +306,9 @@ fn headers_are_read() {
     let functions: Vec<&str> = done.extracted.functions.iter().map(|f| f.name.as_str()).collect();
     assert_eq!(functions, ["toyTouch", "toyOpen", "toyOpen_ptds"]);
     let params: Vec<&str> = done.extracted.functions[2].params.iter().map(|p| p.ctype.as_str()).collect();
-    assert_eq!(params, ["toyHandle *", "const toyBox *", "size_t *", "toyCallback", "void (*)(int)"]);
+    let expected =
+        ["toyHandle *", "const toyBox *", "size_t *", "const size_t *", "toyCallback", "void (*)(int)"];
+    assert_eq!(params, expected);
     assert_eq!(ty(&done, "toyHandle").kind, Kind::Handle);
     assert_eq!(ty(&done, "toyCallback").kind, Kind::Callback);
     assert_eq!((ty(&done, "toyInner").kind, ty(&done, "toyInner").size), (Kind::Opaque, 0));
@@ -333,4 +338,6 @@ fn headers_are_read() {
         ("TOY_FLAG_TOP".to_owned(), 0x8000_0000),
         "not a negative number"
     );
+    let nameless = ("TOY_FLAG_WILD".to_owned(), 0x40);
+    assert!(done.extracted.enums[1].values.contains(&nameless), "of an enumeration without a name");
 }

@@ -1,5 +1,8 @@
 //! Values with names: which constants belong together, and which are bits.
 
+use std::collections::BTreeMap;
+
+use anyhow::{Result, bail};
 use clang::{Entity, EntityKind};
 use hetrace_model::EnumGroup;
 
@@ -9,14 +12,10 @@ use super::clang as units;
 /// In front of the names of our own enumerators.
 const OURS: &str = "hetrace__";
 
-/// The macros that the groups of `extract.toml` take, with the group's index.
+/// The macros, and values of enumerations without a name, that the groups of `extract.toml` take, with the group's index.
 pub fn constants(api: &Headers, unit: Entity<'_>) -> Vec<(usize, String)> {
     let mut found = Vec::new();
-    for entity in unit.get_children() {
-        let macro_like = entity.get_kind() == EntityKind::MacroDefinition && !entity.is_builtin_macro();
-        let Some(name) = entity.get_name().filter(|_| macro_like && !entity.is_function_like_macro()) else {
-            continue;
-        };
+    for name in unit.get_children().into_iter().flat_map(constant_names) {
         for (index, group) in api.constants.iter().enumerate() {
             let fits = group.names.iter().any(|pattern| match pattern.strip_suffix('*') {
                 Some(start) => name.starts_with(start),
@@ -28,6 +27,42 @@ pub fn constants(api: &Headers, unit: Entity<'_>) -> Vec<(usize, String)> {
         }
     }
     found
+}
+
+/// What is a value and of no type: the name of a macro, or those in an enumeration without a name.
+fn constant_names(entity: Entity<'_>) -> Vec<String> {
+    match entity.get_kind() {
+        EntityKind::MacroDefinition if !entity.is_builtin_macro() && !entity.is_function_like_macro() => {
+            entity.get_name().into_iter().collect()
+        }
+        // Newer versions of libclang put `(unnamed ...)` in place of no name.
+        EntityKind::EnumDecl
+            if entity.get_name().is_none_or(|name| name.contains('(') || name.is_empty()) =>
+        {
+            entity.get_children().iter().filter_map(Entity::get_name).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Gives groups the values of others, behind their own.
+///
+/// # Errors
+/// When there is no group of a name.
+pub fn also(enums: &mut [EnumGroup], also: &BTreeMap<String, Vec<String>>) -> Result<()> {
+    for (name, others) in also {
+        for other in others {
+            let values = enums.iter().find(|g| g.name == *other).map(|g| g.values.clone());
+            let group = enums.iter_mut().find(|g| g.name == *name);
+            let (Some(values), Some(group)) = (values, group) else {
+                bail!("`headers.also`: no group of values is called `{name}`, or none `{other}`");
+            };
+            let new = |(value, _): &(String, i64)| !group.values.iter().any(|(known, _)| known == value);
+            let more: Vec<_> = values.into_iter().filter(new).collect();
+            group.values.extend(more);
+        }
+    }
+    Ok(())
 }
 
 /// C code that makes enumerators of macros, so that the compiler says their values.
@@ -87,8 +122,27 @@ pub fn are_bits(api: &Headers, group: &str, values: &[(String, i64)]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
+    use hetrace_model::EnumGroup;
+
     use super::super::tests::toy;
     use super::are_bits;
+
+    #[test]
+    fn groups_take_the_values_of_others() {
+        let group = |name: &str, values: &[(&str, i64)]| EnumGroup {
+            name: name.into(),
+            bits: false,
+            values: values.iter().map(|(n, v)| ((*n).to_owned(), *v)).collect(),
+        };
+        let mut enums = [group("toy_status", &[("OK", 0)]), group("toy_more", &[("OK", 0), ("WORSE", 40)])];
+        let take = |name: &str, other: &str| BTreeMap::from([(name.to_owned(), vec![other.to_owned()])]);
+        super::also(&mut enums, &take("toy_status", "toy_more")).unwrap();
+        assert_eq!(enums[0], group("toy_status", &[("OK", 0), ("WORSE", 40)]));
+        let none = super::also(&mut enums, &take("toy_status", "toy_none")).unwrap_err().to_string();
+        assert!(none.contains("`toy_none`"), "{none}");
+    }
 
     #[test]
     fn bits_are_distinguished_from_numbers() {

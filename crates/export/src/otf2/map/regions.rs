@@ -204,7 +204,7 @@ fn role(function: &Function) -> Role {
             "broadcast" | "scatter" => Role::OneToAll,
             "reduce" | "gather" => Role::AllToOne,
             "all-reduce" | "all-gather" | "reduce-scatter" | "all-to-all" => Role::AllToAll,
-            "send" | "receive" => Role::PointToPoint,
+            "send" | "receive" | "put" | "get" => Role::PointToPoint,
             "barrier" => Role::Barrier,
             _ => Role::CollectiveOther,
         };

@@ -4,4 +4,9 @@ typedef __SIZE_TYPE__ size_t;
 #ifndef __cplusplus
 typedef __WCHAR_TYPE__ wchar_t;
 #endif
+#ifdef __cplusplus
+#define NULL 0
+#else
 #define NULL ((void *)0)
+#endif
+typedef long ptrdiff_t;

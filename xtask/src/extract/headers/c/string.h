@@ -1,2 +1,6 @@
 /* Of <string.h>, what the extraction needs: the sizes. */
 #include <stddef.h>
+#ifdef __cplusplus
+extern "C"
+#endif
+char *strerror(int);

@@ -1,0 +1,3 @@
+/* Its type, without what a compiler of the vendor is needed for. */
+#pragma once
+typedef struct { unsigned short x; } __nv_bfloat16;
