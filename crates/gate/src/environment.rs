@@ -80,19 +80,17 @@ unsafe fn are_equal(one: *const c_char, other: *const c_char) -> bool {
     unsafe { CStr::from_ptr(one) == CStr::from_ptr(other) }
 }
 
-/// Puts the whole list in the place of the gate alone, also where another list has been put before it between `exec` and
-/// start, as valgrind does.
+/// Puts the whole list in the place of the gate alone.
 ///
 /// # Safety
 /// An environment, or null, that no other thread uses.
 pub(crate) unsafe fn restore(environment: *mut *mut c_char) {
     // SAFETY: the caller says so.
     unsafe {
-        let Some(lists) = lists(environment) else { return };
-        if are_equal(*lists.place, lists.gate) {
+        if let Some(lists) = lists(environment)
+            && are_equal(*lists.place, lists.gate)
+        {
             *lists.place = lists.all;
-        } else if let Some(longer) = lists.behind_others() {
-            *lists.place = longer;
         }
     }
 }
@@ -110,35 +108,6 @@ pub(crate) unsafe fn whole(environment: *const *mut c_char) -> Option<Lists> {
 }
 
 impl Lists {
-    /// Returns an entry of others' libraries and all of ours, if the entry is of others' and the gate.
-    ///
-    /// # Safety
-    /// The environment is still there.
-    unsafe fn behind_others(&self) -> Option<*mut c_char> {
-        // SAFETY: the entries of an environment, each behind the name of the variable.
-        let value = |entry: *mut c_char| unsafe { CStr::from_ptr(entry.add(LIST.len())) }.to_bytes();
-        // SAFETY: as above.
-        let (now, all, gate) = (value(unsafe { *self.place }), value(self.all), value(self.gate));
-        let others = now.strip_suffix(gate)?;
-        if now.ends_with(all) || !others.ends_with(b":") {
-            return None;
-        }
-        let parts = [LIST, others, all];
-        let bytes = parts.iter().map(|part| part.len()).sum::<usize>() + 1;
-        // SAFETY: new memory, which stays as long as the environment may.
-        let room = unsafe {
-            let access = libc::PROT_READ | libc::PROT_WRITE;
-            libc::mmap(ptr::null_mut(), bytes, access, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1, 0)
-        };
-        if room == libc::MAP_FAILED {
-            return None;
-        }
-        let entry = room.cast::<u8>();
-        // SAFETY: fewer bytes than there are; the last stays zero.
-        parts.iter().copied().flatten().enumerate().for_each(|(at, byte)| unsafe { *entry.add(at) = *byte });
-        Some(entry.cast())
-    }
-
     /// Calls `run` with the environment in which these were found, but the gate alone for the dynamic loader. `None` if
     /// there are too many variables.
     ///
