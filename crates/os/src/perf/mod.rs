@@ -13,3 +13,4 @@ pub mod close;
 pub mod open;
 pub mod record;
 pub mod ring;
+pub mod user;
