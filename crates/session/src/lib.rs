@@ -52,6 +52,7 @@ pub mod time;
 pub mod trigger;
 mod whom;
 mod window;
+pub mod usdt;
 
 pub use access::Access;
 pub use apis::{Found, Library, LibraryError};
@@ -64,7 +65,7 @@ pub use ldcache::find as find_library;
 pub use options::{BUFFER_CHOICES, Capture, DeviceTimes, Launches, Options};
 pub use os::{Asked as OsAsked, Options as OsOptions, is_syscall};
 pub use place::Place;
-pub use run::{Early, Outcome, RunError, RunOptions, run};
+pub use run::{find_program as program, Early, Outcome, RunError, RunOptions, run};
 pub use select::{Mode, Selection};
 pub use whom::Whom;
 pub use window::{Asked as WindowAsked, LONGEST_GLOB};

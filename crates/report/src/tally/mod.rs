@@ -59,7 +59,7 @@ pub use render::{Form, TextOptions};
 pub use rows::{
     ApiTotals, BudgetRow, ClockError, CollectiveRow, CommunicatorRow, DeviceRow, DeviceUseRow, EnergyRow,
     ErrorRow, HostRow, LaunchRow, LevelRow, MemoryProcessRow, MemoryReleases, MemoryRow, OccupancyRow,
-    OpenRangeRow, RangeRow, SCHEMA, SteppedRow, Tally, TelemetryRow, ThrottleRow, TraceRow, TracingRow,
+    OpenRangeRow, ProbeRow, RangeRow, SCHEMA, SteppedRow, Tally, TelemetryRow, ThrottleRow, TraceRow, TracingRow,
     TrafficRow, UnfinishedCollectiveRow, UnfinishedRow, UnknownRow,
 };
 pub use sketch::ERROR as QUANTILE_ERROR;
