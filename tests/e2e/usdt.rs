@@ -21,14 +21,20 @@ fn possible() -> bool {
 fn recorded(scratch: &TempDir, options: &[&str], times: u32) -> (Done, PathBuf) {
     let trace = scratch.path().join("trace");
     let mut command = Command::new(hetrace());
-    command.args(["run", "-o"]).arg(&trace).args(options).arg("--").arg(program("usdt")).arg(times.to_string());
+    command
+        .args(["run", "-o"])
+        .arg(&trace)
+        .args(options)
+        .arg("--")
+        .arg(program("usdt"))
+        .arg(times.to_string());
     let done = run(&mut command);
     (done, trace)
 }
 
 /// The lines of `print` with hits of a probe.
 fn hits(trace: &Path, probe: &str) -> Vec<String> {
-    let printed = run(Command::new(hetrace()).args(["print", "--all"]).arg(trace));
+    let printed = run(Command::new(hetrace()).args(["print"]).arg(trace));
     assert_eq!(printed.status, 0, "{}", printed.err);
     let name = format!("kernel usdt:hetest:{probe}:");
     printed.out.lines().filter(|line| line.contains(&name)).map(str::to_owned).collect()
@@ -37,7 +43,7 @@ fn hits(trace: &Path, probe: &str) -> Vec<String> {
 /// An argument of each hit.
 fn arguments(lines: &[String], name: &str) -> Vec<i64> {
     let of = |line: &String| {
-        let (_, rest) = line.split_once(&format!("{name} = ")).unwrap_or_else(|| panic!("{name}: {line}"));
+        let (_, rest) = line.split_once(&format!("{name}=")).unwrap_or_else(|| panic!("{name}: {line}"));
         let end = rest.find(|c: char| c != '-' && !c.is_ascii_digit()).unwrap_or(rest.len());
         rest[..end].parse::<i64>().unwrap_or_else(|error| panic!("{error}: {line}"))
     };
@@ -72,7 +78,10 @@ fn each_hit_is_recorded_with_its_arguments() {
 
     let tally = run(Command::new(hetrace()).arg("tally").arg(&trace)).out;
     let row = tally.lines().find(|line| line.contains("hetest:begin")).unwrap_or_else(|| panic!("{tally}"));
-    assert_eq!(row.split(['│', '|', ' ']).filter(|w| !w.is_empty()).collect::<Vec<_>>(), ["hetest:begin", "101", "3"]);
+    assert_eq!(
+        row.split(['│', '|', ' ']).filter(|w| !w.is_empty()).collect::<Vec<_>>(),
+        ["hetest:begin", "101", "3"]
+    );
     let file = scratch.path().join("timeline");
     let timeline = run(Command::new(hetrace()).arg("timeline").arg(&trace).arg("-o").arg(&file));
     assert_eq!(timeline.status, 0, "{}", timeline.err);
@@ -99,7 +108,10 @@ fn probes_that_are_not_there_are_an_error() {
         ("/nowhere:a:b", "are none"),
     ] {
         let (done, trace) = recorded(&scratch, &["--usdt", asked], 1);
-        assert!(done.status != 0 && done.err.contains("--usdt") && done.err.contains(says), "{asked}: {done:?}");
+        assert!(
+            done.status != 0 && done.err.contains("--usdt") && done.err.contains(says),
+            "{asked}: {done:?}"
+        );
         assert!(!done.out.contains("guarded") && !trace.exists(), "the program ran: {done:?}");
     }
 }

@@ -30,7 +30,8 @@ pub fn semantics_toml(api: &str) -> PathBuf {
 
 /// `cargo build` arguments that make the command, the gate and the libraries of all APIs.
 pub fn build_arguments() -> anyhow::Result<Vec<String>> {
-    let mut arguments: Vec<String> = ["build", "--release", "-p", "hetrace-cli", "-p", "hetrace-gate"].map(str::to_owned).into();
+    let mut arguments: Vec<String> =
+        ["build", "--release", "-p", "hetrace-cli", "-p", "hetrace-gate"].map(str::to_owned).into();
     for api in apis()? {
         arguments.extend(["-p".to_owned(), format!("hetrace-{api}")]);
     }

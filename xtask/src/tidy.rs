@@ -113,7 +113,8 @@ fn dependencies() -> Result<Vec<String>> {
                 continue;
             }
         };
-        let inside = is_api || matches!(name, "hetrace-ring" | "hetrace-interpose" | "hetrace-closed" | "hetrace-gate");
+        let inside = is_api
+            || matches!(name, "hetrace-ring" | "hetrace-interpose" | "hetrace-closed" | "hetrace-gate");
         for dependency in package["dependencies"].as_array().into_iter().flatten() {
             let target = dependency["name"].as_str().unwrap_or_default();
             if dependency["kind"] != Value::Null

@@ -10,9 +10,13 @@ pub(crate) struct File(c_int);
 impl File {
     /// Opens a file, and nothing that may block or act when opened.
     pub(crate) fn open(path: &CStr) -> Option<Self> {
+        // Of the same form as the system's on both processors.
         let mut found = MaybeUninit::<libc::stat>::uninit();
+        let (at, none) = (libc::AT_FDCWD, 0);
         // SAFETY: a NUL-terminated path and room for the answer.
-        if unsafe { libc::stat(path.as_ptr(), found.as_mut_ptr()) } != 0 {
+        let failed =
+            unsafe { libc::syscall(libc::SYS_newfstatat, at, path.as_ptr(), found.as_mut_ptr(), none) };
+        if failed != 0 {
             return None;
         }
         // SAFETY: filled by the call.
@@ -29,8 +33,7 @@ impl File {
     pub(crate) fn read(&self, at: u64, into: &mut [u8]) -> Option<usize> {
         let at = i64::try_from(at).ok()?;
         // SAFETY: the room is as large as is said.
-        let read =
-            unsafe { libc::syscall(libc::SYS_pread64, self.0, into.as_mut_ptr(), into.len(), at) };
+        let read = unsafe { libc::syscall(libc::SYS_pread64, self.0, into.as_mut_ptr(), into.len(), at) };
         usize::try_from(read).ok()
     }
 

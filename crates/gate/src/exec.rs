@@ -167,9 +167,8 @@ unsafe extern "C" fn posix_spawnp(
             |path, list| by_path.map(|real| real(process, path, actions, attributes, arguments, list));
         spawn_closed(file, environment, spawn).unwrap_or_else(|| {
             let by_name = real::<Spawn>(SPAWNP);
-            by_name.map_or(libc::ENOSYS, |real| {
-                real(process, file, actions, attributes, arguments, environment)
-            })
+            by_name
+                .map_or(libc::ENOSYS, |real| real(process, file, actions, attributes, arguments, environment))
         })
     }
 }

@@ -191,9 +191,7 @@ impl Sources {
     /// When the system refuses.
     pub fn enable(&self) -> io::Result<()> {
         self.rings.iter().try_for_each(|ring| open::enable(ring.event()))?;
-        // The program's own begin with it.
-        let machine = self.hits.iter().filter(|hits| hits.of == Of::Machine);
-        machine.flat_map(Hits::events).try_for_each(open::enable)
+        self.hits.iter().flat_map(Hits::events).try_for_each(open::enable)
     }
 
     /// Records nothing more.
@@ -247,20 +245,12 @@ impl Sources {
         }
     }
 
-    /// Opens the probes in the program's code.
+    /// Opens the probes in the program's code. Hits of other programs that run the same file are passed over by the reader.
     fn user_probes(&mut self, options: &Options) {
         if options.probes.is_empty() {
             return;
         }
-        let of = match (options.scope, self.starter) {
-            (Scope::System, _) => Of::Machine,
-            (Scope::Tree, Some(starter)) => Of::Child(starter),
-            (Scope::Tree, None) => {
-                self.missing.push("user probes: only of a program that is started".to_owned());
-                return;
-            }
-        };
-        self.hits = Hits::open(&options.probes, of, &self.cpus, options.ring_bytes, &mut self.missing);
+        self.hits = Hits::open(&options.probes, &self.cpus, options.ring_bytes, &mut self.missing);
         for (at, probe) in (0..).zip(options.probes.iter().take(MOST)) {
             let layout = user::layout(probe, FIRST_PROBE - at);
             let event = Event::new(&probe.event, &layout, &[], &[]);

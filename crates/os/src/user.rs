@@ -224,7 +224,9 @@ mod tests {
     #[test]
     #[cfg(target_arch = "x86_64")]
     fn arguments_of_notes_are_read() {
-        let found = arguments("8@%rdi -4@%r9d 1@%ah 2@$-7 -4@-20(%rbp) 8@(%rsp) 8@foo(%rip) 8f@%xmm0 %rbx 8@4(%rax,%rdx,8)");
+        let found = arguments(
+            "8@%rdi -4@%r9d 1@%ah 2@$-7 -4@-20(%rbp) 8@(%rsp) 8@foo(%rip) 8f@%xmm0 %rbx 8@4(%rax,%rdx,8)",
+        );
         let expected = [
             is(8, false, Some(Place::Register(5, 0))),
             is(4, true, Some(Place::Register(17, 0))),
@@ -253,7 +255,8 @@ mod tests {
 
     #[test]
     fn values_are_those_of_registers_and_of_the_stack() {
-        let number = |register: u8| if register == SP { 0x1000 } else { 0xffff_ffff_ffff_fff0 | u64::from(register) };
+        let number =
+            |register: u8| if register == SP { 0x1000 } else { 0xffff_ffff_ffff_fff0 | u64::from(register) };
         let registers: Vec<u8> =
             (0..64).filter(|r| MASK >> r & 1 == 1).flat_map(|r| number(r as u8).to_ne_bytes()).collect();
         let stack: Vec<u8> = (0..64).collect();
@@ -267,6 +270,9 @@ mod tests {
         assert_eq!(value(4, false, Place::Memory(SP, 61)), None, "beyond what was brought");
         assert_eq!(value(4, false, Place::Memory(SP, -8)), None, "below the stack");
         assert_eq!(value(2, true, Place::Number(-7)), Some((-7i64).cast_unsigned()));
-        assert_eq!(Hit { registers: &[], stack: &[] }.value(&is(8, false, Some(Place::Register(1, 0)))), None);
+        assert_eq!(
+            Hit { registers: &[], stack: &[] }.value(&is(8, false, Some(Place::Register(1, 0)))),
+            None
+        );
     }
 }

@@ -28,7 +28,9 @@ const PREFIX: &str = "usdt:";
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum Error {
     /// The text is no name of probes.
-    #[error("`{0}` names no probes: expected PROVIDER:PROBE or FILE:PROVIDER:PROBE, each of the names a glob")]
+    #[error(
+        "`{0}` names no probes: expected PROVIDER:PROBE or FILE:PROVIDER:PROBE, each of the names a glob"
+    )]
     Form(String),
     /// No probe has such a name.
     #[error("no probe matches `{asked}`; there {}", listed(.known))]
@@ -56,7 +58,8 @@ fn listed(known: &[String]) -> String {
 /// # Errors
 /// When a glob names none.
 pub fn find(program: Option<&Path>, globs: &[String]) -> Result<Vec<UserProbe>, Error> {
-    let own: Vec<UserProbe> = program.map(files).unwrap_or_default().iter().flat_map(|file| probes(file)).collect();
+    let own: Vec<UserProbe> =
+        program.map(files).unwrap_or_default().iter().flat_map(|file| probes(file)).collect();
     let mut found: Vec<UserProbe> = Vec::new();
     for asked in globs {
         let (file, name) = split(asked).ok_or_else(|| Error::Form(asked.clone()))?;
@@ -100,7 +103,9 @@ fn files(program: &Path) -> Vec<PathBuf> {
     let mut at = 0;
     while let Some(file) = files.get(at).filter(|_| at < MOST_FILES) {
         let needed = inject::needed(file);
-        files.extend(needed.iter().filter(|name| seen.insert((*name).clone())).filter_map(|n| ldcache::find(n)));
+        files.extend(
+            needed.iter().filter(|name| seen.insert((*name).clone())).filter_map(|n| ldcache::find(n)),
+        );
         at += 1;
     }
     files
@@ -140,7 +145,12 @@ fn read<'d, R: object::ReadRef<'d>>(data: R, file: &Path) -> object::Result<Vec<
     Ok(found)
 }
 
-fn probe(desc: &[u8], base: Option<u64>, in_file: &dyn Fn(u64) -> Option<u64>, file: &Path) -> Option<UserProbe> {
+fn probe(
+    desc: &[u8],
+    base: Option<u64>,
+    in_file: &dyn Fn(u64) -> Option<u64>,
+    file: &Path,
+) -> Option<UserProbe> {
     let number = |at: usize| Some(u64::from_le_bytes(*desc.get(8 * at..)?.first_chunk()?));
     let (instruction, noted, semaphore) = (number(0)?, number(1)?, number(2)?);
     let moved = base.map_or(0, |base| base.wrapping_sub(noted));

@@ -66,8 +66,10 @@ impl Cost {
         program: &[&dyn AsRef<std::ffi::OsStr>],
     ) -> Result<()> {
         let starts = ground.program("starts");
-        let line: Vec<&dyn AsRef<std::ffi::OsStr>> =
-            [&starts as &dyn AsRef<std::ffi::OsStr>, &PROCESSES].into_iter().chain(program.iter().copied()).collect();
+        let line: Vec<&dyn AsRef<std::ffi::OsStr>> = [&starts as &dyn AsRef<std::ffi::OsStr>, &PROCESSES]
+            .into_iter()
+            .chain(program.iter().copied())
+            .collect();
         let out = under(ground, required, folder, &line)?;
         self.faults.add(value(&out.0, "faults ")?);
         self.ms.add(value(&out.0, "ms ")?);
@@ -94,13 +96,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
             symlink(library, folder.join(library.file_name().context("a library without a name")?))?;
         }
         let instructions = instructions(&ground, &required, &folder)?;
-        steps.push(Step {
-            libraries,
-            folder,
-            instructions,
-            open: Cost::default(),
-            closed: Cost::default(),
-        });
+        steps.push(Step { libraries, folder, instructions, open: Cost::default(), closed: Cost::default() });
     }
     for _ in 0..args.rounds.max(1) {
         for step in &mut steps {

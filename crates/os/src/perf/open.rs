@@ -103,12 +103,13 @@ pub struct UserPlace<'a> {
     pub semaphore: u64,
 }
 
-/// Opens a user probe on a CPU, whose hits have the registers of [`crate::user::MASK`] and so many bytes of the stack. See
+/// Opens a user probe on a CPU, for all programs: to inherit one, the kernel would read the path again, out of the memory of
+/// the program that begins another. Its hits have the registers of [`crate::user::MASK`] and so many bytes of the stack. See
 /// [`super::user`] for its records.
 ///
 /// # Errors
 /// When the system refuses, or there is no instruction there.
-pub fn user_probe(place: &UserPlace<'_>, of: Of, cpu: u32, watermark: u32, stack: u32) -> io::Result<OwnedFd> {
+pub fn user_probe(place: &UserPlace<'_>, cpu: u32, watermark: u32, stack: u32) -> io::Result<OwnedFd> {
     let mut attr = attributes(watermark);
     attr.type_ = place.kind;
     // Where the number of listeners is stands in the upper half (`uprobe/format/ref_ctr_offset`).
@@ -117,14 +118,15 @@ pub fn user_probe(place: &UserPlace<'_>, of: Of, cpu: u32, watermark: u32, stack
     attr.__bindgen_anon_3.uprobe_path = place.file.as_ptr() as u64;
     attr.__bindgen_anon_4.probe_offset = place.offset;
     attr.__bindgen_anon_1.sample_period = 1;
-    let mut wanted = bindings::PERF_SAMPLE_IDENTIFIER | bindings::PERF_SAMPLE_RAW | bindings::PERF_SAMPLE_REGS_USER;
+    let mut wanted =
+        bindings::PERF_SAMPLE_IDENTIFIER | bindings::PERF_SAMPLE_RAW | bindings::PERF_SAMPLE_REGS_USER;
     attr.sample_regs_user = crate::user::MASK;
     if stack > 0 {
         wanted |= bindings::PERF_SAMPLE_STACK_USER;
         attr.sample_stack_user = stack;
     }
     attr.sample_type |= u64::from(wanted);
-    open(attr, of, Some(cpu), None)
+    open(attr, Of::Machine, Some(cpu), None)
 }
 
 /// Returns the number that the records of an event have.

@@ -14,7 +14,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 
-use super::open::{self, Of};
+use super::open;
 use super::record::kind;
 use super::ring::Ring;
 use crate::layout::{Field, Form, Layout};
@@ -40,7 +40,11 @@ pub fn layout(probe: &UserProbe, id: u16) -> Layout {
     let arguments = probe.arguments.iter().enumerate();
     let mut fields: Vec<Field> =
         arguments.map(|(at, argument)| field(format!("arg{}", at + 1), at, argument.signed)).collect();
-    if probe.arguments.iter().any(|argument| !matches!(argument.place, Some(Place::Number(_) | Place::Register(..)))) {
+    if probe
+        .arguments
+        .iter()
+        .any(|argument| !matches!(argument.place, Some(Place::Number(_) | Place::Register(..))))
+    {
         fields.push(field("unread".to_owned(), probe.arguments.len(), false));
     }
     let current = Field { offset: 4, size: 4, ..field("common_pid".to_owned(), 0, true) };
@@ -56,8 +60,6 @@ pub struct Hits {
     /// By the number of the event: the probe.
     by_event: std::collections::HashMap<u64, usize>,
     probes: Vec<UserProbe>,
-    /// Whose hits.
-    pub of: Of,
     /// Bytes of stack in each hit.
     stack: u32,
     scratch: Vec<u8>,
@@ -66,17 +68,18 @@ pub struct Hits {
 }
 
 impl Hits {
-    /// Opens probes on all CPUs; notes those that can't be opened, and why. `None` if there is none.
+    /// Opens probes on all CPUs, for whoever passes them; notes those that can't be opened, and why. `None` if there is none.
     pub fn open(
         probes: &[UserProbe],
-        of: Of,
         cpus: &[u32],
         ring_bytes: usize,
         missing: &mut Vec<String>,
     ) -> Option<Self> {
         let kind = std::fs::read_to_string(TYPE).ok().and_then(|text| text.trim().parse().ok());
         let Some(kind) = kind else {
-            missing.push("user probes: this kernel has none (CONFIG_UPROBE_EVENTS, since Linux 4.17)".to_owned());
+            missing.push(
+                "user probes: this kernel has none (CONFIG_UPROBE_EVENTS, since Linux 4.17)".to_owned(),
+            );
             return None;
         };
         let in_memory = probes.iter().flat_map(|probe| &probe.arguments).any(user::is_in_memory);
@@ -85,7 +88,6 @@ impl Hits {
             others: Vec::new(),
             by_event: Default::default(),
             probes: probes.iter().take(MOST).cloned().collect(),
-            of,
             stack: if in_memory { user::STACK } else { 0 },
             scratch: Vec::new(),
             damaged: 0,
@@ -94,7 +96,7 @@ impl Hits {
             missing.push(format!("user probes: all but the first {MOST} of {}", probes.len()));
         }
         for at in 0..hits.probes.len() {
-            if let Err(why) = hits.add(at, kind, of, cpus, ring_bytes) {
+            if let Err(why) = hits.add(at, kind, cpus, ring_bytes) {
                 let UserProbe { event, file, .. } = &hits.probes[at];
                 missing.push(format!("{event} in {}: {why}", file.display()));
             }
@@ -102,14 +104,15 @@ impl Hits {
         (hits.rings.len() == cpus.len() && !cpus.is_empty()).then_some(hits)
     }
 
-    fn add(&mut self, at: usize, kind: u32, of: Of, cpus: &[u32], ring_bytes: usize) -> io::Result<()> {
+    fn add(&mut self, at: usize, kind: u32, cpus: &[u32], ring_bytes: usize) -> io::Result<()> {
         let probe = &self.probes[at];
         let file = CString::new(probe.file.as_os_str().as_bytes())?;
         let mut opened = Vec::new();
         for cpu in cpus {
-            let place = open::UserPlace { kind, file: &file, offset: probe.offset, semaphore: probe.semaphore };
+            let place =
+                open::UserPlace { kind, file: &file, offset: probe.offset, semaphore: probe.semaphore };
             let watermark = (ring_bytes / 4) as u32;
-            opened.push(open::user_probe(&place, of, *cpu, watermark, self.stack)?);
+            opened.push(open::user_probe(&place, *cpu, watermark, self.stack)?);
         }
         for event in &opened {
             self.by_event.insert(open::number(event)?, at);
@@ -120,10 +123,7 @@ impl Hits {
             self.rings = rings?;
             return Ok(());
         }
-        opened
-            .iter()
-            .zip(&self.rings)
-            .try_for_each(|(event, ring)| open::redirect(event, ring.event()))?;
+        opened.iter().zip(&self.rings).try_for_each(|(event, ring)| open::redirect(event, ring.event()))?;
         self.others.extend(opened);
         Ok(())
     }
@@ -235,7 +235,6 @@ mod tests {
             others: Vec::new(),
             by_event: [(77, 0)].into(),
             probes: vec![probe],
-            of: Of::Machine,
             stack,
             scratch: Vec::new(),
             damaged: 0,

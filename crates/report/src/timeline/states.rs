@@ -58,7 +58,8 @@ impl<'t> States<'t> {
     #[inline]
     pub fn is_due(&self, time: u64) -> bool {
         let hit = self.hits.0.get(self.hits.1);
-        self.next.peek().is_some_and(|Reverse((start, ..))| *start < time) || hit.is_some_and(|hit| hit.time < time)
+        self.next.peek().is_some_and(|Reverse((start, ..))| *start < time)
+            || hit.is_some_and(|hit| hit.time < time)
     }
 
     /// Draws hits of probes before a time, on their threads' own rows.

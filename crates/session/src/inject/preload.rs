@@ -44,18 +44,21 @@ impl Injection {
             ));
         }
         let others = std::env::var_os(LIST);
-        let gate = fit.first().and_then(|path| gate(path));
-        let all: Vec<&PathBuf> = fit.into_iter().chain(&gate).collect();
-        let Some(value) = list(prefix, &all, others) else { return };
         // Libraries of others may bring what the program itself can't come to.
-        let is_ours = list(prefix, &all, None).as_ref() == Some(&value);
-        match gate.filter(|_| is_ours).and_then(|gate| list(prefix, &[&gate], None)) {
-            None => self.variables.push((LIST.into(), value)),
+        let only_ours = |all: &[&PathBuf]| list(prefix, all, others.clone()) == list(prefix, all, None);
+        let gate = fit.first().and_then(|path| gate(path));
+        let all: Vec<&PathBuf> = fit.iter().copied().chain(&gate).collect();
+        match gate.as_ref().filter(|_| only_ours(&all)).and_then(|gate| list(prefix, &[gate], None)) {
             Some(alone) => {
+                let Some(value) = list(prefix, &all, None) else { return };
                 let first = if program.is_closed { &alone } else { &value };
                 self.variables.push((LIST.into(), first.clone()));
                 self.variables.push((ALL.into(), value));
                 self.variables.push((GATE_ALONE.into(), alone));
+            }
+            None => {
+                let Some(value) = list(prefix, &fit, others) else { return };
+                self.variables.push((LIST.into(), value));
             }
         }
         if program.sets_asan_options {

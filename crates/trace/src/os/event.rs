@@ -137,9 +137,7 @@ impl Kind {
             Kind::Out => [&["tid"], &["pid"], &["preempted"], &[]],
             Kind::Begin => [&["child_tid"], &["child_pid"], &[], &[]],
             Kind::Rename => [&["tid"], &["name"], &[], &[]],
-            Kind::Leave | Kind::Named(_) | Kind::InterruptEnd | Kind::Pause | Kind::Probe(_) => {
-                [&[]; MOST]
-            }
+            Kind::Leave | Kind::Named(_) | Kind::InterruptEnd | Kind::Pause | Kind::Probe(_) => [&[]; MOST],
         }
     }
 

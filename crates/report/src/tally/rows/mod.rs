@@ -16,7 +16,9 @@ pub use hetrace_trace::collectives::{
 };
 pub use hetrace_trace::memory::{MemoryProcessRow, MemoryReleases, MemoryRow};
 pub use host::{ApiTotals, ErrorRow, HostRow, TracingRow, UnfinishedRow};
-pub use program::{HostTelemetryRow, OpenRangeRow, ProbeRow, RangeRow, SteppedRow, TelemetryRow, ThrottleRow};
+pub use program::{
+    HostTelemetryRow, OpenRangeRow, ProbeRow, RangeRow, SteppedRow, TelemetryRow, ThrottleRow,
+};
 
 use super::By;
 use hetrace_trace::trace::Exit;
