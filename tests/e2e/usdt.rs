@@ -92,7 +92,11 @@ fn each_hit_is_recorded_with_its_arguments() {
 #[test]
 fn nobody_listens_without_being_asked() {
     let scratch = TempDir::new().expect("scratch");
-    let (done, _) = recorded(&scratch, &[], 1);
+    // A file of its own: probes that another test records are for all that run the same file.
+    let copy = scratch.path().join("usdt");
+    std::fs::copy(program("usdt"), &copy).expect("a copy");
+    let mut command = Command::new(hetrace());
+    let done = run(command.args(["run", "-o"]).arg(scratch.path().join("trace")).arg("--").arg(copy));
     assert!(done.status == 0 && done.out.contains("guarded: unheard"), "{done:?}");
 }
 
