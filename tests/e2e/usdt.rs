@@ -56,7 +56,11 @@ fn each_hit_is_recorded_with_its_arguments() {
         return;
     }
     let scratch = TempDir::new().expect("scratch");
+    // One that is not ours passes the same probes meanwhile.
+    let other = Command::new(program("usdt")).arg("2000000000").stdout(std::process::Stdio::null()).spawn();
+    let mut other = other.expect("a program");
     let (done, trace) = recorded(&scratch, &["--usdt", "hetest:begin", "--usdt", "*:guarded"], 50);
+    other.kill().and_then(|()| other.wait()).expect("it runs until it is ended");
     assert_eq!(done.status, 0, "{}", done.err);
     // The program learns that somebody listens.
     assert!(done.out.contains("guarded: heard"), "{}", done.out);

@@ -254,7 +254,7 @@ impl Sources {
         for (at, probe) in (0..).zip(options.probes.iter().take(MOST)) {
             let layout = user::layout(probe, FIRST_PROBE - at);
             let event = Event::new(&probe.event, &layout, &[], &[]);
-            self.decodes(layout.id, Decoder::new(Role::Catalog(Kind::Own), &layout, event));
+            self.decodes(layout.id, Decoder::new(Role::Catalog(Kind::Passed), &layout, event));
         }
     }
 
