@@ -123,7 +123,7 @@ impl Lists {
         unsafe {
             match self.entries {
                 ..128 => with_room::<128, R>(environment, self, run),
-                ..1024 => with_room::<1024, R>(environment, self, run),
+                128..1024 => with_room::<1024, R>(environment, self, run),
                 _ => None,
             }
         }
