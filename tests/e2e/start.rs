@@ -7,10 +7,12 @@ use hetrace_tests::bed::{program, run};
 use hetrace_tests::{Done, hetrace};
 
 /// Variables that hetrace adds. If a caller has one of them, its value is not compared.
-const ADDED: [&str; 8] = [
+const ADDED: [&str; 10] = [
     "HETRACE_SESSION",
     "HETRACE_MARKS",
     "LD_PRELOAD",
+    "HETRACE_ALL_LD_PRELOAD",
+    "HETRACE_GATE_LD_PRELOAD",
     "OPENCL_LAYERS",
     "CUDA_INJECTION64_PATH",
     "NVTX_INJECTION64_PATH",

@@ -28,14 +28,18 @@ pub fn semantics_toml(api: &str) -> PathBuf {
     root().join("apis").join(api).join("semantics.toml")
 }
 
-/// `cargo build` arguments that make the command and the libraries of all APIs.
+/// `cargo build` arguments that make the command, the gate and the libraries of all APIs.
 pub fn build_arguments() -> anyhow::Result<Vec<String>> {
-    let mut arguments: Vec<String> = ["build", "--release", "-p", "hetrace-cli"].map(str::to_owned).into();
+    let mut arguments: Vec<String> =
+        ["build", "--release", "-p", "hetrace-cli", "-p", "hetrace-gate"].map(str::to_owned).into();
     for api in apis()? {
         arguments.extend(["-p".to_owned(), format!("hetrace-{api}")]);
     }
     Ok(arguments)
 }
+
+/// The library that stands in place of the APIs' in programs that can't come to an API.
+pub const GATE: &str = "libhetgate.so";
 
 /// All APIs: the folders under `apis/` that have a model.
 pub fn apis() -> anyhow::Result<Vec<String>> {

@@ -29,6 +29,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("hetrace-ctf", &[]),
     ("hetrace-model", &[]),
     ("hetrace-interpose", &["hetrace-ring"]),
+    ("hetrace-closed", &[]),
+    ("hetrace-gate", &["hetrace-closed"]),
     ("hetrace-codegen", &["hetrace-model"]),
     ("hetrace-format", &["hetrace-ctf", "hetrace-model"]),
     ("hetrace-vendor", &["hetrace-format"]),
@@ -37,7 +39,15 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("hetrace-os", &["hetrace-ctf"]),
     (
         "hetrace-session",
-        &["hetrace-ring", "hetrace-format", "hetrace-ctf", "hetrace-model", "hetrace-os", "hetrace-vendor"],
+        &[
+            "hetrace-ring",
+            "hetrace-closed",
+            "hetrace-format",
+            "hetrace-ctf",
+            "hetrace-model",
+            "hetrace-os",
+            "hetrace-vendor",
+        ],
     ),
     ("hetrace-trace", &["hetrace-format", "hetrace-ctf", "hetrace-model"]),
     ("hetrace-report", &["hetrace-trace", "hetrace-vendor", "hetrace-ctf", "hetrace-model"]),
@@ -104,7 +114,8 @@ fn dependencies() -> Result<Vec<String>> {
                 continue;
             }
         };
-        let inside = is_api || matches!(name, "hetrace-ring" | "hetrace-interpose");
+        let inside = is_api
+            || matches!(name, "hetrace-ring" | "hetrace-interpose" | "hetrace-closed" | "hetrace-gate");
         for dependency in package["dependencies"].as_array().into_iter().flatten() {
             let target = dependency["name"].as_str().unwrap_or_default();
             if dependency["kind"] != Value::Null

@@ -49,6 +49,8 @@ pub enum Kind {
     Completion,
     /// The thread that runs does something itself: opened for the traced threads only.
     Own,
+    /// The thread that runs passes a probe in its code.
+    Passed,
     /// All: rare, and of concern to everybody.
     Everybody,
     /// Of the machine only.

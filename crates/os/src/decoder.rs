@@ -86,7 +86,7 @@ impl Decoder {
             Kind::Exec => Concerns::Exec { tid: key(0)?, old: key(1)? },
             Kind::Exit => Concerns::Exit(key(0)?),
             Kind::Free => Concerns::Free(key(0)?),
-            Kind::Interrupt => Concerns::Current,
+            Kind::Interrupt | Kind::Passed => Concerns::Current,
             Kind::Request => Concerns::Request(key(0)?, self.key(1, record)? as u64),
             Kind::Completion => Concerns::Completion(key(0)?, self.key(1, record)? as u64),
             Kind::NewTask | Kind::Own | Kind::Everybody | Kind::Machine => Concerns::All,

@@ -42,6 +42,7 @@ pub mod stream;
 pub mod syscall;
 pub mod tracefs;
 pub mod tree;
+pub mod user;
 mod way;
 mod worker;
 mod writer;
@@ -56,6 +57,7 @@ pub use border::{Border, Borders, Passed};
 pub use keep::Keep;
 pub use recorder::{Opening, Recorder};
 pub use stream::{MakeFile, Room, Target};
+pub use user::UserProbe;
 pub use way::{Probe, Way, probe};
 
 /// Whose events are recorded.
@@ -90,14 +92,16 @@ pub struct Options {
     pub syscalls: Option<Wanted>,
     /// Bytes of the ring buffer of each CPU.
     pub ring_bytes: usize,
+    /// Probes in the code of programs.
+    pub probes: Vec<UserProbe>,
 }
 
 impl std::fmt::Debug for Options {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { scope, syscalls, ring_bytes } = self;
+        let Self { scope, syscalls, ring_bytes, probes } = self;
         let mut debug = f.debug_struct("Options");
         debug.field("scope", scope).field("syscalls", &syscalls.is_some());
-        debug.field("ring_bytes", ring_bytes).finish()
+        debug.field("ring_bytes", ring_bytes).field("probes", probes).finish()
     }
 }
 

@@ -12,11 +12,14 @@ use crate::layout::Layout;
 use crate::perf::bpf::{Calls, Layouts, Loaded, Own};
 use crate::perf::open::{self, Of, Pid};
 use crate::perf::ring::Ring;
+use crate::perf::user::{self, Hits, MOST};
 use crate::recorder::Beside;
 use crate::syscall;
 use crate::tracefs::Tracefs;
 use crate::{Options, Scope};
 
+/// The number of the first probe's records, from where it goes down: tracepoints have theirs from the other end.
+const FIRST_PROBE: u16 = u16::MAX;
 /// The share of a ring buffer that is filled when its reader wakes.
 const WATERMARK: usize = 4;
 
@@ -27,6 +30,8 @@ pub struct Sources {
     pub rings: Vec<Ring>,
     /// Records the program's own events, where programs in the kernel may; otherwise perf does.
     pub own: Option<Own>,
+    /// Probes in the program's code.
+    pub hits: Option<Hits>,
     /// Leaders of the program's own events of perf, by place among the CPUs.
     leaders: Vec<OwnedFd>,
     /// Members of these groups.
@@ -73,6 +78,7 @@ impl Sources {
         sources.drivers(options, tracefs);
         let Beside { loaded, disks } = beside();
         sources.by_programs(options, loaded, tracefs)?;
+        sources.user_probes(options);
         Ok((sources, disks))
     }
 
@@ -114,6 +120,7 @@ impl Sources {
         Self {
             rings: Vec::new(),
             own: None,
+            hits: None,
             leaders: Vec::new(),
             others: Vec::new(),
             starter,
@@ -170,7 +177,8 @@ impl Sources {
     /// Returns all that is open.
     pub fn events(&self) -> Vec<BorrowedFd<'_>> {
         let links = self.own.iter().flat_map(Own::links);
-        self.leaders().chain(self.others.iter().map(AsFd::as_fd)).chain(links).collect()
+        let hits = self.hits.iter().flat_map(Hits::events);
+        self.leaders().chain(hits).chain(self.others.iter().map(AsFd::as_fd)).chain(links).collect()
     }
 
     fn leaders(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
@@ -182,12 +190,13 @@ impl Sources {
     /// # Errors
     /// When the system refuses.
     pub fn enable(&self) -> io::Result<()> {
-        self.rings.iter().try_for_each(|ring| open::enable(ring.event()))
+        self.rings.iter().try_for_each(|ring| open::enable(ring.event()))?;
+        self.hits.iter().flat_map(Hits::events).try_for_each(open::enable)
     }
 
     /// Records nothing more.
     pub fn disable(&self) {
-        for event in self.leaders() {
+        for event in self.leaders().chain(self.hits.iter().flat_map(Hits::events)) {
             // One that cannot be stopped ends with its descriptor.
             let _ = open::disable(event);
         }
@@ -233,6 +242,26 @@ impl Sources {
                     self.missing.push(format!("{system}:{}: {why}", layout.name));
                 }
             }
+        }
+    }
+
+    /// Opens the probes in the program's code. Hits of other programs that run the same file are passed over by the reader.
+    fn user_probes(&mut self, options: &Options) {
+        if options.probes.is_empty() {
+            return;
+        }
+        self.hits = Hits::open(&options.probes, &self.cpus, options.ring_bytes, &mut self.missing);
+        for (at, probe) in (0..).zip(options.probes.iter().take(MOST)) {
+            let layout = user::layout(probe, FIRST_PROBE - at);
+            let event = Event::new(&probe.event, &layout, &[], &[]);
+            self.decodes(layout.id, Decoder::new(Role::Catalog(Kind::Passed), &layout, event));
+        }
+    }
+
+    /// Takes what is unread of a CPU's probes, as records of tracepoints.
+    pub fn take_hits(&mut self, cpu: usize, into: &mut Vec<u8>) {
+        if let Some(hits) = &mut self.hits {
+            hits.take(cpu, FIRST_PROBE, into);
         }
     }
 

@@ -311,7 +311,9 @@ impl Worker {
     pub fn wait(&self) -> bool {
         let rings = self.source.sources().map(|s| s.rings.as_slice()).unwrap_or_default();
         let own = self.source.sources().and_then(|s| s.own.as_ref());
-        let events = rings.iter().map(|ring| ring.event()).chain(own.map(Own::wake));
+        let hits = self.source.sources().and_then(|s| s.hits.as_ref()).map(|hits| hits.rings.as_slice());
+        let rings = rings.iter().chain(hits.unwrap_or_default());
+        let events = rings.map(|ring| ring.event()).chain(own.map(Own::wake));
         let mut waited: Vec<PollFd> = vec![PollFd::new(&*self.stop, PollFlags::IN)];
         waited.extend(self.parts.iter().map(|parts| PollFd::new(parts.borders.wake(), PollFlags::IN)));
         waited.extend(events.map(|event| PollFd::from_borrowed_fd(event, PollFlags::IN)));
@@ -434,6 +436,13 @@ fn take(sources: &mut Sources, order: &mut Order, writer: &mut Writer) {
         order.add(cpu, |bytes| {
             ring.take(bytes);
         });
+    }
+    if sources.hits.is_some() {
+        for cpu in 0..sources.cpus.len() {
+            order.add(cpu, |bytes| sources.take_hits(cpu, bytes));
+        }
+        let hits = sources.hits.as_mut();
+        writer.damaged += hits.map_or(0, |hits| std::mem::take(&mut hits.damaged)) as u64;
     }
     let Some(own) = &mut sources.own else { return };
     for cpu in 0..sources.cpus.len() {

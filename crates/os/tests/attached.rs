@@ -29,7 +29,7 @@ fn place(folder: &Path) -> Place {
 #[test]
 fn nothing_is_dropped_while_threads_that_run_are_followed() {
     let folder = tempfile::tempdir().expect("a folder");
-    let options = Options { scope: Scope::Tree, syscalls: None, ring_bytes: ROOM };
+    let options = Options { scope: Scope::Tree, syscalls: None, ring_bytes: ROOM, probes: Vec::new() };
     let attached = match Attached::begin(options, place(folder.path())) {
         Ok(attached) => attached,
         Err(error) => {

@@ -51,6 +51,7 @@ mod symbols;
 pub mod telemetry;
 pub mod time;
 pub mod trigger;
+pub mod usdt;
 mod whom;
 mod window;
 
@@ -67,7 +68,7 @@ pub use lifetime::children_time;
 pub use options::{BUFFER_CHOICES, Capture, DeviceTimes, Launches, Options};
 pub use os::{Asked as OsAsked, Options as OsOptions, is_syscall};
 pub use place::Place;
-pub use run::{Early, Outcome, RunError, RunOptions, run};
+pub use run::{Early, Outcome, RunError, RunOptions, find_program as program, run};
 pub use select::{Mode, Selection};
 pub use whom::Whom;
 pub use window::{Asked as WindowAsked, LONGEST_GLOB};

@@ -48,6 +48,9 @@ pub struct Options {
     pub syscalls: Vec<String>,
     /// Bytes of the ring buffer of each CPU.
     pub ring_bytes: usize,
+    /// Probes of the program that is run.
+    #[serde(skip)]
+    pub probes: Vec<hetrace_os::UserProbe>,
 }
 
 /// Returns whether a glob matches the name of a system call of this processor.
@@ -100,7 +103,7 @@ fn wanted(options: &Options) -> hetrace_os::Options {
     let globs = options.syscalls.clone();
     let wanted = move |name: &str| globs.iter().any(|glob| glob_matches(glob, name));
     let syscalls = (!options.syscalls.is_empty()).then(|| Arc::new(wanted) as hetrace_os::Wanted);
-    hetrace_os::Options { scope, syscalls, ring_bytes: options.ring_bytes }
+    hetrace_os::Options { scope, syscalls, ring_bytes: options.ring_bytes, probes: options.probes.clone() }
 }
 
 /// Returns where and as what a trace of the operating system's events is written.

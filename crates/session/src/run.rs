@@ -847,7 +847,7 @@ fn unreadable(drainer: &Drainer, control: &Control) -> Vec<String> {
 }
 
 /// Returns the program's file, as a shell would find it.
-fn find_program(command: &[OsString]) -> Option<PathBuf> {
+pub fn find_program(command: &[OsString]) -> Option<PathBuf> {
     let file = child::find(command.first()?)?;
     file.canonicalize().ok()
 }

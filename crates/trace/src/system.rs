@@ -91,6 +91,17 @@ pub struct Life {
     pub stretches: Vec<Stretch>,
 }
 
+/// A thread of the program passed a probe in its code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hit {
+    /// When.
+    pub time: u64,
+    /// The thread's place in [`System::lives`].
+    pub life: u32,
+    /// The probe's name.
+    pub name: NameId,
+}
+
 /// How much of a time was spent in which state, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -162,6 +173,8 @@ pub struct System {
     pub people: Vec<Person>,
     /// Each time that one of the program's threads waited.
     pub blocks: Vec<Block>,
+    /// Each time that one of them passed a probe in its code, in the order of time.
+    pub hits: Vec<Hit>,
     pub(crate) names: Vec<String>,
     /// By number of the thread: its lives, in the order of time.
     pub(crate) by_tid: HashMap<i64, Vec<u32>>,
@@ -182,7 +195,7 @@ pub struct System {
 }
 
 impl System {
-    /// The name of a system call or interrupt.
+    /// The name of a system call, interrupt or probe.
     pub fn name(&self, id: NameId) -> &str {
         self.names.get(id as usize).map_or("?", String::as_str)
     }

@@ -85,6 +85,10 @@ impl Ground {
             fs::copy(&from, work.join(name))
                 .with_context(|| format!("{}: build it first (cargo build --release)", from.display()))?;
         }
+        let gate = folder.join(repo::GATE);
+        if gate.exists() {
+            fs::copy(&gate, work.join(repo::GATE)).with_context(|| gate.display().to_string())?;
+        }
         Ok(Ground {
             hetrace: work.join("hetrace"),
             libraries: libraries.iter().map(|name| work.join(name)).collect(),

@@ -1,8 +1,9 @@
 //! `cargo xtask bench preloaded`: what libraries of ours cost a process that uses none of their APIs.
 //!
-//! `true` is started under `hetrace run` with so many of the preloaded libraries. What their APIs require of the machine
-//! is there: empty libraries, which nothing opens. Instructions are those of the process itself, the dynamic loader's
-//! among them.
+//! A program is started under `hetrace run` with so many of the preloaded libraries: an open one (a shell that could open
+//! libraries), and a closed one (`true`), which gets the gate in their place. What their APIs require of the machine
+//! is there: empty libraries, which nothing opens. Instructions are those of a process with all of them, the dynamic
+//! loader's among them.
 
 use std::ffi::OsString;
 use std::fs;
@@ -44,8 +45,36 @@ struct Step {
     libraries: usize,
     folder: PathBuf,
     instructions: f64,
+    open: Cost,
+    closed: Cost,
+}
+
+/// What processes of a program took.
+#[derive(Default)]
+struct Cost {
     faults: Samples,
     ms: Samples,
+}
+
+impl Cost {
+    /// Starts a program again and again.
+    fn measure(
+        &mut self,
+        ground: &Ground,
+        required: &Path,
+        folder: &Path,
+        program: &[&dyn AsRef<std::ffi::OsStr>],
+    ) -> Result<()> {
+        let starts = ground.program("starts");
+        let line: Vec<&dyn AsRef<std::ffi::OsStr>> = [&starts as &dyn AsRef<std::ffi::OsStr>, &PROCESSES]
+            .into_iter()
+            .chain(program.iter().copied())
+            .collect();
+        let out = under(ground, required, folder, &line)?;
+        self.faults.add(value(&out.0, "faults ")?);
+        self.ms.add(value(&out.0, "ms ")?);
+        Ok(())
+    }
 }
 
 /// Measures and prints everything.
@@ -54,7 +83,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let ground = Ground::make_system(&product)?;
     make("bench/programs", "build/starts").context("make -C bench/programs build/starts")?;
     let mut report = Report::new(args.json);
-    report.title("What `true` costs with libraries of APIs that it does not use");
+    report.title("What a process costs with libraries of APIs that it does not use");
     let required = ground.work.join("required");
     let (preloaded, others) = kinds(&ground, &required)?;
     report.line(&format!("preloaded, in this order: {}", names(&preloaded).join(", ")));
@@ -67,20 +96,12 @@ pub fn run(args: &Args) -> Result<ExitCode> {
             symlink(library, folder.join(library.file_name().context("a library without a name")?))?;
         }
         let instructions = instructions(&ground, &required, &folder)?;
-        steps.push(Step {
-            libraries,
-            folder,
-            instructions,
-            faults: Samples::default(),
-            ms: Samples::default(),
-        });
+        steps.push(Step { libraries, folder, instructions, open: Cost::default(), closed: Cost::default() });
     }
     for _ in 0..args.rounds.max(1) {
         for step in &mut steps {
-            let out =
-                under(&ground, &required, &step.folder, &[&ground.program("starts"), &PROCESSES, &"true"])?;
-            step.faults.add(value(&out.0, "faults ")?);
-            step.ms.add(value(&out.0, "ms ")?);
+            step.open.measure(&ground, &required, &step.folder, &[&"bash", &"-c", &":"])?;
+            step.closed.measure(&ground, &required, &step.folder, &[&"true"])?;
         }
     }
     table(&steps, &mut report);
@@ -185,15 +206,26 @@ fn table(steps: &[Step], report: &mut Report) {
             step.libraries.to_string(),
             number(step.instructions, 0),
             difference(each(&|s| s.instructions), 0),
-            number(step.faults.min(), 1),
-            difference(each(&|s| s.faults.min()), 1),
-            number(step.ms.min(), 3),
-            difference(each(&|s| s.ms.min()), 3),
+            number(step.open.faults.min(), 1),
+            difference(each(&|s| s.open.faults.min()), 1),
+            number(step.open.ms.min(), 3),
+            difference(each(&|s| s.open.ms.min()), 3),
+            number(step.closed.faults.min(), 1),
+            number(step.closed.ms.min(), 3),
         ]);
         before = Some(step);
     }
-    let head =
-        ["preloaded", "instructions", "each more", "page faults", "each more", "user+system ms", "each more"];
+    let head = [
+        "preloaded",
+        "instructions",
+        "each more",
+        "page faults",
+        "each more",
+        "user+system ms",
+        "each more",
+        "closed: page faults",
+        "closed: ms",
+    ];
     report.table(&head, &rows);
     report.keep("preloaded", json!(rows));
 }

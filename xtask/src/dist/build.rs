@@ -14,7 +14,7 @@ const TOOLS: [&str; 2] = ["ziglang==0.13.0", "cargo-zigbuild==0.24.1"];
 
 /// The files of a build, the command first.
 fn files(folder: &Path) -> Result<Vec<PathBuf>> {
-    let mut files = vec![folder.join("hetrace")];
+    let mut files = vec![folder.join("hetrace"), folder.join(repo::GATE)];
     files.extend(repo::apis()?.iter().map(|api| folder.join(format!("libhetrace_{api}.so"))));
     Ok(files)
 }

@@ -47,7 +47,7 @@ pub fn text() -> Result<String> {
 /// Ids of our packages that are shipped.
 fn shipped(packages: &BTreeMap<&str, &Value>) -> Result<Vec<String>> {
     let mut names: Vec<String> = repo::apis()?.iter().map(|api| format!("hetrace-{api}")).collect();
-    names.push("hetrace-cli".to_owned());
+    names.extend(["hetrace-cli", "hetrace-gate"].map(str::to_owned));
     let ours = packages.iter().filter(|(_, p)| names.iter().any(|n| p["name"] == **n));
     Ok(ours.map(|(id, _)| (*id).to_owned()).collect())
 }

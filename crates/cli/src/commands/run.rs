@@ -5,14 +5,14 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use hetrace_report::tally::{NextStep, Options, TextOptions, tally};
 use hetrace_session::manifest::{Capture as CaptureWindows, Exit};
 use hetrace_session::trigger::Account;
 use hetrace_session::{
     Access, BUFFER_CHOICES, Capture, Early, FlightFinished, Found, Launches, OsAsked, OsOptions, Outcome,
     Place, RunError, RunOptions, Selection, Way, apis, end_by, ended, is_syscall, run as session_run,
-    telemetry,
+    telemetry, usdt,
 };
 
 use hetrace_trace::telemetry::HOST;
@@ -53,7 +53,24 @@ pub(super) fn os(os: Os, syscalls: &[String], buffer: u32) -> Result<Option<OsOp
             "--os-syscalls: no system call matches `{glob}`; names are the kernel's, such as openat or newfstat"
         );
     }
-    Ok(Some(OsOptions { asked, syscalls, ring_bytes: (buffer as usize) << 10 }))
+    Ok(Some(OsOptions { asked, syscalls, ring_bytes: (buffer as usize) << 10, probes: Vec::new() }))
+}
+
+/// Adds the probes that the user has named. They are events of the operating system, so these are recorded, too.
+fn probe(args: &Run, os: &mut Option<OsOptions>) -> Result<()> {
+    let possible = hetrace_session::os_probe();
+    if let Some((why, fix)) = possible.why.zip(possible.fix) {
+        bail!("--usdt needs root or CAP_PERFMON: {why}. To allow it: {fix}");
+    }
+    let program = hetrace_session::program(&args.command);
+    let probes = usdt::find(program.as_deref(), &args.usdt);
+    let probes = probes.map_err(|error| wrong_value(anyhow::Error::new(error).context("--usdt")))?;
+    let options = match os.take() {
+        Some(options) => options,
+        None => self::os(Os::Tree, &args.os_syscalls, args.os_buffer)?.context("events of the system")?,
+    };
+    *os = Some(OsOptions { probes, ..options });
+    Ok(())
 }
 
 /// Runs a program under trace. Returns its status, whatever becomes of the report; 125 only
@@ -127,7 +144,10 @@ fn record(args: &Run) -> Result<Outcome> {
         window.map_or((None, String::new()), |(window, shown)| (Some(window), shown));
     let flight = args.flight.asked().map_err(wrong_value)?;
     let rotate = args.long.asked().map_err(wrong_value)?;
-    let os = os(args.os, &args.os_syscalls, args.os_buffer).map_err(wrong_value)?;
+    let mut os = os(args.os, &args.os_syscalls, args.os_buffer).map_err(wrong_value)?;
+    if !args.usdt.is_empty() {
+        probe(args, &mut os)?;
+    }
     let early = Early::begin(os.as_ref());
     let libraries = chosen(&args.trace)?;
     let selection = selection(args);

@@ -14,3 +14,4 @@ pub mod open;
 pub mod record;
 pub mod ring;
 pub mod sampled;
+pub mod user;

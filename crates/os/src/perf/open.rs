@@ -1,5 +1,6 @@
 //! Opening events of the kernel.
 
+use std::ffi::CStr;
 use std::io;
 use std::mem::size_of;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -130,6 +131,56 @@ pub fn samples(sampled: Sampled, of: Of, cpu: u32, watermark: u32) -> io::Result
     open(attr, of, Some(cpu), None)
 }
 
+/// Where a user probe is.
+#[derive(Debug, Clone, Copy)]
+pub struct UserPlace<'a> {
+    /// By what number the kernel opens user probes.
+    pub kind: u32,
+    /// The program or library.
+    pub file: &'a CStr,
+    /// See [`crate::user::UserProbe`].
+    pub offset: u64,
+    /// See there.
+    pub semaphore: u64,
+}
+
+/// Opens a user probe on a CPU, for all programs: to inherit one, the kernel would read the path again, out of the memory of
+/// the program that begins another. Its hits have the registers of [`crate::user::MASK`] and so many bytes of the stack. See
+/// [`super::user`] for its records.
+///
+/// # Errors
+/// When the system refuses, or there is no instruction there.
+pub fn user_probe(place: &UserPlace<'_>, cpu: u32, watermark: u32, stack: u32) -> io::Result<OwnedFd> {
+    let mut attr = attributes(watermark);
+    attr.type_ = place.kind;
+    // Where the number of listeners is stands in the upper half (`uprobe/format/ref_ctr_offset`).
+    let semaphore = u32::try_from(place.semaphore).map_err(io::Error::other)?;
+    attr.config = u64::from(semaphore) << 32;
+    attr.__bindgen_anon_3.uprobe_path = place.file.as_ptr() as u64;
+    attr.__bindgen_anon_4.probe_offset = place.offset;
+    attr.__bindgen_anon_1.sample_period = 1;
+    let mut wanted =
+        bindings::PERF_SAMPLE_IDENTIFIER | bindings::PERF_SAMPLE_RAW | bindings::PERF_SAMPLE_REGS_USER;
+    attr.sample_regs_user = crate::user::MASK;
+    if stack > 0 {
+        wanted |= bindings::PERF_SAMPLE_STACK_USER;
+        attr.sample_stack_user = stack;
+    }
+    attr.sample_type |= u64::from(wanted);
+    open(attr, Of::Machine, Some(cpu), None)
+}
+
+/// Returns the number that the records of an event have.
+///
+/// # Errors
+/// When the system refuses.
+pub fn number(event: impl AsFd) -> io::Result<u64> {
+    let mut number = 0;
+    // SAFETY: a system call that writes a number of 64 bits.
+    check(unsafe { sys::ioctls::ID(event.as_fd().as_raw_fd(), &mut number) })?;
+    Ok(number)
+}
+
 /// What all events have in common.
 fn attributes(watermark: u32) -> perf_event_attr {
     let mut attr = perf_event_attr { size: size_of::<perf_event_attr>() as u32, ..Default::default() };
@@ -219,7 +270,7 @@ pub fn run(event: impl AsFd, program: BorrowedFd<'_>) -> io::Result<()> {
 ///
 /// # Errors
 /// When the system refuses.
-pub fn filter(event: impl AsFd, expression: &std::ffi::CStr) -> io::Result<()> {
+pub fn filter(event: impl AsFd, expression: &CStr) -> io::Result<()> {
     // SAFETY: a system call that reads a NUL-terminated text.
     check(unsafe { sys::ioctls::SET_FILTER(event.as_fd().as_raw_fd(), expression.as_ptr().cast_mut()) })
 }

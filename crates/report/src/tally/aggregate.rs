@@ -302,6 +302,15 @@ fn merge_rest(to: &mut Tally, mut from: Tally) {
     to.utilization.extend(from.utilization);
     to.clock_errors.extend(from.clock_errors);
     to.open_ranges.extend(from.open_ranges);
+    for row in from.probes {
+        match to.probes.iter_mut().find(|probe| probe.name == row.name) {
+            Some(probe) => {
+                probe.hits = probe.hits.saturating_add(row.hits);
+                probe.threads = probe.threads.saturating_add(row.threads);
+            }
+            None => to.probes.push(row),
+        }
+    }
     to.communicators.extend(from.communicators);
     to.unfinished_collectives.extend(from.unfinished_collectives);
     to.telemetry.extend(from.telemetry);

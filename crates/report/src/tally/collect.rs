@@ -3,7 +3,7 @@
 mod apart;
 mod marks;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::ControlFlow;
 
 use hetrace_ctf::read::Event;
@@ -19,7 +19,9 @@ use super::makers::Makers;
 use super::marked::Marked;
 use super::monitor;
 use super::query::{Choice, Query, Reading};
-use super::rows::{BudgetRow, CaptureRow, ClockError, SCHEMA, SteppedRow, Tally, TraceRow, UnknownRow};
+use super::rows::{
+    BudgetRow, CaptureRow, ClockError, ProbeRow, SCHEMA, SteppedRow, Tally, TraceRow, UnknownRow,
+};
 use super::sampled::sampled;
 use super::usage::Usage;
 use super::ways::{Way, Ways};
@@ -458,6 +460,7 @@ impl Collector<'_> {
                 Vec::new()
             },
             open_ranges: self.marked.open(marked_threads, summary.first.unwrap_or(0)),
+            probes: if query.is_of_all() { self.system.map(probes).unwrap_or_default() } else { Vec::new() },
             unmatched_range_ends: self.marked.unmatched(),
             collectives: self.collectives.rows(names),
             communicators: self.collectives.communicators(),
@@ -548,4 +551,22 @@ pub(super) fn missing(manifest: &Manifest, summary: &Summary) -> Tally {
         untimed_commands: summary.untimed,
         ..Tally::default()
     }
+}
+
+/// Probes in the program's code, those that were passed most often first.
+fn probes(system: &System) -> Vec<ProbeRow> {
+    let mut by_name: BTreeMap<&str, (u64, BTreeSet<u32>)> = BTreeMap::new();
+    for hit in &system.hits {
+        let (hits, threads) = by_name.entry(system.name(hit.name)).or_default();
+        *hits += 1;
+        threads.insert(hit.life);
+    }
+    let row = |(name, (hits, threads)): (&str, (u64, BTreeSet<u32>))| ProbeRow {
+        name: name.to_owned(),
+        hits,
+        threads: threads.len() as u64,
+    };
+    let mut rows: Vec<ProbeRow> = by_name.into_iter().map(row).collect();
+    rows.sort_by_key(|row| std::cmp::Reverse(row.hits));
+    rows
 }

@@ -60,8 +60,8 @@ pub use render::{Form, TextOptions};
 pub use rows::{
     ApiTotals, BudgetRow, ClockError, CollectiveRow, CommunicatorRow, DeviceRow, DeviceUseRow, EnergyRow,
     ErrorRow, HostRow, LaunchRow, LevelRow, MemoryProcessRow, MemoryReleases, MemoryRow, OccupancyRow,
-    OpenRangeRow, RangeRow, SCHEMA, SampleRow, SampledRow, SteppedRow, Tally, TelemetryRow, ThrottleRow,
-    TraceRow, TracingRow, TrafficRow, UnfinishedCollectiveRow, UnfinishedRow, UnknownRow,
+    OpenRangeRow, ProbeRow, RangeRow, SCHEMA, SampleRow, SampledRow, SteppedRow, Tally, TelemetryRow,
+    ThrottleRow, TraceRow, TracingRow, TrafficRow, UnfinishedCollectiveRow, UnfinishedRow, UnknownRow,
 };
 pub use sketch::ERROR as QUANTILE_ERROR;
 pub use whole::SumsError;

@@ -7,11 +7,13 @@ use std::io;
 
 use super::sheet::{Mark, Row, Sheet};
 use super::tracks::{Kind, Tracks, number};
-use hetrace_trace::system::{Life, State, Stretch, System};
+use hetrace_trace::system::{Hit, Life, State, Stretch, System};
 use hetrace_trace::trace::{Thread, Trace};
 
 /// The category of its slices.
 const CATEGORY: &str = "os";
+/// That of hits of probes.
+const PROBES: &str = "usdt";
 
 /// All rows of states, drawn as time goes on.
 #[derive(Debug, Default)]
@@ -19,6 +21,8 @@ pub(super) struct States<'t> {
     system: Option<&'t System>,
     /// The next stretch of each thread: when it begins, whose it is, and its place.
     next: BinaryHeap<Reverse<(u64, usize, usize)>>,
+    /// Hits of probes that are to be drawn, and the place of the next one.
+    hits: (Vec<Hit>, usize),
     /// By thread: its row.
     rows: HashMap<usize, u64>,
     /// By CPU: its row, and until when it is taken.
@@ -37,7 +41,9 @@ impl<'t> States<'t> {
         };
         let lives = system.lives.iter().enumerate().filter(|(_, life)| wanted(life));
         let next = lives.filter_map(|(at, life)| Some(Reverse((life.stretches.first()?.start, at, 0))));
-        Self { system: Some(system), next: next.collect(), ..Self::default() }
+        let of_theirs = |hit: &&Hit| system.lives.get(hit.life as usize).is_some_and(&wanted);
+        let hits = system.hits.iter().filter(of_theirs).copied().collect();
+        Self { system: Some(system), next: next.collect(), hits: (hits, 0), ..Self::default() }
     }
 
     /// When the first of all states begins that are to be drawn, and when the last one ends.
@@ -51,7 +57,27 @@ impl<'t> States<'t> {
     /// Whether something is to be drawn that begins before a time.
     #[inline]
     pub fn is_due(&self, time: u64) -> bool {
+        let hit = self.hits.0.get(self.hits.1);
         self.next.peek().is_some_and(|Reverse((start, ..))| *start < time)
+            || hit.is_some_and(|hit| hit.time < time)
+    }
+
+    /// Draws hits of probes before a time, on their threads' own rows.
+    fn draw_hits(
+        &mut self,
+        sheet: &mut Sheet<'_>,
+        tracks: &mut Tracks,
+        trace: &Trace,
+        until: u64,
+    ) -> io::Result<()> {
+        let Some(system) = self.system else { return Ok(()) };
+        while let Some(hit) = self.hits.0.get(self.hits.1).filter(|hit| hit.time < until) {
+            self.hits.1 += 1;
+            let Some(life) = system.lives.get(hit.life as usize) else { continue };
+            let thread = tracks.thread_of(sheet, trace, &thread_of(system, life), None);
+            sheet.mark(Mark::instant(hit.time, thread, PROBES, system.name(hit.name)))?;
+        }
+        Ok(())
     }
 
     /// Draws what begins before a time.
@@ -63,6 +89,7 @@ impl<'t> States<'t> {
         until: u64,
     ) -> io::Result<()> {
         let Some(system) = self.system else { return Ok(()) };
+        self.draw_hits(sheet, tracks, trace, until)?;
         while self.is_due(until)
             && let Some(Reverse((_, at, place))) = self.next.pop()
         {
@@ -143,6 +170,12 @@ fn cpu_row(sheet: &mut Sheet<'_>, cpu: u32) -> u64 {
     sheet.row(Row { rank: Some(cpu.into()), ..Row::new(key, Some(all), &format!("CPU {cpu}")) })
 }
 
+/// A thread as calls know it.
+fn thread_of(system: &System, life: &Life) -> Thread {
+    let person = system.person(life.person);
+    Thread { pid: person.pid.unwrap_or(person.tid), tid: person.tid, name: person.name.clone() }
+}
+
 /// The row of a thread's states.
 fn row(
     sheet: &mut Sheet<'_>,
@@ -152,8 +185,7 @@ fn row(
     life: &Life,
     at: usize,
 ) -> u64 {
-    let person = system.person(life.person);
-    let who = Thread { pid: person.pid.unwrap_or(person.tid), tid: person.tid, name: person.name.clone() };
+    let who = thread_of(system, life);
     let thread = tracks.thread_of(sheet, trace, &who, None);
     let key = number(Kind::State, [who.pid as u64, who.tid as u64, at as u64]);
     sheet.row(Row { rank: Some(0), ..Row::new(key, Some(thread), "state") })

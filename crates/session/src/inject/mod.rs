@@ -143,6 +143,16 @@ pub fn dormant(libraries: &[Found], standby: &Path) -> Injection {
     plan(&present, standby, Way::Auto, None)
 }
 
+/// Returns the file that is executed for a program: of a script the interpreter.
+pub fn executed(program: &Path) -> PathBuf {
+    program::recognise(program).interpreter.unwrap_or_else(|| program.to_owned())
+}
+
+/// Returns the libraries that a file is linked to, by their names.
+pub fn needed(file: &Path) -> Vec<String> {
+    program::needed(file)
+}
+
 /// Programs that run others with a library in the loader's place.
 pub fn replaces_loader(program: &Path) -> bool {
     program.file_name() == Some(OsStr::new("oclgrind"))

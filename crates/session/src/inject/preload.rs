@@ -13,6 +13,17 @@ use super::program::Program;
 /// which would stop at what our libraries need, knows no such words, finds nothing
 /// there, and goes on without.
 const GLIBC_ONLY: &str = "/$LIB/../../../../../..";
+/// The variable of the dynamic loader, and how those are called that say to the gate what stands in it: the names end
+/// like it, since their ends are put in its place (`environment.rs` of `hetrace-gate`).
+const LIST: &str = "LD_PRELOAD";
+const ALL: &str = "HETRACE_ALL_LD_PRELOAD";
+const GATE_ALONE: &str = "HETRACE_GATE_LD_PRELOAD";
+/// The library that is preloaded alone into programs that can't come to an API ([decision 0086]).
+///
+/// [decision 0086]: ../../../../docs/decisions/0086-closed-programs.md
+const GATE: &str = "libhetgate.so";
+/// What all programs of the machine have preloaded.
+const MACHINE_LIST: &str = "/etc/ld.so.preload";
 /// Without AddressSanitizer's check that its runtime comes first.
 const ASAN_OPTION: &str = "verify_asan_link_order=0";
 
@@ -32,13 +43,36 @@ impl Injection {
                 path.display()
             ));
         }
-        let Some(value) = list(prefix, &fit, std::env::var_os("LD_PRELOAD")) else { return };
-        self.variables.push(("LD_PRELOAD".into(), value));
+        let others = std::env::var_os(LIST);
+        // Libraries of others may bring what the program itself can't come to.
+        let only_ours = |all: &[&PathBuf]| list(prefix, all, others.clone()) == list(prefix, all, None);
+        let gate = fit.first().and_then(|path| gate(path));
+        let all: Vec<&PathBuf> = fit.iter().copied().chain(&gate).collect();
+        match gate.as_ref().filter(|_| only_ours(&all)).and_then(|gate| list(prefix, &[gate], None)) {
+            Some(alone) => {
+                let Some(value) = list(prefix, &all, None) else { return };
+                let first = if program.is_closed { &alone } else { &value };
+                self.variables.push((LIST.into(), first.clone()));
+                self.variables.push((ALL.into(), value));
+                self.variables.push((GATE_ALONE.into(), alone));
+            }
+            None => {
+                let Some(value) = list(prefix, &fit, others) else { return };
+                self.variables.push((LIST.into(), value));
+            }
+        }
         if program.sets_asan_options {
             // Its own function stands before ours, so the variable is what is left.
             self.variables.push(("ASAN_OPTIONS".into(), with_option(std::env::var_os("ASAN_OPTIONS"))));
         }
     }
+}
+
+/// Returns the gate, which lies beside our other libraries, unless all programs of the machine have something preloaded.
+fn gate(library: &Path) -> Option<PathBuf> {
+    let gate = library.with_file_name(GATE);
+    let alone = std::fs::metadata(MACHINE_LIST).map_or(true, |list| list.len() == 0);
+    (alone && gate.is_file()).then_some(gate)
 }
 
 /// Returns whether a path can stand in the list.

@@ -7,7 +7,7 @@
 //! Only what is certain is an obstacle: a file that can't be read or understood may
 //! well be a program that can be traced.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::{CString, OsStr, OsString};
 use std::fs::{File, OpenOptions};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
@@ -72,11 +72,15 @@ pub struct Program {
     pub obstacle: Option<Obstacle>,
     /// It needs AddressSanitizer's shared runtime and chooses its options itself.
     pub sets_asan_options: bool,
+    /// It is certain never to have an API in its process.
+    pub is_closed: bool,
 }
 
 /// Finds out about a program by its file, following the interpreters of scripts.
 pub fn recognise(path: &Path) -> Program {
-    let mut program = Program::default();
+    let name = CString::new(path.as_os_str().as_bytes());
+    let is_closed = name.is_ok_and(|name| hetrace_closed::is_closed(&name));
+    let mut program = Program { is_closed, ..Program::default() };
     let mut at = path.to_owned();
     for _ in 0..DEPTH {
         let Some(file) = open(&at) else { return program };

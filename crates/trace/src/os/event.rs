@@ -45,6 +45,8 @@ pub(super) enum Happening<'e> {
     Rename { tid: i64, name: &'e str },
     /// Nothing more is recorded of a CPU, for a while.
     Pause,
+    /// The thread that runs passes a probe in its code.
+    Probe(Name),
 }
 
 /// A system call.
@@ -100,6 +102,7 @@ enum Kind {
     End,
     Rename,
     Pause,
+    Probe(Name),
 }
 
 /// Where the fields are that a kind of event has.
@@ -134,7 +137,7 @@ impl Kind {
             Kind::Out => [&["tid"], &["pid"], &["preempted"], &[]],
             Kind::Begin => [&["child_tid"], &["child_pid"], &[], &[]],
             Kind::Rename => [&["tid"], &["name"], &[], &[]],
-            Kind::Leave | Kind::Named(_) | Kind::InterruptEnd | Kind::Pause => [&[]; MOST],
+            Kind::Leave | Kind::Named(_) | Kind::InterruptEnd | Kind::Pause | Kind::Probe(_) => [&[]; MOST],
         }
     }
 
@@ -162,8 +165,11 @@ impl Kind {
         })
     }
 
-    /// Kinds of events of which there is one for each system call or interrupt.
+    /// Kinds of events of which there is one for each system call, interrupt or probe.
     fn of_many(class: &str, names: &mut Names) -> Option<Self> {
+        if let Some(probe) = class.strip_prefix(PROBES) {
+            return Some(Kind::Probe(names.number(probe)));
+        }
         let plain = class.strip_prefix("compat_").unwrap_or(class);
         if let Some(call) = plain.strip_prefix("syscall_entry_").or_else(|| plain.strip_prefix("sys_")) {
             return Some(Kind::Enter(names.number(call)));
@@ -178,6 +184,9 @@ impl Kind {
         vector.ends_with("_exit").then_some(Kind::InterruptEnd)
     }
 }
+
+/// What names of events begin with that are hits of probes in programs.
+const PROBES: &str = "usdt:";
 
 /// The kinds of soft interrupts by their numbers (`linux/interrupt.h`).
 const SOFT: [&str; 10] =
@@ -295,6 +304,7 @@ impl Classes {
             Kind::End => Happening::End { tid: number(0)? },
             Kind::Rename => Happening::Rename { tid: number(0)?, name: text(1) },
             Kind::Pause => Happening::Pause,
+            Kind::Probe(name) => Happening::Probe(name),
         })
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::event::{Call, Happening, Name, Names};
-use crate::system::{Block, Life, Person, State, Stretch, System, Waker};
+use crate::system::{Block, Hit, Life, Person, State, Stretch, System, Waker};
 
 /// The thread of a CPU that has nothing to do.
 const IDLE: i64 = 0;
@@ -150,6 +150,11 @@ impl<W: Fn(i64) -> bool> Machine<W> {
                 // Until then all is known.
                 self.cpu(at.cpu).last = at.time;
                 self.lost(at);
+            }
+            Happening::Probe(name) => {
+                let tid = at.tid.or_else(|| self.sure(at.cpu));
+                let life = tid.and_then(|tid| self.threads.get(&tid)?.life);
+                self.system.hits.extend(life.map(|life| Hit { time: at.time, life, name }));
             }
         }
         if let Some(cpu) = self.cpus.get_mut(at.cpu as usize) {

@@ -77,6 +77,7 @@ impl Tally {
         renderer.traffic()?;
         renderer.memory()?;
         renderer.ranges()?;
+        renderer.probes()?;
         renderer.collectives()?;
         renderer.unfinished_collectives()?;
         renderer.telemetry()?;

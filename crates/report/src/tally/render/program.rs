@@ -48,6 +48,25 @@ impl Renderer<'_> {
         self.narrow_table(&table)
     }
 
+    pub fn probes(&mut self) -> fmt::Result {
+        let rows = &self.tally.probes;
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let all = rows.iter().map(|row| row.hits).fold(0, u64::saturating_add);
+        self.heading(&["Probes in the program's code".to_owned(), plural(all, "hit")])?;
+        let mut table = Table::new(vec![Column::left("Name"), right("Hits"), right("Threads")]);
+        let (shown, hidden) = self.cut(rows);
+        for row in shown {
+            table.row(vec![row.name.clone(), count(row.hits), count(row.threads)]);
+        }
+        if !hidden.is_empty() {
+            let sum = hidden.iter().map(|row| row.hits).fold(0, u64::saturating_add);
+            table.row(vec![others(hidden.len()), count(sum)]);
+        }
+        self.narrow_table(&table)
+    }
+
     pub fn collectives(&mut self) -> fmt::Result {
         let rows = &self.tally.collectives;
         if rows.is_empty() {

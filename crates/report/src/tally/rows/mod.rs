@@ -17,7 +17,9 @@ pub use hetrace_trace::collectives::{
 };
 pub use hetrace_trace::memory::{MemoryProcessRow, MemoryReleases, MemoryRow};
 pub use host::{ApiTotals, ErrorRow, HostRow, TracingRow, UnfinishedRow};
-pub use program::{HostTelemetryRow, OpenRangeRow, RangeRow, SteppedRow, TelemetryRow, ThrottleRow};
+pub use program::{
+    HostTelemetryRow, OpenRangeRow, ProbeRow, RangeRow, SteppedRow, TelemetryRow, ThrottleRow,
+};
 
 pub use sampled::{SampleRow, SampledRow};
 
@@ -144,6 +146,9 @@ pub struct Tally {
     pub ranges: Vec<RangeRow>,
     /// Ranges without an end.
     pub open_ranges: Vec<OpenRangeRow>,
+    /// Probes in the program's code, by name.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub probes: Vec<ProbeRow>,
     /// Ends of ranges without a beginning.
     pub unmatched_range_ends: u64,
     /// Operations among ranks, by communicator, operation and type.

@@ -68,6 +68,17 @@ pub struct SteppedRow {
     pub at_ns: u64,
 }
 
+/// A probe in the program's code (USDT).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProbeRow {
+    /// `PROVIDER:PROBE`.
+    pub name: String,
+    /// How often threads of the program passed it.
+    pub hits: u64,
+    /// How many threads did.
+    pub threads: u64,
+}
+
 /// One value of what the host reported.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct HostTelemetryRow {
