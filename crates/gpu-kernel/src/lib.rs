@@ -14,6 +14,7 @@
 //! - What was not recorded is inferred, and says so: it has an interval of time, not a point.
 //! - A record that does not fit is a [`Violation`], and never changes what other lanes did.
 
+pub mod counts;
 pub mod decode;
 pub mod graph;
 pub mod plan;
@@ -21,6 +22,7 @@ pub mod ptx;
 pub mod record;
 mod sums;
 
+pub use counts::{BlockCounts, Counter, Counts, Entry, LoopCounts};
 pub use decode::{Decoder, Ended, Fault, Path, Step, Violation};
 pub use graph::{Block, Edge, Graph, Loops};
 pub use plan::{Mode, Plan, Site};
