@@ -15,6 +15,7 @@
 //! - A record that does not fit is a [`Violation`], and never changes what other lanes did.
 
 pub mod decode;
+pub mod description;
 pub mod graph;
 pub mod plan;
 pub mod ptx;
@@ -22,6 +23,7 @@ pub mod record;
 mod sums;
 
 pub use decode::{Decoder, Ended, Fault, Path, Step, Violation};
+pub use description::Description;
 pub use graph::{Block, Edge, Graph, Loops};
 pub use plan::{Mode, Plan, Site};
 pub use record::{Lanes, Record};
