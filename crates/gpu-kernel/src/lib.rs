@@ -16,6 +16,7 @@
 
 pub mod counts;
 pub mod decode;
+pub mod description;
 pub mod graph;
 pub mod plan;
 pub mod ptx;
@@ -24,6 +25,7 @@ mod sums;
 
 pub use counts::{BlockCounts, Counter, Counts, Entry, LoopCounts};
 pub use decode::{Decoder, Ended, Fault, Path, Step, Violation};
+pub use description::Description;
 pub use graph::{Block, Edge, Graph, Loops};
 pub use plan::{Mode, Plan, Site};
 pub use record::{Lanes, Record};
