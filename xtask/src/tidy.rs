@@ -38,7 +38,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         "hetrace-session",
         &["hetrace-ring", "hetrace-format", "hetrace-ctf", "hetrace-model", "hetrace-os", "hetrace-vendor"],
     ),
-    ("hetrace-trace", &["hetrace-format", "hetrace-ctf", "hetrace-model"]),
+    ("hetrace-trace", &["hetrace-format", "hetrace-ctf", "hetrace-model", "hetrace-gpu-kernel"]),
     ("hetrace-report", &["hetrace-trace", "hetrace-vendor", "hetrace-ctf", "hetrace-model"]),
     ("hetrace-edit", &["hetrace-trace", "hetrace-format", "hetrace-ctf", "hetrace-model"]),
     ("hetrace-export", &["hetrace-trace", "hetrace-ctf", "hetrace-model"]),

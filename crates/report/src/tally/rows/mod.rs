@@ -18,7 +18,7 @@ pub use hetrace_trace::memory::{MemoryProcessRow, MemoryReleases, MemoryRow};
 pub use host::{ApiTotals, ErrorRow, HostRow, TracingRow, UnfinishedRow};
 pub use program::{HostTelemetryRow, OpenRangeRow, RangeRow, SteppedRow, TelemetryRow, ThrottleRow};
 
-use super::By;
+use super::{By, InsideRows};
 use hetrace_trace::trace::Exit;
 
 /// Version of the JSON form.
@@ -153,6 +153,9 @@ pub struct Tally {
     pub telemetry: Vec<TelemetryRow>,
     /// What the host reported.
     pub host_telemetry: Vec<HostTelemetryRow>,
+    /// Insides of kernels, if asked for.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub inside: Option<InsideRows>,
     /// Remarks of the tracer.
     pub notes: Vec<String>,
 }
