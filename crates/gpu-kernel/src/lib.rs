@@ -16,12 +16,16 @@
 
 pub mod decode;
 pub mod graph;
+pub mod instrument;
 pub mod plan;
 pub mod ptx;
 pub mod record;
+#[allow(missing_docs, missing_debug_implementations)]
+mod standin;
 mod sums;
 
 pub use decode::{Decoder, Ended, Fault, Path, Step, Violation};
 pub use graph::{Block, Edge, Graph, Loops};
+pub use instrument::{Ask, Instrumented, instrument};
 pub use plan::{Mode, Plan, Site};
 pub use record::{Lanes, Record};

@@ -5,6 +5,7 @@
 //! tomorrow among them, stays as it is, byte for byte.
 
 pub mod flow;
+pub mod image;
 pub mod scan;
 
 pub use flow::{Body, Flow, flow};
