@@ -1,8 +1,7 @@
 //! From an image of code to one whose chosen kernels have twins.
 
 use crate::plan::Mode;
-use crate::ptx::image;
-use crate::standin::{Request, rewrite};
+use crate::ptx::{Request, image, rewrite};
 
 /// What is asked of an image.
 #[expect(missing_debug_implementations, reason = "a function has none")]

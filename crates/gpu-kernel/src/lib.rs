@@ -15,16 +15,16 @@
 //! - A record that does not fit is a [`Violation`], and never changes what other lanes did.
 
 pub mod decode;
+pub mod description;
 pub mod graph;
 pub mod instrument;
 pub mod plan;
 pub mod ptx;
 pub mod record;
-#[allow(missing_docs, missing_debug_implementations)]
-mod standin;
 mod sums;
 
 pub use decode::{Decoder, Ended, Fault, Path, Step, Violation};
+pub use description::Description;
 pub use graph::{Block, Edge, Graph, Loops};
 pub use instrument::{Ask, Instrumented, instrument};
 pub use plan::{Mode, Plan, Site};

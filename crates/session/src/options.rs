@@ -152,7 +152,9 @@ impl Options {
     /// Returns whether one is on that a hook serves, by the name of the option that its model gives as
     /// the reason (`--sources: …`).
     pub fn serves(self, hook: &str) -> bool {
-        let Self { sources, build_logs, kernel_args, properties, buffers, hash_copies, window, inside, .. } = self;
+        let Self {
+            sources, build_logs, kernel_args, properties, buffers, hash_copies, window, inside, ..
+        } = self;
         [
             (sources, "--sources"),
             (build_logs, "--build-logs"),

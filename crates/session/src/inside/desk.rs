@@ -80,9 +80,8 @@ struct Work {
 impl Work {
     fn run(mut self) -> Vec<String> {
         let watch = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok();
-        let watch = watch.filter(|watch| {
-            inotify::add_watch(watch, &self.folder, WatchFlags::MOVED_TO).is_ok()
-        });
+        let watch =
+            watch.filter(|watch| inotify::add_watch(watch, &self.folder, WatchFlags::MOVED_TO).is_ok());
         while !self.end.load(Ordering::Acquire) {
             self.begin();
             self.look();
@@ -109,7 +108,8 @@ impl Work {
     fn begin(&mut self) {
         for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
             let file = entry.file_name();
-            let Some(name) = file.to_str().filter(|name| !is_part(name)).and_then(|n| n.strip_suffix(ASK)) else {
+            let Some(name) = file.to_str().filter(|name| !is_part(name)).and_then(|n| n.strip_suffix(ASK))
+            else {
                 continue;
             };
             if self.helpers.len() >= self.most || self.helpers.contains_key(name) {
@@ -155,9 +155,10 @@ impl Work {
 
     /// Notes why an image stays as it was, if it does.
     fn hear(&mut self, name: &str, answer: &Path) {
-        // None of its kernels was chosen: nothing to say.
-        if let Some(why) = super::helper::refusal(answer).filter(|why| !why.is_empty()) {
-            self.say(name, &why);
+        match super::helper::refusal(answer) {
+            Ok(Some(why)) if !why.is_empty() => self.say(name, &why),
+            Ok(_) => {}
+            Err(()) => self.fail(name, "its helper's answer can't be read"),
         }
     }
 

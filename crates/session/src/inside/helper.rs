@@ -108,13 +108,12 @@ pub fn refuse(path: &Path, why: &str) -> io::Result<()> {
     answer(path, 0, why)
 }
 
-/// Returns why an image stays as it was; none if it does not.
-pub(super) fn refusal(path: &Path) -> Option<String> {
+/// Returns why an image stays as it was, according to its answer: empty if nothing in it was wanted, none if it does not
+/// stay. `Err` if that is no answer.
+pub(super) fn refusal(path: &Path) -> Result<Option<String>, ()> {
     let mut bytes = Vec::new();
     let read = super::open(path, u64::MAX).and_then(|(file, _)| file.take(REASON).read_to_end(&mut bytes));
-    let Some(head) = read.ok().and_then(|_| Answer::of_bytes(&bytes)) else {
-        return Some("its helper's answer can't be read".to_owned());
-    };
+    let head = read.ok().and_then(|_| Answer::of_bytes(&bytes)).ok_or(())?;
     let text = bytes.get(size_of::<Answer>()..).unwrap_or_default();
-    (head.twins == 0).then(|| String::from_utf8_lossy(text).trim_end_matches('\0').to_owned())
+    Ok((head.twins == 0).then(|| String::from_utf8_lossy(text).trim_end_matches('\0').to_owned()))
 }

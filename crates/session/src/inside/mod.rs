@@ -83,7 +83,9 @@ pub(crate) fn collect(session: &Path, trace: &Path, access: Access) -> Vec<Strin
     }
     if kernels > 0 || pools > 0 {
         let chunks = lost.used;
-        notes.push(format!("--inside: {kernels} kernels can record; {pools} pools with {chunks} chunks of 4 KiB"));
+        notes.push(format!(
+            "--inside: {kernels} kernels can record; {pools} pools with {chunks} chunks of 4 KiB"
+        ));
     }
     if lost.records > 0 || lost.asked > lost.used {
         let (asked, records) = (lost.asked, lost.records);
@@ -118,7 +120,8 @@ fn pool(from: &Path, to: &Path, access: Access, lost: &mut Loss) -> io::Result<(
     let (mut file, size) = open(from, u64::MAX)?;
     let mut header = [0u8; 32];
     file.read_exact(&mut header)?;
-    let word = |at: usize| header.get(at..at + 8).and_then(|b| b.try_into().ok()).map_or(0, u64::from_le_bytes);
+    let word =
+        |at: usize| header.get(at..at + 8).and_then(|b| b.try_into().ok()).map_or(0, u64::from_le_bytes);
     let (asked, there) = (word(0), word(8).min(size / CHUNK));
     let used = asked.min(there);
     lost.asked = lost.asked.saturating_add(asked);
