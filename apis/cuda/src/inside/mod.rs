@@ -180,10 +180,13 @@ pub fn linked() {
     }
 }
 
-/// A context is about to end: what its kernels recorded is taken. NULL: one of which nothing is known.
+/// A context is about to end: what its kernels recorded is taken. NULL: one of which nothing is known; what it has is missed
+/// at the program's end, and that is said.
 pub fn context_ends(context: P) {
     if is_on() {
-        pool::end(context);
+        if !context.is_null() {
+            pool::end(|of| of == context);
+        }
         twins::context_ended(context);
     }
 }
@@ -212,7 +215,7 @@ extern "C" fn ended() {
         return;
     }
     let _errno = ErrnoGuard::new();
-    pool::end_all();
+    pool::end(|_| true);
     let (images, us) = waited();
     if images > 0 {
         let note = Note::new().text(b"--inside: the program waited ").number(us / 1000).text(b" ms for ");

@@ -219,16 +219,11 @@ pub fn write_base(code: P, kind: Code, context: P, address: u64) -> bool {
     done.is_ok()
 }
 
-/// Takes what a context's kernels have recorded: it is about to end. NULL: any of them.
-pub fn end(context: P) {
+/// Takes what the kernels of contexts have recorded that are about to end.
+pub fn end(is_it: impl Fn(P) -> bool) {
     let Some(_busy) = Busy::take() else { return };
-    let is_it = |of: P| !of.is_null() && (context.is_null() || of == context);
-    POOLS.iter().filter(|pool| is_it(pool.context.load(Ordering::Acquire))).for_each(take);
-}
-
-/// As [`end`], of all contexts: the program ends.
-pub fn end_all() {
-    end(null_mut());
+    let ends = |of: P| !of.is_null() && is_it(of);
+    POOLS.iter().filter(|pool| ends(pool.context.load(Ordering::Acquire))).for_each(take);
 }
 
 /// Takes a pool, and gives its place to another.
