@@ -51,6 +51,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "hetrace-edit",
             "hetrace-export",
             "hetrace-vendor",
+            "hetrace-gpu-kernel",
             "hetrace-model",
             "hetrace-ctf",
         ],

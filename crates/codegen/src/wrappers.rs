@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use hetrace_model::layout::{self, Phase, Source};
-use hetrace_model::{Command, Direction, Expr, Follow, Function, Model, Param, Success, Timing};
+use hetrace_model::{Command, Direction, EXCHANGED, Expr, Follow, Function, Model, Param, Success, Timing};
 
 use crate::expr::{self, Scope, before};
 use crate::rust_type::{self, ident};
@@ -331,6 +331,11 @@ fn serves_option(f: &Function) -> bool {
     f.hook.as_ref().is_some_and(|why| why.starts_with("--"))
 }
 
+/// Returns whether a launch's hook may run another kernel than the program asks for.
+fn exchanges(f: &Function) -> bool {
+    f.hook.as_ref().is_some_and(|why| why.contains(EXCHANGED))
+}
+
 /// Returns whether a function's hook has to see calls that are not recorded, too, which its reason says first.
 fn hooks_always(f: &Function) -> bool {
     f.hook.as_ref().is_some_and(|why| why.starts_with("always: "))
@@ -359,6 +364,16 @@ fn real_call(scope: &Scope<'_>, real: &str, args: &str, ok: &str, hooked: bool) 
     if before && hooked {
         let inner = real_call(scope, real, args, ok, false)?;
         let name = &f.name;
+        if let Some(kernel) =
+            f.command.as_ref().and_then(|command| command.kernel.as_ref()).filter(|_| exchanges(f))
+        {
+            // The hook runs another kernel in its place: it gets what launches one. The way without it stays as short as ever.
+            let kernel = handle(scope, kernel);
+            return Ok(format!(
+                "move |time| {{ if on & HOOK != 0 {{ return crate::hooks::{name}(time, {args}, move |{kernel}: P| \
+                 ({inner})(time)); }} ({inner})(time) }}"
+            ));
+        }
         return Ok(format!(
             "move |time| {{ if on & HOOK != 0 {{ crate::hooks::{name}(time, {args}); }} ({inner})(time) }}"
         ));

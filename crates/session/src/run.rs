@@ -28,6 +28,7 @@ use crate::drain::{Drainer, Pass};
 use crate::flight::{self, Recorder, Rotate, Rotating, Series, Sink, Store, last_manifest};
 use crate::folder::Folder;
 use crate::inject::{self, Way};
+use crate::inside::{self, Desk, Inside};
 use crate::job;
 use crate::lifetime::Lifetime;
 use crate::manifest::{self, Exit, HostClock as HostClockReport, Interposition, Losses, Manifest, Written};
@@ -84,6 +85,8 @@ pub struct RunOptions {
     pub ring_bytes: u32,
     /// What is stored besides.
     pub capture: Capture,
+    /// What is recorded inside kernels.
+    pub inside: Option<Inside>,
     /// Packets are compressed.
     pub compress: bool,
     /// What devices say of themselves is sampled.
@@ -202,6 +205,7 @@ pub fn run(options: &RunOptions, libraries: Vec<Found>, early: Early) -> Result<
     let mut lifetime = Lifetime::default();
     let ending = ending(&lifetime, &control);
     recorders.ready_os(&mut manifest);
+    let desk = options.inside.as_ref().map(|inside| Desk::begin(folder.path(), &inside.helper));
     let child = start(options, &injection.variables, &inherited)?;
     lifetime.begin();
     ending.of(child.pid());
@@ -226,6 +230,10 @@ pub fn run(options: &RunOptions, libraries: Vec<Found>, early: Early) -> Result<
     let living = running.recording.finish();
     let trace = running.rotating.as_ref().map_or(&trace, Rotating::trace).clone();
     running.recording.complete(&mut manifest, &control, &trace, injection.notes);
+    if let Some(desk) = desk {
+        manifest.notes.extend(desk.finish());
+        manifest.notes.extend(inside::collect(folder.path(), trace.path(), options.access));
+    }
     recorded.complete(&mut manifest);
     let watch = running.recording.drainer.watch();
     let flight = running.flight.map(|flight| flight.finish(&manifest, &control, watch));
@@ -243,6 +251,10 @@ fn shared(options: &RunOptions, session: &Path, libraries: &[Found]) -> io::Resu
     let apis = libraries.iter().map(|l| (l.api.clone(), settings::flags(options, &l.index))).collect();
     let control = Control::make(session, &settings::settings(options, apis))?;
     options.capture.choose(control.page());
+    if let Some(wanted) = &options.inside {
+        wanted.choose(control.page());
+        inside::make(session)?;
+    }
     Ok(control)
 }
 

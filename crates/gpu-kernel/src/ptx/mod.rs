@@ -7,6 +7,7 @@
 mod code;
 mod counts;
 pub mod flow;
+pub mod image;
 pub mod rewrite;
 pub mod scan;
 mod twin;
