@@ -18,6 +18,7 @@ pub mod decode;
 pub mod description;
 pub mod graph;
 pub mod plan;
+pub mod pool;
 pub mod ptx;
 pub mod record;
 mod sums;
