@@ -25,7 +25,7 @@ use crate::access::Access;
 use crate::options::Launches;
 
 pub(crate) use desk::Desk;
-pub use helper::{answer, refuse};
+pub use helper::answer;
 
 /// Choices of kernels that a session has room for.
 pub const INSIDE_CHOICES: usize = abi::inside::CHOICES;
