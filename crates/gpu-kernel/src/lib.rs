@@ -19,6 +19,7 @@ pub mod description;
 pub mod graph;
 pub mod instrument;
 pub mod plan;
+pub mod pool;
 pub mod ptx;
 pub mod record;
 mod sums;

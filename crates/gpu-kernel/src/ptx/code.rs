@@ -25,9 +25,9 @@ const PASSES: u32 = 65_535;
 
 /// Kinds of records.
 pub(super) const PASS: u32 = 1;
-pub(super) const SUM: u32 = 2;
-pub(super) const BEGIN: u32 = 3;
-pub(super) const END: u32 = 4;
+const SUM: u32 = 2;
+const BEGIN: u32 = 3;
+const END: u32 = 4;
 
 /// Returns the last word of a record.
 pub(super) fn word(kind: u32, site: usize, case: usize) -> u32 {
@@ -153,7 +153,7 @@ impl Coder<'_> {
                 self.line(&format!("mov.u32 %#_c{site}, 0;"));
             }
         }
-        self.record("%#_m", word(BEGIN, usize::MAX, 0) & 0xf000_0000, |_| {});
+        self.record("%#_m", BEGIN << 28, |_| {});
     }
 
     fn open(&mut self) {
@@ -198,7 +198,9 @@ impl Coder<'_> {
         self.open();
         self.here();
         self.leader("%#_m");
-        self.store(["%#_clk", "%#_all", "%#_m"], word);
+        // Lanes that came another time may have joined on the way.
+        self.line("or.b32 %#_t, %#_all, %#_m;");
+        self.store(["%#_clk", "%#_t", "%#_m"], word);
         self.close();
     }
 
@@ -211,6 +213,8 @@ impl Coder<'_> {
     /// The mask of those who are chosen: a vote would wait for lanes, this only looks who executes it.
     fn ways(&mut self, chosen: &Predicate) {
         let (yes, no) = (chosen.text(), chosen.not().text());
+        // A register that is written under predicates only would be kept from the kernel's begin.
+        self.line("mov.u32 %#_t, 0;");
         self.line(&format!("@{yes} activemask.b32 %#_t;"));
         self.line(&format!("@{no} activemask.b32 %#_t;"));
         self.line(&format!("@{no} xor.b32 %#_t, %#_t, %#_m;"));
@@ -240,6 +244,7 @@ impl Coder<'_> {
         self.line(&format!("setp.eq.and.u32 %#_q, %#_g{site}, %#_m, {stays};"));
         self.line(&format!("setp.lt.and.u32 %#_q, %#_n{site}, {PASSES}, %#_q;"));
         // All are as before if those are who are.
+        self.line("mov.u32 %#_d, 0;");
         self.line("@%#_q activemask.b32 %#_d;");
         self.line("setp.eq.and.u32 %#_q, %#_d, %#_m, %#_q;");
         self.line(&format!("@%#_q add.u32 %#_n{site}, %#_n{site}, 1;"));
@@ -321,7 +326,7 @@ impl Coder<'_> {
         }
         self.leader("%#_m");
         self.line("or.pred %#_l, %#_l, %#_r;");
-        self.store(["%#_clk", "%#_m", "%#_m"], word(END, usize::MAX, 0) & 0xf000_0000);
+        self.store(["%#_clk", "%#_m", "%#_m"], END << 28);
         // What found no room is counted in the cursor.
         let over = self.label();
         self.line(&format!("setp.ge.s32 %#_s, %#_cur, {};", OFF.cast_signed()));
@@ -368,7 +373,10 @@ impl Coder<'_> {
         self.line(&format!("@%#_s bra {lost};"));
         self.line("mov.u64 %#_e, %clock64;");
         self.line("mov.u64 %#_f, %globaltimer;");
-        self.line("atom.global.add.u64 %#_a, [%#_b], 1;");
+        // One, in a way that is not seen: for a constant, code is made that first adds up what lanes add.
+        self.line("add.u32 %#_x, %#_x, 1;");
+        self.line("cvt.u64.u32 %#_a, %#_x;");
+        self.line("atom.global.add.u64 %#_a, [%#_b], %#_a;");
         self.line("ld.global.u64 %#_i, [%#_b+8];");
         self.line("setp.ge.u64 %#_s, %#_a, %#_i;");
         self.line(&format!("@%#_s bra {none};"));
