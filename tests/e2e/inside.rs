@@ -129,8 +129,10 @@ impl Bed {
         let cache = self.cache().display().to_string();
         let mut all = vec![&*program, arguments[0], &*image];
         all.extend(&arguments[1..]);
-        let mut with = vec!["--inside-buffer", "1M"];
-        with.extend(options);
+        let mut with = options.to_vec();
+        if !options.contains(&"--inside-buffer") {
+            with.extend(["--inside-buffer", "1M"]);
+        }
         let mut variables = vec![("XDG_CACHE_HOME", &*cache)];
         variables.extend(environment);
         run_command(&with, "events", &all, &variables)

@@ -88,7 +88,8 @@ fn choice(out: &mut String, graph: &Graph, block: usize, random: &mut Random) {
             let _ = writeln!(out, "\trem.u32 %r2, %r2, {};", to.len());
             let _ = writeln!(out, "\tselp.b32 %r2, %r2, {forward}, %p2;");
             let labels: Vec<String> = to.iter().map(|to| label(*to)).collect();
-            let _ = writeln!(out, "$T{block}: .branchtargets {};\n\tbrx.idx %r2, $T{block};", labels.join(", "));
+            let _ =
+                writeln!(out, "$T{block}: .branchtargets {};\n\tbrx.idx %r2, $T{block};", labels.join(", "));
             return;
         }
     }
@@ -174,7 +175,10 @@ fn check(text: &str, kernel: &Kernel, way: Way, threads: u32, run: &Run) -> Resu
     let decoder = Decoder::new(&graph, &plan);
     for (launch, truth) in read.launches.iter().zip(&run.launches) {
         prop_assert_eq!((launch.kernel, launch.threads_in_block), (7, [threads, 1, 1]));
-        prop_assert_eq!((launch.blocks_in_grid, launch.blocks.len()), ([BLOCKS, 1, 1], BLOCKS.div_ceil(way.sample) as usize));
+        prop_assert_eq!(
+            (launch.blocks_in_grid, launch.blocks.len()),
+            ([BLOCKS, 1, 1], BLOCKS.div_ceil(way.sample) as usize)
+        );
         for block in &launch.blocks {
             prop_assert_eq!((block.at[0] % way.sample, block.multiprocessor), (0, block.at[0] + 3));
             prop_assert_eq!(block.warps.len() as u32, threads.div_ceil(32));
@@ -184,10 +188,15 @@ fn check(text: &str, kernel: &Kernel, way: Way, threads: u32, run: &Run) -> Resu
                 let (path, violations) = decoder.lane(lane, begin, warp.end(lane), &warp.records);
                 prop_assert_eq!(&violations, &[], "{:?}", way);
                 prop_assert_eq!(path.ended, Ended::Exit);
-                let steps: Vec<(&Step, u64)> =
-                    path.steps.iter().filter_map(|step| marks.get(&step.block).map(|mark| (step, *mark))).collect();
-                let (found, happened): (Vec<u64>, Vec<u64>) =
-                    (steps.iter().map(|step| step.1).collect(), truth.marks.iter().map(|mark| mark.0).collect());
+                let steps: Vec<(&Step, u64)> = path
+                    .steps
+                    .iter()
+                    .filter_map(|step| marks.get(&step.block).map(|mark| (step, *mark)))
+                    .collect();
+                let (found, happened): (Vec<u64>, Vec<u64>) = (
+                    steps.iter().map(|step| step.1).collect(),
+                    truth.marks.iter().map(|mark| mark.0).collect(),
+                );
                 prop_assert_eq!(found, happened, "{:?}", way);
                 for ((step, _), (_, time)) in steps.iter().zip(&truth.marks) {
                     let there = step.recorded || (step.earliest <= *time && *time <= step.latest);
