@@ -25,7 +25,7 @@ extern "C" __global__ void halves(const int *in, int *out, int n) {
     int i = blockDim.x * blockIdx.x + threadIdx.x;
     if (i < n) { int x = in[i], k = 0; while (x > 0) { x /= 2; k++; } out[i] = k; }
 }"""
-kernel = cupy.RawKernel(code, "halves", backend="nvrtc")
+kernel = cupy.RawKernel(code, "halves", backend="nvrtc", options=OPTIONS)
 data, out = cupy.arange(1 << 16, dtype=cupy.int32), cupy.zeros(1 << 16, dtype=cupy.int32)
 for _ in range(5):
     kernel((256,), (256,), (data, out, 1 << 16))
@@ -145,8 +145,14 @@ def main():
                 one("spill", [program], expected, ["--inside-on-full", "spill", "--inside-buffer", "64M"])
                 one("a trap", [program, "trap"], expected, ["--inside-on-full", "spill", "--inside-buffer", "8M"])
                 one("a trap without spill", [program, "trap"], ["is lost"], wanted=False)
-        for name, text, glob_of, wanted in (("CuPy", CUPY, "halves", True), ("Triton", TRITON, "fold", True), ("PyTorch", TORCH, "*", None)):
-            code, _, error = run([python, "-c", f"import {'torch' if name == 'PyTorch' else name.lower()}"])
+        programs = (
+            ("CuPy", "cupy", CUPY.replace("OPTIONS", "()"), "halves", False),
+            ("CuPy with line information", "cupy", CUPY.replace("OPTIONS", '("-lineinfo",)'), "halves", True),
+            ("Triton", "triton", TRITON, "fold", True),
+            ("PyTorch", "torch", TORCH, "*", None),
+        )
+        for name, package, text, glob_of, wanted in programs:
+            code, _, error = run([python, "-c", f"import {package}"])
             if code:
                 print(f"{name}: SKIPPED, {error.strip()[-200:]}")
                 continue
@@ -160,7 +166,8 @@ def main():
                 print("  " + "\n  ".join(line for line in traced[2].splitlines() if "inside" in line)[:1500])
                 good &= right
             else:
-                one(name, [python, path], ["1 kernels can record"], glob_of=glob_of)
+                expected = ["1 kernels can record"] if wanted else ["no PTX in it"]
+                one(name, [python, path], expected, glob_of=glob_of, wanted=wanted)
     sys.exit(0 if good else 1)
 
 
