@@ -154,7 +154,9 @@ pub fn read(bytes: &[u8]) -> Pool {
     let (mut heads, faults) = (Vec::new(), &mut pool.faults);
     let here = bytes.get(CHUNK..).unwrap_or_default();
     let taken = pool.asked.min(pool.chunks);
-    for (chunk, bytes) in here.chunks_exact(CHUNK).enumerate().take(usize::try_from(taken).unwrap_or(usize::MAX)) {
+    for (chunk, bytes) in
+        here.chunks_exact(CHUNK).enumerate().take(usize::try_from(taken).unwrap_or(usize::MAX))
+    {
         match head(bytes, chunk) {
             Some(head) => heads.push(head),
             None => faults.unbegun += 1,
@@ -164,7 +166,8 @@ pub fn read(bytes: &[u8]) -> Pool {
     heads.sort_unstable();
     for launch in heads.chunk_by(|a, b| (a.grid, a.kernel) == (b.grid, b.kernel)) {
         let Some(one) = launch.first() else { continue };
-        let blocks = launch.chunk_by(|a, b| a.block == b.block).map(|block| thread_block(here, block, faults));
+        let blocks =
+            launch.chunk_by(|a, b| a.block == b.block).map(|block| thread_block(here, block, faults));
         pool.launches.push(Launch {
             grid: one.grid,
             kernel: one.kernel,
@@ -252,7 +255,8 @@ fn leader(pool: &[u8], heads: &[Head], warp: &mut Warp, faults: &mut Faults) {
                 let since = |from: u64, to: u32| u64::from(to.wrapping_sub(from as u32));
                 #[expect(clippy::cast_possible_truncation, reason = "the lower half")]
                 let until = u64::from((head.clock as u32).wrapping_sub(low));
-                time = if timed { time.wrapping_add(since(time, low)) } else { head.clock.wrapping_sub(until) };
+                time =
+                    if timed { time.wrapping_add(since(time, low)) } else { head.clock.wrapping_sub(until) };
                 timed = true;
                 warp.records[open..].iter_mut().for_each(|count| count.time = time);
                 open = warp.records.len();
