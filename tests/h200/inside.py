@@ -61,13 +61,16 @@ class Pool(Memory):
     """As docs/inside.md has it."""
 
     def fresh(self):
-        used = int.from_bytes(self.get(8), "little")
-        self.zero(min(self.size, (used + 1) * CHUNK))
+        self.zero(self.used())
         self.put((self.size // CHUNK - 1).to_bytes(8, "little"), 8)
 
+    def asked(self):
+        header = self.get(CHUNK)
+        return [int.from_bytes(header[at:at + 4], "little") for at in range(2048, CHUNK, 64)]
+
     def used(self):
-        asked, there = (int.from_bytes(self.get(16)[i:i + 8], "little") for i in (0, 8))
-        return self.get((min(asked, there) + 1) * CHUNK)
+        last = max((asked - 1) * 32 + counter + 1 for counter, asked in enumerate(self.asked()))
+        return min(self.size, (max(last, 0) + 1) * CHUNK)
 
 
 def load(text):
@@ -134,7 +137,7 @@ def check(name, original, kernel, described, pool, out, given):
     pool.fresh()
     if outcome(kernel, blocks, out, given, n) != before:
         fault(name, "results differ")
-    (OUT / "pool").write_bytes(pool.used())
+    (OUT / "pool").write_bytes(pool.get(pool.used()))
     lines = subprocess.run([TWINS, "read", OUT / "pool", described], check=True, capture_output=True, text=True).stdout
     [read] = [json.loads(line) for line in lines.splitlines()]
     whole = {"kernel": name, "lanes": blocks * THREADS, "blocks": blocks, "violations": 0, "open": 0, "lost": 0}
@@ -196,8 +199,7 @@ def measure(module, symbol, kernel, mode, described, memories, blocks, n):
     read = check(name, original, copy, described, pool, out, given)
     plain = timed(out.zero, original, blocks, out, given, n)
     with_pool = timed(lambda: (out.zero(), pool.fresh()), copy, blocks, out, given, n)
-    head = pool.get(24)
-    asked, _, lost = (int.from_bytes(head[i:i + 8], "little") for i in (0, 8, 16))
+    asked, lost = sum(pool.asked()), int.from_bytes(pool.get(24)[16:], "little")
     return {"kernel": name, "mode": mode, "registers": [registers, more], "local": local, "original_ms": plain,
             "twin_ms": with_pool, "slowdown": with_pool / plain, "chunks": asked, "lost": lost,
             "records": read["records"], "paths": read["paths"], "visits": sum(read["visits"].values())}
