@@ -169,7 +169,9 @@ fn chunks(run: &Run) -> Vec<u64> {
     for entry in std::fs::read_dir(run.scratch.path().join("trace/inside")).into_iter().flatten().flatten() {
         if entry.path().extension().is_some_and(|e| e == "pool") {
             let bytes = std::fs::read(entry.path()).expect("a pool");
-            let asked = u64::from_le_bytes(bytes[..8].try_into().expect("8 bytes"));
+            let counter =
+                |i: usize| u32::from_le_bytes(bytes[2048 + 64 * i..][..4].try_into().expect("4 bytes"));
+            let asked: u64 = (0..32).map(|i| u64::from(counter(i))).sum();
             assert_eq!(bytes.len() as u64 % 4096, 0);
             let there = bytes.len() as u64 / 4096 - 1;
             assert!(there <= asked, "{there} of {asked}");

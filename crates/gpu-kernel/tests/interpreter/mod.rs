@@ -506,7 +506,7 @@ impl Device {
             "clock64" => self.clock,
             "globaltimer" => self.clock * 2,
             "gridid" => launch.grid,
-            "smid" => u64::from(block.at) + 3,
+            "smid" => u64::from(block.at) + 3 + 32 * launch.grid,
             "lanemask_lt" => (1 << (lane % 32)) - 1,
             other => panic!("%{other}"),
         }
