@@ -129,8 +129,10 @@ impl Bed {
         let cache = self.cache().display().to_string();
         let mut all = vec![&*program, arguments[0], &*image];
         all.extend(&arguments[1..]);
-        let mut with = vec!["--inside-buffer", "1M"];
-        with.extend(options);
+        let mut with = options.to_vec();
+        if !options.contains(&"--inside-buffer") {
+            with.extend(["--inside-buffer", "1M"]);
+        }
         let mut variables = vec![("XDG_CACHE_HOME", &*cache)];
         variables.extend(environment);
         run_command(&with, "events", &all, &variables)
@@ -167,7 +169,9 @@ fn chunks(run: &Run) -> Vec<u64> {
     for entry in std::fs::read_dir(run.scratch.path().join("trace/inside")).into_iter().flatten().flatten() {
         if entry.path().extension().is_some_and(|e| e == "pool") {
             let bytes = std::fs::read(entry.path()).expect("a pool");
-            let asked = u64::from_le_bytes(bytes[..8].try_into().expect("8 bytes"));
+            let counter =
+                |i: usize| u32::from_le_bytes(bytes[2048 + 64 * i..][..4].try_into().expect("4 bytes"));
+            let asked: u64 = (0..32).map(|i| u64::from(counter(i))).sum();
             assert_eq!(bytes.len() as u64 % 4096, 0);
             let there = bytes.len() as u64 / 4096 - 1;
             assert!(there <= asked, "{there} of {asked}");

@@ -1,167 +1,208 @@
 #!/usr/bin/env python3
-"""`hetrace run --inside` on a machine with a GPU: `tests/h200/inside.py HETRACE [PYTHON]`.
+"""Twins of kernels on a real GPU, without anything of the program around them: one call runs everything.
 
-Each program runs bare and with chosen kernels recording; what it prints must be the same, its kernels must have recorded, and nothing
-may be said that is not expected. Programs: CUDA C in each form that the compiler stores code in (PTX raw, LZ4, ZSTD; machine code
-with line information; machine code alone, which is named), a trap with --inside-on-full spill, CuPy (NVRTC), Triton, PyTorch. Prints a
-line for each, and ends with 1 if any is wrong."""
+    inside.py TWINS OUT PTX...
 
-import glob
+TWINS is the built example of crates/gpu-kernel (cargo build --release -p hetrace-gpu-kernel --example twins), OUT a folder
+for the table as JSON, PTX texts of kernels with parameters (out, in, n): tests/h200/cuda/table.ptx, and what
+nvcc -arch=compute_80 -ptx makes of tests/h200/cuda/inside.cu.
+
+Each kernel is run as it is and as its twin in each mode: the results must be the same bit by bit, what is decoded must have
+no violation, and each lane's path must be the same in all modes. Then how long they take, twin by original. The exit
+status is 1 if anything is not as it should be.
+"""
+
+import ctypes
 import json
-import os
-import re
-import shutil
-import struct
+import statistics
 import subprocess
 import sys
-import tempfile
+from pathlib import Path
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-
-CUPY = '''
-import cupy
-code = r"""
-extern "C" __global__ void halves(const int *in, int *out, int n) {
-    int i = blockDim.x * blockIdx.x + threadIdx.x;
-    if (i < n) { int x = in[i], k = 0; while (x > 0) { x /= 2; k++; } out[i] = k; }
-}"""
-kernel = cupy.RawKernel(code, "halves", backend="nvrtc")
-data, out = cupy.arange(1 << 16, dtype=cupy.int32), cupy.zeros(1 << 16, dtype=cupy.int32)
-for _ in range(5):
-    kernel((256,), (256,), (data, out, 1 << 16))
-print(int(out.sum()))
-'''
-
-TRITON = '''
-import torch, triton, triton.language as tl
-
-@triton.jit
-def fold(x, out, n, BLOCK: tl.constexpr):
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    sum = tl.zeros((BLOCK,), tl.float32)
-    for i in range(0, 16):
-        sum += tl.load(x + at + i * n, mask=at < n, other=0.0)
-    tl.store(out + at, sum, mask=at < n)
-
-n = 100000
-x = (torch.arange(16 * n, device="cuda") % 7).float()
-out = torch.empty(n, device="cuda")
-for _ in range(5):
-    fold[(triton.cdiv(n, 1024),)](x, out, n, BLOCK=1024)
-print(int(out.double().sum().item()))
-'''
-
-TORCH = '''
-import torch
-torch.manual_seed(1)
-x = torch.arange(1 << 16, device="cuda", dtype=torch.float32).reshape(256, 256) % 5
-for _ in range(5):
-    x = (x @ x.t()) % 11
-print(int(x.double().sum().item()))
-'''
+TWINS, OUT, TEXTS = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve(), sys.argv[3:]
+OUT.mkdir(parents=True, exist_ok=True)
+MODES = ["branches", "single", "edges", "blocks"]
+CHUNK, THREADS = 4096, 256
+cuda = ctypes.CDLL("libcuda.so.1")
+U64, PTR = ctypes.c_uint64, ctypes.c_void_p
+faults = 0
 
 
-def run(command, extra=None):
-    environment = dict(os.environ, **(extra or {}))
-    done = subprocess.run(command, capture_output=True, text=True, timeout=240, env=environment)
-    return done.returncode, done.stdout, done.stderr
+def call(name, *arguments):
+    code = getattr(cuda, name)(*arguments)
+    if code:
+        raise RuntimeError(f"{name}: error {code}")
 
 
-def pools(trace):
-    """Chunks, and how many of them have a record that is a branch."""
-    chunks = records = asked = 0
-    for path in glob.glob(os.path.join(trace, "inside", "*.pool")):
-        with open(path, "rb") as file:
-            data = file.read()
-        asked += struct.unpack_from("<Q", data)[0]
-        for at in range(4096, len(data), 4096):
-            if struct.unpack_from("<I", data, at + 24)[0]:
-                chunks += 1
-                records += sum(1 for i in range(64, 4096, 16) if struct.unpack_from("<I", data, at + i + 12)[0])
-    return chunks, records, asked
+def fault(*words):
+    global faults
+    faults += 1
+    print("FAULT", *words, flush=True)
 
 
-def check(hetrace, name, command, expected, options=(), glob_of="*", folder=None, wanted=True):
-    bare = run(command)
-    trace = os.path.join(folder, "trace-" + re.sub(r"\W+", "-", name))
-    cache = {"XDG_CACHE_HOME": os.path.join(folder, "cache")}
-    traced = run([hetrace, "run", "-q", "--inside", glob_of, *options, "-o", trace, "--", *command], cache)
-    try:
-        with open(os.path.join(trace, "hetrace/manifest.json")) as file:
-            notes = json.load(file)["notes"]
-    except OSError as error:
-        return f"{name}: WRONG, no trace: {error}; {traced[2][-1500:]}", False
-    said = [note for note in notes if "inside" in note]
-    chunks, records, asked = pools(trace)
-    same = bare[:2] == traced[:2]
-    found = all(any(re.search(what, note) for note in said) for what in expected)
-    right = same and found and (chunks > 0) == wanted
-    times = "; ".join(f"{who} {line}" for who, out in (("bare", bare[2]), ("inside", traced[2])) for line in out.splitlines() if " ms" in line and "inside" not in line)
-    text = f"{name}: {'good' if right else 'WRONG'}, {chunks} chunks, {records} records, {asked} asked for. {times}"
-    if not right:
-        text += f"\n  bare {bare[:2]}, traced {traced[:2]}"
-    return text + "".join(f"\n  {note}" for note in said[:6]), right
+class Memory:
+    def __init__(self, size):
+        self.at, self.size = U64(), size
+        call("cuMemAlloc_v2", ctypes.byref(self.at), ctypes.c_size_t(size))
+
+    def zero(self, size=None):
+        call("cuMemsetD8_v2", self.at, ctypes.c_ubyte(0), ctypes.c_size_t(size or self.size))
+
+    def put(self, data, offset=0):
+        call("cuMemcpyHtoD_v2", U64(self.at.value + offset), data, ctypes.c_size_t(len(data)))
+
+    def get(self, size):
+        data = ctypes.create_string_buffer(size)
+        call("cuMemcpyDtoH_v2", data, self.at, ctypes.c_size_t(size))
+        return data.raw
+
+
+class Pool(Memory):
+    """As docs/inside.md has it."""
+
+    def fresh(self):
+        self.zero(self.used())
+        self.put((self.size // CHUNK - 1).to_bytes(8, "little"), 8)
+
+    def asked(self):
+        header = self.get(CHUNK)
+        return [int.from_bytes(header[at:at + 4], "little") for at in range(2048, CHUNK, 64)]
+
+    def used(self):
+        last = max((asked - 1) * 32 + counter + 1 for counter, asked in enumerate(self.asked()))
+        return min(self.size, (max(last, 0) + 1) * CHUNK)
+
+
+def load(text):
+    module, log = PTR(), ctypes.create_string_buffer(4096)
+    options, values = (ctypes.c_int * 2)(5, 6), (PTR * 2)(ctypes.addressof(log), 4096)
+    code = cuda.cuModuleLoadDataEx(ctypes.byref(module), text, 2, options, values)
+    if code:
+        raise RuntimeError(f"cuModuleLoadDataEx: error {code}: {log.value.decode(errors='replace')}")
+    return module
+
+
+def function(module, name):
+    found = PTR()
+    call("cuModuleGetFunction", ctypes.byref(found), module, name.encode())
+    registers, local = ctypes.c_int(), ctypes.c_int()
+    call("cuFuncGetAttribute", ctypes.byref(registers), 4, found)
+    call("cuFuncGetAttribute", ctypes.byref(local), 3, found)
+    return found, registers.value, local.value
+
+
+def launch(kernel, blocks, out, given, n):
+    values = [U64(out.at.value), U64(given.at.value), ctypes.c_uint32(n)]
+    places = (PTR * 3)(*(ctypes.addressof(value) for value in values))
+    call("cuLaunchKernel", kernel, blocks, 1, 1, THREADS, 1, 1, 0, None, places, None)
+    call("cuCtxSynchronize")
+
+
+def timed(before, kernel, *rest):
+    """Milliseconds: the median of nine launches."""
+    begin, end, times = PTR(), PTR(), []
+    for event in (begin, end):
+        call("cuEventCreate", ctypes.byref(event), 0)
+    for _ in range(10):
+        before()
+        call("cuEventRecord", begin, None)
+        launch(kernel, *rest)
+        call("cuEventRecord", end, None)
+        call("cuEventSynchronize", end)
+        took = ctypes.c_float()
+        call("cuEventElapsedTime_v2" if hasattr(cuda, "cuEventElapsedTime_v2") else "cuEventElapsedTime",
+             ctypes.byref(took), begin, end)
+        times.append(took.value)
+    return statistics.median(times[1:])
+
+
+def outcome(kernel, blocks, out, given, n):
+    out.zero()
+    launch(kernel, blocks, out, given, n)
+    return out.get(out.size)
+
+
+def twin(text, mode):
+    to, described = OUT / "twins.ptx", OUT / f"twins.{mode}.json"
+    subprocess.run([TWINS, mode, text, to, described], check=True)
+    module, symbol, size = load(to.read_bytes() + b"\0"), U64(), ctypes.c_size_t()
+    call("cuModuleGetGlobal_v2", ctypes.byref(symbol), ctypes.byref(size), module, b"__hetrace_inside")
+    return module, symbol, json.loads(described.read_text()), described
+
+
+def check(name, original, kernel, described, pool, out, given):
+    """Results of a small launch with a ragged end, and the lanes' paths."""
+    blocks, n = 40, 40 * THREADS - 77
+    before = outcome(original, blocks, out, given, n)
+    pool.fresh()
+    if outcome(kernel, blocks, out, given, n) != before:
+        fault(name, "results differ")
+    (OUT / "pool").write_bytes(pool.get(pool.used()))
+    lines = subprocess.run([TWINS, "read", OUT / "pool", described], check=True, capture_output=True, text=True).stdout
+    [read] = [json.loads(line) for line in lines.splitlines()]
+    whole = {"kernel": name, "lanes": blocks * THREADS, "blocks": blocks, "violations": 0, "open": 0, "lost": 0}
+    for key, value in whole.items():
+        if read[key] != value:
+            fault(name, read["mode"], key, "is", read[key], "and not", value)
+    if not all(part.endswith(": 0") for part in read["faults"].strip("Faults {}").split(", ")):
+        fault(name, read["mode"], read["faults"])
+    return read
 
 
 def main():
-    if len(sys.argv) < 2:
-        sys.exit(__doc__)
-    hetrace, python = sys.argv[1], (sys.argv[2:] or [sys.executable])[0]
-    good = True
-    with tempfile.TemporaryDirectory() as folder:
-        def one(*arguments, **named):
-            nonlocal good
-            try:
-                what, right = check(hetrace, *arguments, folder=folder, **named)
-            except subprocess.TimeoutExpired as error:
-                what, right = f"{arguments[0]}: WRONG, {error}", False
-            print(what, flush=True)
-            good &= right
-
-        nvcc = shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
-        source = os.path.join(HERE, "cuda/inside.cu")
-        forms = [
-            ("PTX by default", ["-arch=sm_90"], ["kernels can record"], True),
-            ("PTX raw", ["-arch=sm_90", "--no-compress"], ["kernels can record"], True),
-            ("PTX LZ4", ["-arch=sm_90", "--compress-mode=speed"], ["kernels can record"], True),
-            ("PTX and machine code ZSTD", ["-arch=sm_90", "--compress-mode=size"], ["kernels can record"], True),
-            ("shared runtime", ["-arch=sm_90", "-cudart", "shared"], ["kernels can record"], True),
-            ("line information", ["-gencode", "arch=compute_90,code=sm_90", "-lineinfo"], ["kernels can record"], True),
-            ("machine code", ["-gencode", "arch=compute_90,code=sm_90"], ["no PTX in it"], False),
-        ]
-        for index, (name, flags, expected, wanted) in enumerate(forms):
-            program = os.path.join(folder, f"program{index}")
-            code, _, error = run([nvcc, "-O3", *flags, "-o", program, source])
-            if code:
-                print(f"{name}: SKIPPED, {error.strip()[-300:]}")
-                continue
-            one(name, [program], expected, wanted=wanted)
-            if index == 0:
-                one("again, from the cache", [program], expected)
-                for mode in ("edges", "blocks"):
-                    one(f"mode {mode}", [program], expected, ["--inside-mode", mode])
-                one("one launch in 4", [program], expected, ["--inside-sample", "launches:4"], glob_of="parts")
-                one("events for times", [program], expected, ["--device-times", "events"])
-                one("spill", [program], expected, ["--inside-on-full", "spill", "--inside-buffer", "64M"])
-                one("a trap", [program, "trap"], expected, ["--inside-on-full", "spill", "--inside-buffer", "8M"])
-                one("a trap without spill", [program, "trap"], ["is lost"], wanted=False)
-        for name, text, glob_of, wanted in (("CuPy", CUPY, "halves", True), ("Triton", TRITON, "fold", True), ("PyTorch", TORCH, "*", None)):
-            code, _, error = run([python, "-c", f"import {'torch' if name == 'PyTorch' else name.lower()}"])
-            if code:
-                print(f"{name}: SKIPPED, {error.strip()[-200:]}")
-                continue
-            path = os.path.join(folder, name + ".py")
-            with open(path, "w") as file:
-                file.write(text)
-            if wanted is None:
-                bare, traced = run([python, path]), run([hetrace, "run", "-q", "--inside", glob_of, "-o", os.path.join(folder, "trace-torch"), "--", python, path])
-                right = bare[:2] == traced[:2]
-                print(f"{name}: {'good' if right else 'WRONG'} {bare[:2]} {traced[:2]}")
-                print("  " + "\n  ".join(line for line in traced[2].splitlines() if "inside" in line)[:1500])
-                good &= right
-            else:
-                one(name, [python, path], ["1 kernels can record"], glob_of=glob_of)
-    sys.exit(0 if good else 1)
+    call("cuInit", 0)
+    device, context, props = ctypes.c_int(), PTR(), ctypes.create_string_buffer(200)
+    call("cuDeviceGet", ctypes.byref(device), 0)
+    call("cuDeviceGetName", props, 200, device)
+    call("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
+    call("cuCtxSetCurrent", context)
+    print(props.value.decode(), flush=True)
+    blocks = 132 * 32
+    n = blocks * THREADS
+    pool, out, given = Pool(8 << 30), Memory(4 * n), Memory(4 * n)
+    pool.zero()
+    state, words = 1, bytearray()
+    for _ in range(1 << 16):
+        state = (state * 6364136223846793005 + 1442695040888963407) % (1 << 64)
+        words += (state >> 33).to_bytes(4, "little")
+    given.put(bytes(words) * (4 * n // len(words) + 1) if 4 * n % len(words) == 0 else (bytes(words) * (4 * n // len(words) + 1))[:4 * n])
+    table = []
+    for text in TEXTS:
+        for mode in MODES:
+            module, symbol, description, described = twin(text, mode)
+            for refused in description["refused"]:
+                fault(refused)
+            for kernel in description["kernels"]:
+                row = measure(module, symbol, kernel, mode, described, (pool, out, given), blocks, n)
+                table.append(row)
+                print(json.dumps(row), flush=True)
+            call("cuModuleUnload", module)
+    for name in dict.fromkeys(row["kernel"] for row in table):
+        if len({row["paths"] for row in table if row["kernel"] == name}) != 1:
+            fault(name, "has other paths in other modes")
+    (OUT / "inside.json").write_text(json.dumps(table, indent=1))
+    for name in ("pool", "twins.ptx", *(f"twins.{mode}.json" for mode in MODES)):
+        (OUT / name).unlink(missing_ok=True)
+    print(f"{faults} faults")
+    return bool(faults)
 
 
-main()
+def measure(module, symbol, kernel, mode, described, memories, blocks, n):
+    name, (pool, out, given) = kernel["name"], memories
+    original, registers, _ = function(module, name)
+    copy, more, local = function(module, name + "__hetrace_inside")
+    # No pool: nothing is recorded, and nothing is else.
+    call("cuMemcpyHtoD_v2", symbol, bytes(8), ctypes.c_size_t(8))
+    if outcome(copy, 40, out, given, 40 * THREADS) != outcome(original, 40, out, given, 40 * THREADS):
+        fault(name, mode, "results differ without a pool")
+    call("cuMemcpyHtoD_v2", symbol, pool.at.value.to_bytes(8, "little"), ctypes.c_size_t(8))
+    read = check(name, original, copy, described, pool, out, given)
+    plain = timed(out.zero, original, blocks, out, given, n)
+    with_pool = timed(lambda: (out.zero(), pool.fresh()), copy, blocks, out, given, n)
+    asked, lost = sum(pool.asked()), int.from_bytes(pool.get(24)[16:], "little")
+    return {"kernel": name, "mode": mode, "registers": [registers, more], "local": local, "original_ms": plain,
+            "twin_ms": with_pool, "slowdown": with_pool / plain, "chunks": asked, "lost": lost,
+            "records": read["records"], "paths": read["paths"], "visits": sum(read["visits"].values())}
+
+
+sys.exit(main())

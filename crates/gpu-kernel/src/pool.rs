@@ -14,6 +14,11 @@ use crate::record::{Lanes, Record};
 
 /// Bytes of a chunk, and of the pool's header.
 pub const CHUNK: usize = 4096;
+/// Counters of chunks that were asked for, and where they are, 64 bytes apart.
+const COUNTERS: usize = 32;
+const ASKED: usize = 2048;
+/// Chunks whose places a lane can keep in its register.
+const MOST: u64 = (1 << 23) - 1;
 const HEADER: usize = 64;
 const RECORD: usize = 16;
 /// Units of a record in a chunk.
@@ -143,28 +148,54 @@ fn triple(bytes: &[u8], at: usize) -> [u32; 3] {
     [u32_at(bytes, at), both & 0xffff, both >> 16]
 }
 
+/// Returns how many chunks were asked for, by counter.
+fn asked(header: &[u8]) -> [u64; COUNTERS] {
+    std::array::from_fn(|counter| u32_at(header, ASKED + 64 * counter).into())
+}
+
+/// Returns the header of a pool of so many chunks of which none was asked for; at most 8,388,607 (32 GiB) can be used.
+pub fn empty(chunks: u64) -> [u8; CHUNK] {
+    let mut header = [0; CHUNK];
+    header[8..16].copy_from_slice(&chunks.min(MOST).to_le_bytes());
+    header
+}
+
+/// Returns how many bytes of a pool are used, from its begin; what is behind is zero. `header` are its first 4,096 bytes.
+pub fn used(header: &[u8]) -> u64 {
+    let last = asked(header).into_iter().enumerate().filter(|(_, asked)| *asked > 0);
+    let last = last.map(|(counter, asked)| (asked - 1) * COUNTERS as u64 + counter as u64 + 1).max();
+    (last.unwrap_or(0).min(u64_at(header, 8)) + 1) * CHUNK as u64
+}
+
 /// Reads a pool.
 pub fn read(bytes: &[u8]) -> Pool {
+    let asked = asked(bytes);
     let mut pool = Pool {
-        asked: u64_at(bytes, 0),
+        asked: asked.iter().sum(),
         chunks: u64_at(bytes, 8),
         lost: u64_at(bytes, 16),
         ..Pool::default()
     };
     let (mut heads, faults) = (Vec::new(), &mut pool.faults);
     let here = bytes.get(CHUNK..).unwrap_or_default();
-    let taken = pool.asked.min(pool.chunks);
-    for (chunk, bytes) in here.chunks_exact(CHUNK).enumerate().take(usize::try_from(taken).unwrap_or(usize::MAX)) {
-        match head(bytes, chunk) {
-            Some(head) => heads.push(head),
-            None => faults.unbegun += 1,
+    let there = here.len() / CHUNK;
+    for (counter, asked) in asked.iter().enumerate() {
+        // The chunks of a counter are as far apart as there are counters.
+        let taken = (*asked).min(pool.chunks.saturating_sub(counter as u64).div_ceil(COUNTERS as u64));
+        let chunks = (counter..there).step_by(COUNTERS).take(usize::try_from(taken).unwrap_or(usize::MAX));
+        faults.missing += taken - chunks.len() as u64;
+        for chunk in chunks {
+            match head(&here[chunk * CHUNK..(chunk + 1) * CHUNK], chunk) {
+                Some(head) => heads.push(head),
+                None => faults.unbegun += 1,
+            }
         }
     }
-    faults.missing = taken.saturating_sub((here.len() / CHUNK) as u64);
     heads.sort_unstable();
     for launch in heads.chunk_by(|a, b| (a.grid, a.kernel) == (b.grid, b.kernel)) {
         let Some(one) = launch.first() else { continue };
-        let blocks = launch.chunk_by(|a, b| a.block == b.block).map(|block| thread_block(here, block, faults));
+        let blocks =
+            launch.chunk_by(|a, b| a.block == b.block).map(|block| thread_block(here, block, faults));
         pool.launches.push(Launch {
             grid: one.grid,
             kernel: one.kernel,
@@ -252,7 +283,8 @@ fn leader(pool: &[u8], heads: &[Head], warp: &mut Warp, faults: &mut Faults) {
                 let since = |from: u64, to: u32| u64::from(to.wrapping_sub(from as u32));
                 #[expect(clippy::cast_possible_truncation, reason = "the lower half")]
                 let until = u64::from((head.clock as u32).wrapping_sub(low));
-                time = if timed { time.wrapping_add(since(time, low)) } else { head.clock.wrapping_sub(until) };
+                time =
+                    if timed { time.wrapping_add(since(time, low)) } else { head.clock.wrapping_sub(until) };
                 timed = true;
                 warp.records[open..].iter_mut().for_each(|count| count.time = time);
                 open = warp.records.len();

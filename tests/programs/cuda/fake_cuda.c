@@ -100,7 +100,7 @@ struct fake_module {
 struct fake_function {
     int state;
     char name[120];
-    int dynamic;                 /* CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES */
+    int most_shared;             /* CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES */
     struct fake_function *kernel; /* of which it is the function in a context */
     struct fake_ctx *ctx;
     struct fake_module *module;

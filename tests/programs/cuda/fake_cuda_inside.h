@@ -28,9 +28,14 @@ static void record_inside(struct fake_stream *s, struct fake_function *f)
         return;
     uint64_t *pool = (uint64_t *)base;
     static uint64_t launches;
-    uint64_t chunk = pool[0]++;
+    uint32_t *counters = (uint32_t *)base + 512, asked = 0;
+    for (int i = 0; i < 32; i++)
+        asked += counters[16 * i];
+    uint32_t counter = asked % 32;
+    uint64_t chunk = 32 * (uint64_t)counters[16 * counter]++ + counter;
     if (chunk >= pool[1]) {
         pool[2]++;
+        pool[3] = 1;
         return;
     }
     char *at = (char *)base + 4096 * (chunk + 1);

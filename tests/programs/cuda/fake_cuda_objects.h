@@ -444,7 +444,7 @@ static CUresult get_function(struct fake_function **out, struct fake_module *m, 
     if (f == unloaded)
         unloaded = f->next;
     f->state = ALIVE;
-    f->dynamic = 0;
+    f->most_shared = 0;
     f->kernel = NULL;
     snprintf(f->name, sizeof f->name, "%s", name);
     f->module = m;
@@ -506,7 +506,7 @@ static CUresult set_attribute(struct fake_function *f, int attribute, int value)
     if (!f || f->state != ALIVE)
         return CUDA_ERROR_INVALID_HANDLE;
     if (attribute == 8)
-        f->dynamic = value;
+        f->most_shared = value;
     return CUDA_SUCCESS;
 }
 

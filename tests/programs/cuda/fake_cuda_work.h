@@ -181,7 +181,7 @@ BOTH(cuStreamWaitEvent, _ptsz, flavour, (CUstream h, CUevent event, unsigned fla
     if ((uint64_t)(a) * (b) * (c) > 1024 || !(x) || !(y) || !(z))                                 \
         LEAVE(CUDA_ERROR_INVALID_VALUE);                                                           \
     /* More than 48 KiB have to be asked for. */                                                    \
-    if ((dynamic) > 49152 && (int)(dynamic) > (f)->dynamic)                                         \
+    if ((dynamic) > 49152 && (int)(dynamic) > (f)->most_shared)                                         \
         LEAVE(CUDA_ERROR_INVALID_VALUE);                                                           \
     if (getenv("FAKE_CUDA_REFUSES_LAUNCH") && strstr((f)->name, getenv("FAKE_CUDA_REFUSES_LAUNCH")))  \
         LEAVE(701); /* CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES */                                        \

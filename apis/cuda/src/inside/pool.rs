@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 use hetrace_interpose::inside::{PoolFile, pool_bytes, spills};
-use hetrace_interpose::ring::abi::inside::CHUNK;
+use hetrace_interpose::ring::abi::inside::{CHUNK, CHUNKS, used};
 use hetrace_interpose::task;
 
 use super::Code;
@@ -19,7 +19,7 @@ const MOST: usize = 64;
 static POOLS: [Pool; MOST] = [const { Pool::new() }; MOST];
 /// The thread that makes or ends pools.
 static BUSY: AtomicU32 = AtomicU32::new(0);
-/// Bytes of a pool's header.
+/// Bytes of a pool's header that are not 0 at first.
 const HEADER: usize = 32;
 /// The variable that has a pool's address.
 const BASE: &std::ffi::CStr = c"__hetrace_inside";
@@ -97,11 +97,16 @@ pub fn of(context: P) -> Option<u64> {
     made.ok()
 }
 
-/// Returns a pool's header: no chunk is taken yet.
+/// Returns how many chunks there are in a pool of so many bytes, beside its header.
+fn chunks_in(bytes: u64) -> u64 {
+    (bytes / CHUNK - 1).min(CHUNKS)
+}
+
+/// Returns the begin of a pool's header: no chunk is taken yet.
 fn header(bytes: u64) -> [u8; HEADER] {
     let mut header = [0; HEADER];
     let (_, chunks) = header.split_at_mut(8);
-    chunks.split_at_mut(8).0.copy_from_slice(&(bytes / CHUNK - 1).to_le_bytes());
+    chunks.split_at_mut(8).0.copy_from_slice(&chunks_in(bytes).to_le_bytes());
     header
 }
 
@@ -245,15 +250,12 @@ fn take(pool: &Pool) {
 fn copy_out(context: P, address: u64, bytes: u64) -> Result<(), Refused> {
     let _entered = enter(context)?;
     let own = Own::new()?;
-    let mut header = [0u8; HEADER];
+    let mut header = [0u8; CHUNK as usize];
+    let room = header.as_mut_ptr().cast();
     // SAFETY: the header of a pool of ours, and room for it.
-    ok(
-        unsafe { driver::cuMemcpyDtoHAsync_v2(header.as_mut_ptr().cast(), address, HEADER, own.0) },
-        b"its header",
-    )?;
+    ok(unsafe { driver::cuMemcpyDtoHAsync_v2(room, address, header.len(), own.0) }, b"its header")?;
     own.wait()?;
-    let asked = header.first_chunk().map_or(0, |word| u64::from_le_bytes(*word));
-    let used = asked.min(bytes / CHUNK - 1) + 1;
+    let used = used(&header, chunks_in(bytes)) + 1;
     let length = (used * CHUNK) as usize;
     let file = PoolFile::make(length, false).ok_or((0, &b"no room in the session's folder"[..]))?;
     // SAFETY: as many bytes of the pool, and of the file.

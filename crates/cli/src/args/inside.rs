@@ -88,7 +88,7 @@ pub struct Inside {
 const OTHERS: [&str; 3] = ["flight", "rotate_size", "rotate_every"];
 /// Least bytes of a pool: a header and a few chunks.
 const LEAST: u64 = 64 << 10;
-/// Numbers of chunks have 32 bits less four.
+/// So many chunks have numbers.
 const MOST: u64 = 32 << 30;
 
 impl Inside {

@@ -20,6 +20,11 @@ use std::fmt::Write;
 const LOST: u32 = 0x8000_0000;
 /// There is no pool.
 const OFF: u32 = 0xc000_0000;
+/// Counters of chunks that were asked for, and where in the pool they are, 64 bytes apart.
+const COUNTERS: u32 = 32;
+const ASKED: u32 = 2048;
+/// Where in the pool it says that there are no chunks any more.
+const FULL: u32 = 24;
 /// Passes that are added up before one is recorded again: shows when loops that run for long were where.
 const PASSES: u32 = 65_535;
 
@@ -159,8 +164,10 @@ impl Coder<'_> {
     fn open(&mut self) {
         self.line("{");
         self.line(".reg .pred %#_l, %#_k, %#_q, %#_h, %#_r, %#_s;");
-        self.line(".reg .b32 %#_m, %#_t, %#_d, %#_x, %#_y, %#_u, %#_v, %#_clk, %#_w0, %#_w1, %#_w2, %#_w3;");
-        self.line(".reg .b64 %#_a, %#_b, %#_e, %#_f, %#_i;");
+        self.line(
+            ".reg .b32 %#_m, %#_t, %#_d, %#_x, %#_y, %#_u, %#_v, %#_i, %#_clk, %#_w0, %#_w1, %#_w2, %#_w3;",
+        );
+        self.line(".reg .b64 %#_a, %#_b, %#_e, %#_f;");
     }
 
     fn close(&mut self) {
@@ -362,24 +369,39 @@ impl Coder<'_> {
         self.line(&format!("ld.{space}.u64 %#_b, [{}];", super::rewrite::POOL));
     }
 
-    /// A leader without room takes a chunk, or counts a loss and does not write.
+    /// A leader without room takes a chunk, or counts a loss and does not write. There is a counter for each of some
+    /// multiprocessors, as all leaders of a device would wait for each other at one; who finds no chunk by it tries the next.
     fn room(&mut self, go: &str) {
-        let (lost, none, count) = (self.label(), self.label(), self.label());
+        let (lost, none, next, found) = (self.label(), self.label(), self.label(), self.label());
         self.line("setp.lt.s32 %#_s, %#_cur, 0;");
         self.line(&format!("@%#_s bra {lost};"));
         self.pool();
         self.line("setp.eq.u64 %#_s, %#_b, 0;");
         self.line(&format!("@%#_s mov.u32 %#_cur, {OFF:#x};"));
         self.line(&format!("@%#_s bra {lost};"));
-        self.line("mov.u64 %#_e, %clock64;");
-        self.line("mov.u64 %#_f, %globaltimer;");
-        // One, in a way that is not seen: for a constant, code is made that first adds up what lanes add.
-        self.line("add.u32 %#_x, %#_x, 1;");
-        self.line("cvt.u64.u32 %#_a, %#_x;");
-        self.line("atom.global.add.u64 %#_a, [%#_b], %#_a;");
-        self.line("ld.global.u64 %#_i, [%#_b+8];");
-        self.line("setp.ge.u64 %#_s, %#_a, %#_i;");
+        self.line(&format!("ld.volatile.global.u32 %#_v, [%#_b+{FULL}];"));
+        self.line("setp.ne.u32 %#_s, %#_v, 0;");
         self.line(&format!("@%#_s bra {none};"));
+        // One, in a way that is not seen: for a constant, code is made that first adds up what lanes add.
+        self.line("add.u32 %#_y, %#_x, 1;");
+        self.line("mov.u32 %#_v, %smid;");
+        self.line(&format!("mov.u32 %#_u, {COUNTERS};"));
+        self.put(&next);
+        self.line(&format!("and.b32 %#_v, %#_v, {};", COUNTERS - 1));
+        self.line("mul.wide.u32 %#_a, %#_v, 64;");
+        self.line("add.u64 %#_a, %#_a, %#_b;");
+        self.line(&format!("atom.global.add.u32 %#_x, [%#_a+{ASKED}], %#_y;"));
+        self.line(&format!("mad.lo.u32 %#_x, %#_x, {COUNTERS}, %#_v;"));
+        self.line("ld.global.u32 %#_i, [%#_b+8];");
+        self.line("setp.lt.u32 %#_s, %#_x, %#_i;");
+        self.line(&format!("@%#_s bra {found};"));
+        self.line("add.u32 %#_v, %#_v, 1;");
+        self.line("sub.u32 %#_u, %#_u, 1;");
+        self.line("setp.ne.u32 %#_s, %#_u, 0;");
+        self.line(&format!("@%#_s bra {next};"));
+        self.line(&format!("st.volatile.global.u32 [%#_b+{FULL}], %#_y;"));
+        self.line(&format!("bra {none};"));
+        self.put(&found);
         self.header();
         self.line(&format!("bra {go};"));
         self.put(&none);
@@ -391,7 +413,6 @@ impl Coder<'_> {
         self.line("add.u32 %#_cur, %#_cur, 256;");
         self.line(&format!("setp.ne.u32 %#_s, %#_cur, {OFF:#x};"));
         self.line(&format!("@%#_s bra {go};"));
-        self.put(&count);
         self.losses();
     }
 
@@ -405,16 +426,17 @@ impl Coder<'_> {
         self.line(&format!("mov.u32 %#_cur, {LOST:#x};"));
     }
 
-    /// Begins the chunk whose number is in `#_a`.
+    /// Begins the chunk whose number is in `#_x`.
     fn header(&mut self) {
-        self.line("cvt.u32.u64 %#_v, %#_a;");
-        self.line("add.u32 %#_v, %#_v, 1;");
+        self.line("add.u32 %#_v, %#_x, 1;");
         self.line("shl.b32 %#_v, %#_v, 8;");
         self.line("mul.wide.u32 %#_a, %#_v, 16;");
         self.line("add.u64 %#_a, %#_a, %#_b;");
-        self.line("mov.u64 %#_i, %gridid;");
-        self.line("st.global.v2.u64 [%#_a], {%#_i, %#_e};");
+        self.line("mov.u64 %#_e, %clock64;");
+        self.line("mov.u64 %#_f, %globaltimer;");
         self.line("st.global.u64 [%#_a+16], %#_f;");
+        self.line("mov.u64 %#_f, %gridid;");
+        self.line("st.global.v2.u64 [%#_a], {%#_f, %#_e};");
         self.line("mov.u32 %#_x, %smid;");
         let number = self.number.wrapping_add(1);
         self.line(&format!("mov.u32 %#_y, {number};"));

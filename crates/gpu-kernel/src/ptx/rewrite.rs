@@ -7,7 +7,7 @@
 
 use super::scan::{BadText, Function, Kind, Module, scan};
 use super::twin::{Sums, Twin};
-use super::{counts, flow};
+use super::{Flow, counts, flow};
 use crate::description::{Description, Kernel, Refused, SiteName, successors};
 use crate::plan::{Mode, Plan};
 
@@ -101,7 +101,7 @@ pub fn rewrite(text: &str, request: &Request) -> Result<Rewritten, Refusal> {
         return Err(Refusal::Addresses);
     }
     let mut description = Description { image: request.image.to_owned(), ..Description::default() };
-    let (mut twins, fresh) = (String::new(), fresh(text));
+    let (mut twins, fresh, files) = (String::new(), fresh(text), counts::files(text));
     for function in module.functions.iter().filter(|function| function.entry) {
         let name = &text[function.name.clone()];
         if !(request.wanted)(name) {
@@ -110,7 +110,8 @@ pub fn rewrite(text: &str, request: &Request) -> Result<Rewritten, Refusal> {
         let number =
             request.first.saturating_add(u32::try_from(description.kernels.len()).unwrap_or(u32::MAX));
         match kernel(text, function, request, &head, number, &fresh) {
-            Ok((twin, kernel)) => {
+            Ok((twin, mut kernel, flow)) => {
+                kernel.blocks = counts::blocks(text, function, &flow, &files);
                 twins.push_str(&twin);
                 description.kernels.push(kernel);
             }
@@ -129,7 +130,7 @@ fn kernel(
     head: &Head,
     number: u32,
     fresh: &str,
-) -> Result<(String, Kernel), String> {
+) -> Result<(String, Kernel, Flow), String> {
     refuse(text, function)?;
     let flow = flow(text, function).map_err(|bad| bad.to_string())?;
     let graph = &flow.graph;
@@ -153,9 +154,9 @@ fn kernel(
         successors: successors(graph),
         sites: plan.sites.iter().map(|site| SiteName::from(*site)).collect(),
         summed: plan.summed.clone(),
-        blocks: counts::blocks(text, function, &flow),
+        blocks: vec![],
     };
-    Ok((twin, kernel))
+    Ok((twin, kernel, flow))
 }
 
 /// Kernels whose warps share out registers among them, or have units that run beside them, break if code comes in between.

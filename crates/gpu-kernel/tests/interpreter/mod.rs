@@ -33,7 +33,11 @@ enum Operand {
 enum Step {
     /// A label: where it is in the program is what counts.
     Label,
-    Run { guard: Option<(usize, bool)>, opcode: Vec<String>, operands: Vec<Operand> },
+    Run {
+        guard: Option<(usize, bool)>,
+        opcode: Vec<String>,
+        operands: Vec<Operand>,
+    },
     /// Registers of an inner scope hold anything at its begin.
     Forget(Vec<usize>),
 }
@@ -111,7 +115,8 @@ impl Program {
                 self.tables.insert(self.steps.len() - 1, names.map(|name| name.trim().to_owned()).collect());
             }
             Kind::Directive if words.starts_with(".reg") && inner => {
-                let names = words.trim_end_matches(';').split([' ', ',']).filter(|word| word.starts_with('%'));
+                let names =
+                    words.trim_end_matches(';').split([' ', ',']).filter(|word| word.starts_with('%'));
                 let registers = names.map(|name| self.register(name)).collect();
                 self.steps.push(Step::Forget(registers));
             }
@@ -120,7 +125,8 @@ impl Program {
                 self.shared.insert(name.to_owned(), 0);
             }
             Kind::Instruction { guard, opcode, operands } => {
-                let guard = guard.as_ref().map(|(name, negated)| (self.register(&text[name.clone()]), *negated));
+                let guard =
+                    guard.as_ref().map(|(name, negated)| (self.register(&text[name.clone()]), *negated));
                 let operands = self.operands(&text[operands.clone()]);
                 let opcode = text[opcode.clone()].split('.').map(str::to_owned).collect();
                 self.steps.push(Step::Run { guard, opcode, operands });
@@ -143,7 +149,12 @@ impl Program {
             }
         }
         parts.push(&list[begin..]);
-        parts.into_iter().map(str::trim).filter(|part| !part.is_empty()).map(|part| self.operand(part)).collect()
+        parts
+            .into_iter()
+            .map(str::trim)
+            .filter(|part| !part.is_empty())
+            .map(|part| self.operand(part))
+            .collect()
     }
 
     fn operand(&mut self, part: &str) -> Operand {
@@ -151,17 +162,23 @@ impl Program {
             return Operand::List(self.operands(list.trim_end_matches('}')));
         }
         if let Some(place) = part.strip_prefix('[') {
-            let (name, offset) = place.trim_end_matches(']').split_once('+').unwrap_or((place.trim_end_matches(']'), "0"));
-            return Operand::Memory(Box::new(self.operand(name.trim())), offset.trim().parse().expect("an offset"));
+            let (name, offset) =
+                place.trim_end_matches(']').split_once('+').unwrap_or((place.trim_end_matches(']'), "0"));
+            return Operand::Memory(
+                Box::new(self.operand(name.trim())),
+                offset.trim().parse().expect("an offset"),
+            );
         }
-        let special = ["tid.", "ntid.", "ctaid.", "nctaid.", "clock", "globaltimer", "gridid", "smid", "lanemask"];
+        let special =
+            ["tid.", "ntid.", "ctaid.", "nctaid.", "clock", "globaltimer", "gridid", "smid", "lanemask"];
         match part.strip_prefix('%') {
             Some(name) if special.iter().any(|of| name.starts_with(of)) => Operand::Special(name.to_owned()),
             Some(_) => Operand::Register(self.register(part)),
-            None if part.starts_with('!') => {
-                Operand::Not(Box::new(self.operand(&part[1..])))
-            }
-            None => match part.strip_prefix("0x").map_or_else(|| part.parse::<i64>().ok(), |hex| i64::from_str_radix(hex, 16).ok()) {
+            None if part.starts_with('!') => Operand::Not(Box::new(self.operand(&part[1..]))),
+            None => match part
+                .strip_prefix("0x")
+                .map_or_else(|| part.parse::<i64>().ok(), |hex| i64::from_str_radix(hex, 16).ok())
+            {
                 Some(number) => Operand::Immediate(number as u64),
                 None => Operand::Named(part.to_owned()),
             },
@@ -234,9 +251,11 @@ impl Device {
 
     /// Runs a kernel. Returns what each lane of each thread block did.
     pub fn run(&mut self, program: &Program, launch: &Launch) -> Vec<Vec<Truth>> {
-        let mut blocks: Vec<Block> = (0..launch.blocks).map(|at| Block::new(program, at, launch.threads)).collect();
+        let mut blocks: Vec<Block> =
+            (0..launch.blocks).map(|at| Block::new(program, at, launch.threads)).collect();
         loop {
-            let open: Vec<usize> = (0..blocks.len()).filter(|at| blocks[*at].lanes.iter().any(|lane| !lane.over)).collect();
+            let open: Vec<usize> =
+                (0..blocks.len()).filter(|at| blocks[*at].lanes.iter().any(|lane| !lane.over)).collect();
             if open.is_empty() {
                 break;
             }
@@ -250,7 +269,9 @@ impl Device {
 
     /// One group executes one instruction.
     fn step(&mut self, program: &Program, launch: &Launch, block: &mut Block) {
-        let ready: Vec<usize> = (0..block.lanes.len()).filter(|l| !block.lanes[*l].over && block.lanes[*l].waits == Waits::No).collect();
+        let ready: Vec<usize> = (0..block.lanes.len())
+            .filter(|l| !block.lanes[*l].over && block.lanes[*l].waits == Waits::No)
+            .collect();
         if ready.is_empty() {
             assert!(block.lanes.iter().all(|lane| lane.over), "lanes wait for each other for ever");
             return;
@@ -274,7 +295,9 @@ impl Device {
             }
             Some(Step::Run { guard, opcode, operands }) => {
                 let (run, pass): (Vec<usize>, Vec<usize>) = lanes.into_iter().partition(|lane| {
-                    guard.is_none_or(|(register, negated)| (block.lanes[*lane].registers[register] & 1 != 0) != negated)
+                    guard.is_none_or(|(register, negated)| {
+                        (block.lanes[*lane].registers[register] & 1 != 0) != negated
+                    })
                 });
                 pass.iter().for_each(|lane| block.lanes[*lane].at += 1);
                 if run.is_empty() {
@@ -337,12 +360,21 @@ impl Device {
         lanes.iter().for_each(|lane| block.lanes[*lane].at += 1);
     }
 
-    fn control(&mut self, program: &Program, block: &mut Block, run: &[usize], opcode: &[String], operands: &[Operand]) {
+    fn control(
+        &mut self,
+        program: &Program,
+        block: &mut Block,
+        run: &[usize],
+        opcode: &[String],
+        operands: &[Operand],
+    ) {
         let at = block.lanes[run[0]].at;
         let label = |name: &str| program.labels[&(at, name.to_owned())];
         match (opcode[0].as_str(), operands) {
             ("ret" | "exit", _) => block.end(run),
-            ("bra", [Operand::Named(name)]) => run.iter().for_each(|lane| block.lanes[*lane].at = label(name)),
+            ("bra", [Operand::Named(name)]) => {
+                run.iter().for_each(|lane| block.lanes[*lane].at = label(name))
+            }
             ("brx", [index, Operand::Named(table)]) => {
                 let targets = &program.tables[&label(table)];
                 let mut groups = HashMap::new();
@@ -367,9 +399,13 @@ impl Device {
         let (warp, at) = (run[0] / 32, block.lanes[run[0]].at);
         for lane in run {
             let mask = block.value(*lane, mask);
-            let there: Vec<usize> = (0..32).filter(|bit| mask >> bit & 1 != 0).map(|bit| warp * 32 + bit).collect();
+            let there: Vec<usize> =
+                (0..32).filter(|bit| mask >> bit & 1 != 0).map(|bit| warp * 32 + bit).collect();
             assert!(there.contains(lane), "a lane that is not in its mask");
-            assert!(there.iter().all(|other| !block.lanes[*other].over), "a lane waits for one that has ended");
+            assert!(
+                there.iter().all(|other| !block.lanes[*other].over),
+                "a lane waits for one that has ended"
+            );
             if there.iter().any(|other| block.lanes[*other].at != at) {
                 block.lanes[*lane].waits = Waits::Others;
                 continue;
@@ -388,17 +424,29 @@ impl Device {
     }
 
     #[allow(clippy::too_many_arguments, reason = "a test")]
-    fn execute(&mut self, program: &Program, launch: &Launch, block: &mut Block, lane: usize, run: &[usize], opcode: &[String], operands: &[Operand]) {
+    fn execute(
+        &mut self,
+        program: &Program,
+        launch: &Launch,
+        block: &mut Block,
+        lane: usize,
+        run: &[usize],
+        opcode: &[String],
+        operands: &[Operand],
+    ) {
         let kind = opcode.last().expect("a type").as_str();
         let short = |value: u64| if kind.ends_with("32") { value & 0xffff_ffff } else { value };
         let get = |device: &Device, block: &Block, at: usize| device.get(block, launch, lane, &operands[at]);
         let value = match opcode[0].as_str() {
-            "ld" | "st" | "atom" | "red" => return self.memory(program, launch, block, lane, opcode, operands),
+            "ld" | "st" | "atom" | "red" => {
+                return self.memory(program, launch, block, lane, opcode, operands);
+            }
             "activemask" => run.iter().fold(0, |mask, lane| mask | 1u64 << (lane % 32)),
             "setp" => {
                 let (a, b) = (get(self, block, 1), get(self, block, 2));
                 let (a, b) = (short(a), short(b));
-                let signed = |value: u64| if kind == "s32" { i64::from(value as u32 as i32) } else { value as i64 };
+                let signed =
+                    |value: u64| if kind == "s32" { i64::from(value as u32 as i32) } else { value as i64 };
                 let found = match opcode[1].as_str() {
                     "eq" => a == b,
                     "ne" => a != b,
@@ -429,7 +477,13 @@ impl Device {
                     "shl" => a << b,
                     "shr" => a >> b,
                     "rem" => a % b,
-                    "selp" => if c & 1 != 0 { a } else { b },
+                    "selp" => {
+                        if c & 1 != 0 {
+                            a
+                        } else {
+                            b
+                        }
+                    }
                     other => panic!("{other}"),
                 }
             }
@@ -452,19 +506,30 @@ impl Device {
             "clock64" => self.clock,
             "globaltimer" => self.clock * 2,
             "gridid" => launch.grid,
-            "smid" => u64::from(block.at) + 3,
+            "smid" => u64::from(block.at) + 3 + 32 * launch.grid,
             "lanemask_lt" => (1 << (lane % 32)) - 1,
             other => panic!("%{other}"),
         }
     }
 
-    fn memory(&mut self, program: &Program, launch: &Launch, block: &mut Block, lane: usize, opcode: &[String], operands: &[Operand]) {
-        let place = operands.iter().position(|operand| matches!(operand, Operand::Memory(..))).expect("a place");
+    fn memory(
+        &mut self,
+        program: &Program,
+        launch: &Launch,
+        block: &mut Block,
+        lane: usize,
+        opcode: &[String],
+        operands: &[Operand],
+    ) {
+        let place =
+            operands.iter().position(|operand| matches!(operand, Operand::Memory(..))).expect("a place");
         let Operand::Memory(base, offset) = &operands[place] else { unreachable!() };
         let bytes = if opcode.last().expect("a type").ends_with("64") { 8 } else { 4 };
         if let Operand::Named(name) = &**base {
             let value = match opcode[1].as_str() {
-                "param" => launch.parameters[program.parameters.iter().position(|p| p == name).expect("a parameter")],
+                "param" => {
+                    launch.parameters[program.parameters.iter().position(|p| p == name).expect("a parameter")]
+                }
                 "const" | "global" => launch.pool,
                 other => panic!("{other}"),
             };

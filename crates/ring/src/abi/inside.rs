@@ -31,6 +31,32 @@ pub const TWIN: &str = "__hetrace_inside";
 /// Bytes of a chunk, and of a pool's header.
 pub const CHUNK: u64 = 4096;
 
+/// Chunks that a pool has at most: their numbers have to fit into what lanes keep.
+pub const CHUNKS: u64 = (1 << 23) - 1;
+/// Counters of chunks that were asked for, in a pool's header, and where they are, 64 bytes apart.
+const COUNTERS: u64 = 32;
+const ASKED: usize = 2048;
+
+/// How many chunks each counter of a pool's header was asked for.
+fn asked_of(header: &[u8]) -> impl Iterator<Item = u64> {
+    (0..COUNTERS as usize).map(|counter| {
+        let word = header.get(ASKED + 64 * counter..).and_then(|rest| rest.first_chunk());
+        word.map_or(0, |word| u32::from_le_bytes(*word).into())
+    })
+}
+
+/// How many chunks were asked for, according to a pool's header of [`CHUNK`] bytes.
+pub fn asked(header: &[u8]) -> u64 {
+    asked_of(header).sum()
+}
+
+/// How many chunks at a pool's begin may be used, according to its header of [`CHUNK`] bytes; of `there` chunks.
+pub fn used(header: &[u8], there: u64) -> u64 {
+    // The n-th chunk of counter c has the number 32 n + c.
+    let last = asked_of(header).zip(0..).filter(|(asked, _)| *asked > 0);
+    last.map(|(asked, counter)| (asked - 1) * COUNTERS + counter + 1).max().unwrap_or(0).min(there)
+}
+
 /// Start of an answer.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,6 +103,17 @@ pub const fn patience_ms(bytes: u64) -> u64 {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_pool_is_used_up_to_its_last_chunk() {
+        let mut header = [0; CHUNK as usize];
+        assert_eq!((asked(&header), used(&header, 100)), (0, 0));
+        header[ASKED + 64 * 5] = 2;
+        header[ASKED + 64 * 31] = 1;
+        assert_eq!((asked(&header), used(&header, 100)), (3, 38));
+        assert_eq!(used(&header, 20), 20);
+        assert_eq!(used(&header[..100], 20), 0);
+    }
 
     #[test]
     fn answers_come_back_as_they_were() {

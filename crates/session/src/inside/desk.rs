@@ -99,7 +99,12 @@ impl Work {
         }
         for (name, (helper, _)) in std::mem::take(&mut self.helpers) {
             helper.kill();
-            self.say(&name, "the program ended first");
+            let answer = self.folder.join(format!("{name}{ANSWER}"));
+            // The program may have had its answer, and ended, before its helper did.
+            match answer.exists() {
+                true => self.hear(&name, &answer),
+                false => self.say(&name, "the program ended first"),
+            }
         }
         self.said.into_iter().collect()
     }

@@ -19,13 +19,13 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use hetrace_ring::abi;
-use hetrace_ring::abi::inside::{CHUNK, FOLDER, PART, POOL};
+use hetrace_ring::abi::inside::{self, CHUNK, FOLDER, PART, POOL};
 
 use crate::access::Access;
 use crate::options::Launches;
 
 pub(crate) use desk::Desk;
-pub use helper::{answer, refuse};
+pub use helper::answer;
 
 /// Choices of kernels that a session has room for.
 pub const INSIDE_CHOICES: usize = abi::inside::CHOICES;
@@ -118,12 +118,11 @@ fn open(path: &Path, most: u64) -> io::Result<(fs::File, u64)> {
 /// Moves a pool: its header, and the chunks that were begun.
 fn pool(from: &Path, to: &Path, access: Access, lost: &mut Loss) -> io::Result<()> {
     let (mut file, size) = open(from, u64::MAX)?;
-    let mut header = [0u8; 32];
+    let mut header = [0u8; CHUNK as usize];
     file.read_exact(&mut header)?;
     let word =
         |at: usize| header.get(at..at + 8).and_then(|b| b.try_into().ok()).map_or(0, u64::from_le_bytes);
-    let (asked, there) = (word(0), word(8).min(size / CHUNK));
-    let used = asked.min(there);
+    let (asked, used) = (inside::asked(&header), inside::used(&header, word(8).min(size / CHUNK - 1)));
     lost.asked = lost.asked.saturating_add(asked);
     lost.used += used;
     lost.records = lost.records.saturating_add(word(16));

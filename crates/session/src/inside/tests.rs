@@ -99,7 +99,8 @@ fn pools_and_descriptions_go_into_the_trace() {
     let folder = session.path().join(FOLDER);
     // Three chunks were asked for, there are two: of a file with room for five, three are kept.
     let mut pool = vec![0u8; 5 * 4096];
-    pool[..24].copy_from_slice(&[3u64, 2, 40].map(u64::to_le_bytes).concat());
+    pool[..24].copy_from_slice(&[0u64, 2, 40].map(u64::to_le_bytes).concat());
+    (0..3).for_each(|counter| pool[2048 + 64 * counter] = 1);
     pool[4096..4100].copy_from_slice(b"used");
     fs::write(folder.join("7-0.pool"), &pool).expect("written");
     fs::write(folder.join("7-1.pool.part"), &pool).expect("written");
