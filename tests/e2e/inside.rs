@@ -229,11 +229,14 @@ fn check_recorded(run: &Run) {
     run.check_no_misuse();
 }
 
+/// All launches of all kernels record.
+const ALL: &[&str] = &["--inside", "*", "--inside-sample", "launches:1"];
+
 #[test]
 fn a_module_of_text() {
     let bed = Bed::new(TEXT.as_bytes());
     for way in ["data", "file", "fatbin"] {
-        let run = bed.run(&["--inside", "*"], &[way], &[]);
+        let run = bed.run(ALL, &[way], &[]);
         check_seen(&run, SEEN);
         check_recorded(&run);
     }
@@ -242,13 +245,13 @@ fn a_module_of_text() {
 #[test]
 fn fat_binaries_and_their_wrapper() {
     for how in [How::Raw, How::Lz4, How::Zstd] {
-        let run = Bed::new(&fat(TEXT, how)).run(&["--inside", "*"], &["wrapper"], &[]);
+        let run = Bed::new(&fat(TEXT, how)).run(ALL, &["wrapper"], &[]);
         check_seen(&run, SEEN);
         check_recorded(&run);
     }
     let bed = Bed::new(&fat(TEXT, How::Zstd));
     for way in ["data", "fatbin", "file"] {
-        let run = bed.run(&["--inside", "*"], &[way], &[]);
+        let run = bed.run(ALL, &[way], &[]);
         check_seen(&run, SEEN);
         check_recorded(&run);
     }
@@ -256,7 +259,7 @@ fn fat_binaries_and_their_wrapper() {
 
 #[test]
 fn machine_code_that_carries_its_text() {
-    let run = Bed::new(&elf(TEXT)).run(&["--inside", "*"], &["data"], &[]);
+    let run = Bed::new(&elf(TEXT)).run(ALL, &["data"], &[]);
     check_seen(&run, SEEN);
     check_recorded(&run);
 }
@@ -264,10 +267,10 @@ fn machine_code_that_carries_its_text() {
 #[test]
 fn libraries() {
     let bed = Bed::new(TEXT.as_bytes());
-    let run = bed.run(&["--inside", "*"], &["library_file"], &[]);
+    let run = bed.run(ALL, &["library_file"], &[]);
     check_seen(&run, "kernels: 3: k1000 k2000 k3000\n");
     check_recorded(&run);
-    let run = bed.run(&["--inside", "*"], &["library"], &[]);
+    let run = bed.run(ALL, &["library"], &[]);
     // The driver's log was of our code: the program finds an empty one.
     check_seen(&run, "kernels: 3: k1000 k2000 k3000\nlogs: \"\" 0, \"\" 0\n");
     check_recorded(&run);
@@ -282,6 +285,9 @@ fn only_chosen_kernels_and_launches() {
     assert_eq!(chunks(&run), [2]);
     let run = bed.run(&["--inside", "k2000", "--inside-sample", "launches:2"], &["data", "5"], &[]);
     assert_eq!(ran(&run), twins(&[("k1000", 5), ("k2000", 2), ("k2000__hetrace_inside", 3)]));
+    // Without numbers some launches are left to compare with.
+    let run = bed.run(&["--inside", "k2000"], &["data", "20"], &[]);
+    assert_eq!(ran(&run), twins(&[("k1000", 20), ("k2000", 2), ("k2000__hetrace_inside", 18)]));
     // Arguments of calls are the program's own: no call has a twin's handle.
     let run = bed.run(&["--inside", "nothing"], &["data"], &[]);
     assert_eq!(ran(&run), twins(&[("k1000", 3), ("k2000", 3)]));
@@ -293,7 +299,7 @@ fn only_chosen_kernels_and_launches() {
 
 #[test]
 fn graphs_launch_twins() {
-    let run = Bed::new(TEXT.as_bytes()).run(&["--inside", "*"], &["graph"], &[]);
+    let run = Bed::new(TEXT.as_bytes()).run(ALL, &["graph"], &[]);
     check_seen(&run, "");
     assert_eq!(ran(&run), twins(&[("k1000__hetrace_inside", 6)]));
     assert_eq!(chunks(&run), [6]);
@@ -301,7 +307,7 @@ fn graphs_launch_twins() {
 
 #[test]
 fn each_context_has_its_pool() {
-    let run = Bed::new(TEXT.as_bytes()).run(&["--inside", "*"], &["contexts", "2"], &[]);
+    let run = Bed::new(TEXT.as_bytes()).run(ALL, &["contexts", "2"], &[]);
     check_seen(&run, &SEEN.repeat(2));
     assert_eq!(ran(&run), twins(&[("k1000__hetrace_inside", 4), ("k2000__hetrace_inside", 4)]));
     assert_eq!(chunks(&run), [4, 4]);
@@ -311,7 +317,7 @@ fn each_context_has_its_pool() {
 
 #[test]
 fn code_that_is_loaded_again_and_again() {
-    let run = Bed::new(TEXT.as_bytes()).run(&["--inside", "*"], &["data", "3", "4"], &[]);
+    let run = Bed::new(TEXT.as_bytes()).run(ALL, &["data", "3", "4"], &[]);
     check_seen(&run, &SEEN.repeat(4));
     assert_eq!(ran(&run), twins(&[("k1000__hetrace_inside", 12), ("k2000__hetrace_inside", 12)]));
     assert_eq!(chunks(&run), [24]);
@@ -320,7 +326,11 @@ fn code_that_is_loaded_again_and_again() {
 #[test]
 fn a_pool_that_is_full_loses_and_says_so() {
     let bed = Bed::new(TEXT.as_bytes());
-    let run = bed.run(&["--inside", "*", "--inside-buffer", "64K"], &["data", "20"], &[]);
+    let run = bed.run(
+        &["--inside", "*", "--inside-sample", "launches:1", "--inside-buffer", "64K"],
+        &["data", "20"],
+        &[],
+    );
     check_seen(&run, SEEN);
     assert_eq!(chunks(&run), [15]);
     let said = notes(&run);
@@ -330,10 +340,18 @@ fn a_pool_that_is_full_loses_and_says_so() {
 #[test]
 fn what_spills_survives_the_program() {
     let bed = Bed::new(TEXT.as_bytes());
-    let run = bed.run(&["--inside", "*", "--inside-on-full", "spill"], &["killed"], &[]);
+    let run = bed.run(
+        &["--inside", "*", "--inside-sample", "launches:1", "--inside-on-full", "spill"],
+        &["killed"],
+        &[],
+    );
     assert_eq!(run.done.out, SEEN);
     assert_eq!(chunks(&run), [6]);
-    let run = bed.run(&["--inside", "*", "--inside-on-full", "spill"], &["data"], &[]);
+    let run = bed.run(
+        &["--inside", "*", "--inside-sample", "launches:1", "--inside-on-full", "spill"],
+        &["data"],
+        &[],
+    );
     check_seen(&run, SEEN);
     check_recorded(&run);
 }
@@ -341,7 +359,7 @@ fn what_spills_survives_the_program() {
 #[test]
 fn a_driver_that_refuses_our_code_loads_the_programs_own() {
     let bed = Bed::new(TEXT.as_bytes());
-    let run = bed.run(&["--inside", "*"], &["options"], &[("FAKE_CUDA_REFUSES", "__hetrace_inside")]);
+    let run = bed.run(ALL, &["options"], &[("FAKE_CUDA_REFUSES", "__hetrace_inside")]);
     check_seen(&run, &format!("{SEEN}logs: \"compiled\" 8, \"untouched\" 64\n"));
     assert_eq!(ran(&run), twins(&[("k1000", 3), ("k2000", 3)]));
     assert!(notes(&run).contains("refused code with twins with CUDA error 218"), "{}", notes(&run));
@@ -350,7 +368,7 @@ fn a_driver_that_refuses_our_code_loads_the_programs_own() {
 #[test]
 fn a_twin_that_cannot_be_launched_is_not() {
     let bed = Bed::new(TEXT.as_bytes());
-    let run = bed.run(&["--inside", "*"], &["data"], &[("FAKE_CUDA_REFUSES_LAUNCH", "k1000__hetrace")]);
+    let run = bed.run(ALL, &["data"], &[("FAKE_CUDA_REFUSES_LAUNCH", "k1000__hetrace")]);
     check_seen(&run, SEEN);
     assert_eq!(ran(&run), twins(&[("k1000", 3), ("k2000__hetrace_inside", 3)]));
     let said = notes(&run);
@@ -376,7 +394,7 @@ fn a_helper_that_fails_leaves_kernels_as_they_were() {
         ("exec sleep 1000", "its helper took too long"),
     ] {
         let helper = script(&bed, text);
-        let run = bed.run(&["--inside", "*"], &["data"], &[("HETRACE_INSIDE_HELPER", &helper)]);
+        let run = bed.run(ALL, &["data"], &[("HETRACE_INSIDE_HELPER", &helper)]);
         check_seen(&run, SEEN);
         assert_eq!(ran(&run), twins(&[("k1000", 3), ("k2000", 3)]), "{text}");
         assert!(notes(&run).contains(why), "{}", notes(&run));
@@ -390,7 +408,7 @@ fn code_without_its_text_is_named() {
         (fat(&TEXT.replace("sm_90", "sm_120"), How::Zstd), "its PTX is for sm_120"),
         (fat(&TEXT.replace("ret;\n\n}", "ret;\n"), How::Lz4), "line "),
     ] {
-        let run = Bed::new(&image).run(&["--inside", "*"], &["wrapper"], &[]);
+        let run = Bed::new(&image).run(ALL, &["wrapper"], &[]);
         assert_eq!(run.done.status, 0, "{}", run.done.err);
         assert_eq!(ran(&run), twins(&[("k1000", 3), ("k2000", 3)]));
         let said = notes(&run);
@@ -401,7 +419,7 @@ fn code_without_its_text_is_named() {
 #[test]
 fn the_second_run_finds_its_code_in_the_cache() {
     let bed = Bed::new(TEXT.as_bytes());
-    let run = bed.run(&["--inside", "*"], &["data"], &[]);
+    let run = bed.run(ALL, &["data"], &[]);
     check_recorded(&run);
     let cached = |folder: &Path| -> Vec<PathBuf> {
         std::fs::read_dir(folder.join("hetrace/inside"))
@@ -419,11 +437,15 @@ fn the_second_run_finds_its_code_in_the_cache() {
     let bytes: usize = bytes.parse().expect("a number");
     let marked = rest.replace("\"reason\":\"", "\"reason\":\"CACHED ");
     std::fs::write(file, format!("{twins} {}\n{marked}", bytes + "CACHED ".len())).expect("written");
-    let run = bed.run(&["--inside", "*"], &["data"], &[]);
+    let run = bed.run(ALL, &["data"], &[]);
     check_recorded(&run);
     assert!(notes(&run).contains("k3000 is as it was: CACHED"), "{}", notes(&run));
     // Other options are another entry.
-    check_recorded(&bed.run(&["--inside", "*", "--inside-mode", "blocks"], &["data"], &[]));
+    check_recorded(&bed.run(
+        &["--inside", "*", "--inside-sample", "launches:1", "--inside-mode", "blocks"],
+        &["data"],
+        &[],
+    ));
     assert_eq!(cached(&bed.cache()).len(), 2);
 }
 

@@ -42,8 +42,24 @@ pub struct Chosen {
     pub first: u64,
     /// The last.
     pub last: u64,
-    /// At least 1.
+    /// 0: all but those that are left to compare with.
     pub every: u32,
+}
+
+/// Of launches that are left as they are, the second is the first, and then it is one in so many.
+const COMPARED: u64 = 16;
+
+impl Chosen {
+    /// Returns whether the launch with this number records.
+    pub fn records(self, number: u64) -> bool {
+        let Some(since) = number.checked_sub(self.first).filter(|_| number <= self.last) else {
+            return false;
+        };
+        match self.every {
+            0 => since % COMPARED != 1,
+            every => since.is_multiple_of(u64::from(every)),
+        }
+    }
 }
 
 /// Returns which launches of a kernel record; none if it was not chosen.
@@ -51,7 +67,8 @@ pub fn chosen(kernel: &[u8]) -> Option<Chosen> {
     let control = session()?.control();
     let choice = control.inside_choices.iter().find(|choice| glob::matches(&choice.kernel, kernel))?;
     let (first, last) = (choice.first.load(Ordering::Relaxed), choice.last.load(Ordering::Relaxed));
-    Some(Chosen { first, last, every: control.inside_every.load(Ordering::Relaxed).max(1) })
+    let (every, numbered) = (control.inside_every.load(Ordering::Relaxed), first > 0 || last < u64::MAX);
+    Some(Chosen { first, last, every: if numbered { every.max(1) } else { every } })
 }
 
 /// An image to load in place of the program's own. It stays where it is until [`Replaced::release`].
@@ -310,5 +327,22 @@ impl PoolFile {
     fn unmap(self) {
         // SAFETY: mapped by `make`; nobody else has the address.
         unsafe { libc::munmap(self.at.cast(), self.length) };
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn launches_are_chosen_by_number() {
+        let which = |first, last, every| {
+            let chosen = Chosen { first, last, every };
+            (0..40).filter(|number| chosen.records(*number)).collect::<Vec<u64>>()
+        };
+        assert_eq!(which(3, 5, 1), [3, 4, 5]);
+        assert_eq!(which(2, u64::MAX, 16), [2, 18, 34]);
+        let left: Vec<u64> = (0..40).filter(|number| ![1, 17, 33].contains(number)).collect();
+        assert_eq!(which(0, u64::MAX, 0), left);
     }
 }

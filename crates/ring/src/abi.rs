@@ -192,7 +192,7 @@ pub struct Control {
     pub stack_depth: AtomicU32,
     /// Bytes of a pool, with [`option::INSIDE`].
     pub inside_buffer: AtomicU64,
-    /// Of the launches chosen, one in so many records.
+    /// Of the launches chosen, one in so many records; 0: all, but of kernels without numbers some are left to compare with.
     pub inside_every: AtomicU32,
     /// Not used.
     pub reserved: u32,

@@ -170,11 +170,8 @@ fn choose(kernel: P, context: impl FnOnce() -> P) -> Option<P> {
     let twin = of(kernel)?;
     let count = COUNTS.all().get(twin.count.load(Ordering::Relaxed) as usize)?;
     let number = count.launches.fetch_add(1, Ordering::Relaxed);
-    let first = count.first.load(Ordering::Relaxed);
-    if number < first || number > count.last.load(Ordering::Relaxed) {
-        return None;
-    }
-    if !(number - first).is_multiple_of(u64::from(count.every.load(Ordering::Relaxed).max(1))) {
+    let [first, last] = [&count.first, &count.last].map(|number| number.load(Ordering::Relaxed));
+    if !(Chosen { first, last, every: count.every.load(Ordering::Relaxed) }).records(number) {
         return None;
     }
     if twin.context.load(Ordering::Relaxed) == 0 {

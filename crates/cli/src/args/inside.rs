@@ -61,7 +61,8 @@ impl FromStr for Sample {
 #[derive(Debug, Args, Clone)]
 pub struct Inside {
     /// Record which warps of kernels that match this glob ran which of their blocks, and when. Launches of each
-    /// name are counted from 0 (may be repeated). The kernels must come with PTX, or with line information
+    /// name are counted from 0 (may be repeated); without numbers the second and then one in 16 are left as they are, to
+    /// compare with. The kernels must come with PTX, or with line information
     #[arg(
         long,
         value_name = "KERNEL[@FIRST..LAST]",
@@ -73,7 +74,7 @@ pub struct Inside {
     /// Where kernels record with --inside
     #[arg(long, value_enum, default_value_t, value_name = "SITES", env = "HETRACE_INSIDE_MODE")]
     pub inside_mode: Sites,
-    /// Record only one thread block in N with --inside (`ctas:N`), or one launch in N (`launches:N`)
+    /// Record only one thread block in N with --inside (`ctas:N`), or one launch in N (`launches:N`; with 1, all)
     #[arg(long, value_name = "SAMPLE", env = "HETRACE_INSIDE_SAMPLE")]
     pub inside_sample: Option<Sample>,
     /// Memory for what kernels of a context record with --inside, in bytes (suffixes K, M, G)
@@ -109,9 +110,10 @@ impl Inside {
         if !(LEAST..=MOST).contains(&self.inside_buffer) {
             bail!("--inside-buffer accepts 64K to 32G");
         }
+        // 0: all but those that are left as they are, to compare with.
         let every = match self.inside_sample {
             Some(Sample::Launches(every)) => every,
-            _ => 1,
+            _ => 0,
         };
         let kernels = self.inside.iter();
         let kernels = kernels

@@ -35,7 +35,7 @@ pub const INSIDE_CHOICES: usize = abi::inside::CHOICES;
 pub struct Inside {
     /// Which kernels, and which launches of each; the first [`INSIDE_CHOICES`] count.
     pub kernels: Vec<Launches>,
-    /// Of these launches, one in so many.
+    /// Of these launches, one in so many; 0: of those without numbers all but some that are left to compare with.
     pub every: u32,
     /// Bytes of a context's pool.
     pub buffer: u64,
