@@ -165,7 +165,7 @@ impl Coder<'_> {
         self.line("{");
         self.line(".reg .pred %#_l, %#_k, %#_q, %#_h, %#_r, %#_s;");
         self.line(
-            ".reg .b32 %#_m, %#_t, %#_d, %#_x, %#_y, %#_u, %#_v, %#_i, %#_clk, %#_w0, %#_w1, %#_w2, %#_w3;",
+            ".reg .b32 %#_m, %#_t, %#_d, %#_x, %#_y, %#_u, %#_v, %#_i, %#_j, %#_w, %#_z, %#_clk, %#_w0, %#_w1, %#_w2, %#_w3;",
         );
         self.line(".reg .b64 %#_a, %#_b, %#_e, %#_f;");
     }
@@ -391,8 +391,7 @@ impl Coder<'_> {
         self.line("mul.wide.u32 %#_a, %#_v, 64;");
         self.line("add.u64 %#_a, %#_a, %#_b;");
         self.line(&format!("atom.global.add.u32 %#_x, [%#_a+{ASKED}], %#_y;"));
-        self.line(&format!("mad.lo.u32 %#_x, %#_x, {COUNTERS}, %#_v;"));
-        self.line("ld.global.u32 %#_i, [%#_b+8];");
+        self.place_of_chunk();
         self.line("setp.lt.u32 %#_s, %#_x, %#_i;");
         self.line(&format!("@%#_s bra {found};"));
         self.line("add.u32 %#_v, %#_v, 1;");
@@ -414,6 +413,18 @@ impl Coder<'_> {
         self.line(&format!("setp.ne.u32 %#_s, %#_cur, {OFF:#x};"));
         self.line(&format!("@%#_s bra {go};"));
         self.losses();
+    }
+
+    /// Which chunk it is that a counter, `#_v`, gave out as its `#_x`-th: those of one counter lie together by as many as the
+    /// pool says, and so in few pages of memory. `#_i` is how many there are.
+    fn place_of_chunk(&mut self) {
+        self.line("ld.global.v2.u32 {%#_i, %#_w}, [%#_b+8];");
+        self.line("shr.u32 %#_z, %#_x, %#_w;");
+        self.line("shl.b32 %#_j, %#_z, %#_w;");
+        self.line("sub.u32 %#_x, %#_x, %#_j;");
+        self.line(&format!("mad.lo.u32 %#_z, %#_z, {COUNTERS}, %#_v;"));
+        self.line("shl.b32 %#_z, %#_z, %#_w;");
+        self.line("add.u32 %#_x, %#_x, %#_z;");
     }
 
     /// Adds what a lane has counted to the pool's losses.

@@ -545,7 +545,13 @@ impl Device {
             return;
         }
         match opcode[0].as_str() {
-            "ld" => block.set(lane, &operands[0], self.load(address, bytes)),
+            "ld" => {
+                let single = std::slice::from_ref(&operands[0]);
+                let list = if let Operand::List(list) = &operands[0] { list } else { single };
+                for (number, operand) in list.iter().enumerate() {
+                    block.set(lane, operand, self.load(address + (number * bytes) as u64, bytes));
+                }
+            }
             "st" => {
                 let single = std::slice::from_ref(&operands[1]);
                 let list = if let Operand::List(list) = &operands[1] { list } else { single };
