@@ -241,9 +241,11 @@ fn read_from(fd: i32) -> Option<Replaced> {
     if pages.is_null() {
         return None;
     }
-    // SAFETY: fresh pages of that length, which stay until `release`.
-    let bytes: &'static mut [u8] = unsafe { std::slice::from_raw_parts_mut(pages, length) };
-    let image = if fill(fd, bytes) { CStr::from_bytes_until_nul(bytes).ok() } else { None };
+    // SAFETY: fresh pages of that length.
+    let is_whole = unsafe { fill_at(fd, pages, length) };
+    // SAFETY: as above; they stay until `release`, and nobody writes there any more.
+    let bytes: &'static [u8] = unsafe { std::slice::from_raw_parts(pages, length) };
+    let image = if is_whole { CStr::from_bytes_until_nul(bytes).ok() } else { None };
     if image.is_none() {
         // SAFETY: mapped above, and nothing refers to it.
         unsafe { libc::munmap(pages.cast(), length) };
@@ -253,12 +255,19 @@ fn read_from(fd: i32) -> Option<Replaced> {
 
 /// Reads so many bytes. Returns whether there were as many.
 fn fill(fd: i32, bytes: &mut [u8]) -> bool {
-    let mut at = 0;
-    while let Some(rest) = bytes.get_mut(at..).filter(|rest| !rest.is_empty()) {
-        // SAFETY: room for as many bytes.
-        let got = unsafe { libc::read(fd, rest.as_mut_ptr().cast(), rest.len()) };
+    // SAFETY: room for as many bytes.
+    unsafe { fill_at(fd, bytes.as_mut_ptr(), bytes.len()) }
+}
+
+/// # Safety
+/// Room for `length` bytes at `at`.
+unsafe fn fill_at(fd: i32, at: *mut u8, length: usize) -> bool {
+    let mut done = 0;
+    while done < length {
+        // SAFETY: contract: there is room for the rest.
+        let got = unsafe { libc::read(fd, at.add(done).cast(), length - done) };
         let Ok(got @ 1..) = usize::try_from(got) else { return false };
-        at += got;
+        done += got;
     }
     true
 }

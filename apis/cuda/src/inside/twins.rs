@@ -18,9 +18,9 @@ use crate::generated::prelude::{P, null_mut};
 use crate::generated::real;
 
 /// Handles with a twin that are distinguished.
-const MOST: usize = 16384;
+const MOST: usize = 8192;
 /// Kernels whose launches are counted, by name.
-const KERNELS: usize = 8192;
+const KERNELS: usize = 4096;
 /// Longest name of a kernel that gets a twin.
 const NAME: usize = 4000;
 
@@ -54,17 +54,17 @@ unsafe impl Zeroed for Count {}
 static TWINS: Mapped<Twin, MOST> = Mapped::new();
 static USED: AtomicUsize = AtomicUsize::new(0);
 /// Handle → its place in `TWINS`, counted from 1; 0: it has none any more.
-static HANDLES: Table<32768> = Table::new();
+static HANDLES: Table<16384> = Table::new();
 static COUNTS: Mapped<Count, KERNELS> = Mapped::new();
 static COUNTED: AtomicUsize = AtomicUsize::new(0);
 /// Hash of a name → its place in `COUNTS`, counted from 1.
-static NAMES: Table<16384> = Table::new();
+static NAMES: Table<8192> = Table::new();
 /// Module or library → how many twins are in it.
-static CODE: Table<8192> = Table::new();
+static CODE: Table<4096> = Table::new();
 /// Module that was got from a library → that.
-static LIBRARIES: Table<4096> = Table::new();
+static LIBRARIES: Table<1024> = Table::new();
 /// Library and context, mixed → whether its twins can record there: 1 yes, 2 no.
-static READY: Table<4096> = Table::new();
+static READY: Table<1024> = Table::new();
 /// Goes up when one of these may have ended.
 static EPOCH: AtomicU32 = AtomicU32::new(1);
 /// Whether there is any twin.
