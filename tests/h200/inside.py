@@ -62,16 +62,15 @@ class Pool(Memory):
 
     def fresh(self):
         self.zero(self.used())
-        self.put((self.size // CHUNK - 1).to_bytes(4, "little") + (9).to_bytes(4, "little"), 8)
+        self.put((self.size // CHUNK - 1).to_bytes(8, "little"), 8)
 
     def asked(self):
         header = self.get(CHUNK)
         return [int.from_bytes(header[at:at + 4], "little") for at in range(2048, CHUNK, 64)]
 
     def used(self):
-        counters = [(counter, asked - 1) for counter, asked in enumerate(self.asked()) if asked]
-        last = max((((nth >> 9) * 32 + counter << 9) + (nth & 511) + 1 for counter, nth in counters), default=0)
-        return min(self.size, (last + 1) * CHUNK)
+        last = max((asked - 1) * 32 + counter + 1 for counter, asked in enumerate(self.asked()))
+        return min(self.size, (max(last, 0) + 1) * CHUNK)
 
 
 def load(text):

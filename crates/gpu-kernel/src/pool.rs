@@ -18,9 +18,7 @@ pub const CHUNK: usize = 4096;
 const COUNTERS: usize = 32;
 const ASKED: usize = 2048;
 /// Chunks whose places a lane can keep in its register.
-const MOST: u32 = (1 << 23) - 1;
-/// At most so many chunks of a counter lie together (as a shift): 2 MiB, a page of the device's memory.
-const TOGETHER: u32 = 9;
+const MOST: u64 = (1 << 23) - 1;
 const HEADER: usize = 64;
 const RECORD: usize = 16;
 /// Units of a record in a chunk.
@@ -155,63 +153,41 @@ fn asked(header: &[u8]) -> [u64; COUNTERS] {
     std::array::from_fn(|counter| u32_at(header, ASKED + 64 * counter).into())
 }
 
-/// Which chunk a counter gives out as its n-th: so many (`1 << shift`) of a counter lie together.
-fn number(shift: u32, counter: usize, nth: u64) -> u64 {
-    let (group, rest) = (nth >> shift, nth & ((1 << shift) - 1));
-    (((group * COUNTERS as u64) + counter as u64) << shift) + rest
-}
-
-/// Returns how many chunks there are, and the shift.
-fn size(header: &[u8]) -> (u64, u32) {
-    (u32_at(header, 8).into(), u32_at(header, 12).min(TOGETHER))
-}
-
 /// Returns the header of a pool of so many chunks of which none was asked for; at most 8,388,607 (32 GiB) can be used.
 pub fn empty(chunks: u64) -> [u8; CHUNK] {
     let mut header = [0; CHUNK];
-    let chunks = u32::try_from(chunks).unwrap_or(u32::MAX).min(MOST);
-    // Each counter has one group at least.
-    let shift = (chunks / COUNTERS as u32).checked_ilog2().unwrap_or(0).min(TOGETHER);
-    header[8..12].copy_from_slice(&chunks.to_le_bytes());
-    header[12..16].copy_from_slice(&shift.to_le_bytes());
+    header[8..16].copy_from_slice(&chunks.min(MOST).to_le_bytes());
     header
 }
 
 /// Returns how many bytes of a pool are used, from its begin; what is behind is zero. `header` are its first 4,096 bytes.
 pub fn used(header: &[u8]) -> u64 {
-    let (chunks, shift) = size(header);
-    let last = |(counter, asked): (usize, u64)| {
-        // Their numbers rise: those that there are come first.
-        let (mut there, mut end) = (0, asked.min(chunks));
-        while there < end {
-            let middle = there.midpoint(end);
-            if number(shift, counter, middle) < chunks { there = middle + 1 } else { end = middle }
-        }
-        there.checked_sub(1).map(|nth| number(shift, counter, nth))
-    };
-    let last = asked(header).into_iter().enumerate().filter_map(last).max();
-    (last.map_or(0, |last| last + 1) + 1) * CHUNK as u64
+    let last = asked(header).into_iter().enumerate().filter(|(_, asked)| *asked > 0);
+    let last = last.map(|(counter, asked)| (asked - 1) * COUNTERS as u64 + counter as u64 + 1).max();
+    (last.unwrap_or(0).min(u64_at(header, 8)) + 1) * CHUNK as u64
 }
 
 /// Reads a pool.
 pub fn read(bytes: &[u8]) -> Pool {
     let asked = asked(bytes);
-    let mut pool =
-        Pool { asked: asked.iter().sum(), chunks: size(bytes).0, lost: u64_at(bytes, 16), ..Pool::default() };
+    let mut pool = Pool {
+        asked: asked.iter().sum(),
+        chunks: u64_at(bytes, 8),
+        lost: u64_at(bytes, 16),
+        ..Pool::default()
+    };
     let (mut heads, faults) = (Vec::new(), &mut pool.faults);
     let here = bytes.get(CHUNK..).unwrap_or_default();
-    let (chunks, shift) = size(bytes);
+    let there = here.len() / CHUNK;
     for (counter, asked) in asked.iter().enumerate() {
-        for nth in 0..(*asked).min(chunks) {
-            let chunk = number(shift, counter, nth);
-            if chunk >= chunks {
-                break;
-            }
-            let at = usize::try_from(chunk).unwrap_or(usize::MAX / CHUNK) * CHUNK;
-            match here.get(at..at + CHUNK).map(|bytes| head(bytes, at / CHUNK)) {
-                Some(Some(head)) => heads.push(head),
-                Some(None) => faults.unbegun += 1,
-                None => faults.missing += 1,
+        // The chunks of a counter are as far apart as there are counters.
+        let taken = (*asked).min(pool.chunks.saturating_sub(counter as u64).div_ceil(COUNTERS as u64));
+        let chunks = (counter..there).step_by(COUNTERS).take(usize::try_from(taken).unwrap_or(usize::MAX));
+        faults.missing += taken - chunks.len() as u64;
+        for chunk in chunks {
+            match head(&here[chunk * CHUNK..(chunk + 1) * CHUNK], chunk) {
+                Some(head) => heads.push(head),
+                None => faults.unbegun += 1,
             }
         }
     }

@@ -372,7 +372,6 @@ proptest! {
         // Each group of lanes makes one record at each site.
         prop_assert_eq!(read.lost + warps.map(records).sum::<u64>(), run.masks);
         prop_assert_eq!(read.lost > 0, run.memory[POOL + 24] == 1);
-        prop_assert!(read.lost == 0 || read.asked > read.chunks);
         let graph = kernel.graph().expect("a graph");
         let plan = kernel.plan(&graph).expect("a plan");
         let decoder = Decoder::new(&graph, &plan);

@@ -165,7 +165,7 @@ impl Coder<'_> {
         self.line("{");
         self.line(".reg .pred %#_l, %#_k, %#_q, %#_h, %#_r, %#_s;");
         self.line(
-            ".reg .b32 %#_m, %#_t, %#_d, %#_x, %#_y, %#_u, %#_v, %#_i, %#_j, %#_w, %#_z, %#_clk, %#_w0, %#_w1, %#_w2, %#_w3;",
+            ".reg .b32 %#_m, %#_t, %#_d, %#_x, %#_y, %#_u, %#_v, %#_i, %#_clk, %#_w0, %#_w1, %#_w2, %#_w3;",
         );
         self.line(".reg .b64 %#_a, %#_b, %#_e, %#_f;");
     }
@@ -369,10 +369,11 @@ impl Coder<'_> {
         self.line(&format!("ld.{space}.u64 %#_b, [{}];", super::rewrite::POOL));
     }
 
-    /// A leader without room takes a chunk, or counts a loss and does not write. There is a counter for each of some
-    /// multiprocessors, as all leaders of a device would wait for each other at one; who finds no chunk by it tries the next.
+    /// A leader without room takes a chunk, or counts a loss and does not write. There are several
+    /// counters, as all leaders of a device would wait for each other at one. No loop looks for one that has a chunk left: lanes
+    /// that wait for one in a loop around an atomic operation do not stay together.
     fn room(&mut self, go: &str) {
-        let (lost, none, next, found) = (self.label(), self.label(), self.label(), self.label());
+        let (lost, none, found) = (self.label(), self.label(), self.label());
         self.line("setp.lt.s32 %#_s, %#_cur, 0;");
         self.line(&format!("@%#_s bra {lost};"));
         self.pool();
@@ -384,20 +385,18 @@ impl Coder<'_> {
         self.line(&format!("@%#_s bra {none};"));
         // One, in a way that is not seen: for a constant, code is made that first adds up what lanes add.
         self.line("add.u32 %#_y, %#_x, 1;");
+        // Any of the counters, so that they are used alike however few multiprocessors run.
         self.line("mov.u32 %#_v, %smid;");
-        self.line(&format!("mov.u32 %#_u, {COUNTERS};"));
-        self.put(&next);
+        self.line("shr.u32 %#_u, %#_clk, 3;");
+        self.line("xor.b32 %#_v, %#_v, %#_u;");
         self.line(&format!("and.b32 %#_v, %#_v, {};", COUNTERS - 1));
         self.line("mul.wide.u32 %#_a, %#_v, 64;");
         self.line("add.u64 %#_a, %#_a, %#_b;");
         self.line(&format!("atom.global.add.u32 %#_x, [%#_a+{ASKED}], %#_y;"));
-        self.place_of_chunk();
+        self.line(&format!("mad.lo.u32 %#_x, %#_x, {COUNTERS}, %#_v;"));
+        self.line("ld.global.u32 %#_i, [%#_b+8];");
         self.line("setp.lt.u32 %#_s, %#_x, %#_i;");
         self.line(&format!("@%#_s bra {found};"));
-        self.line("add.u32 %#_v, %#_v, 1;");
-        self.line("sub.u32 %#_u, %#_u, 1;");
-        self.line("setp.ne.u32 %#_s, %#_u, 0;");
-        self.line(&format!("@%#_s bra {next};"));
         self.line(&format!("st.volatile.global.u32 [%#_b+{FULL}], %#_y;"));
         self.line(&format!("bra {none};"));
         self.put(&found);
@@ -413,18 +412,6 @@ impl Coder<'_> {
         self.line(&format!("setp.ne.u32 %#_s, %#_cur, {OFF:#x};"));
         self.line(&format!("@%#_s bra {go};"));
         self.losses();
-    }
-
-    /// Which chunk it is that a counter, `#_v`, gave out as its `#_x`-th: those of one counter lie together by as many as the
-    /// pool says, and so in few pages of memory. `#_i` is how many there are.
-    fn place_of_chunk(&mut self) {
-        self.line("ld.global.v2.u32 {%#_i, %#_w}, [%#_b+8];");
-        self.line("shr.u32 %#_z, %#_x, %#_w;");
-        self.line("shl.b32 %#_j, %#_z, %#_w;");
-        self.line("sub.u32 %#_x, %#_x, %#_j;");
-        self.line(&format!("mad.lo.u32 %#_z, %#_z, {COUNTERS}, %#_v;"));
-        self.line("shl.b32 %#_z, %#_z, %#_w;");
-        self.line("add.u32 %#_x, %#_x, %#_z;");
     }
 
     /// Adds what a lane has counted to the pool's losses.
