@@ -347,6 +347,22 @@ fn sent(f: &Function) -> Option<(&str, &Expr)> {
     Some((transfer.source.as_deref()?, &transfer.bytes))
 }
 
+/// Returns the closure of a command at which a hook looks first, where that is active.
+fn looked_at(scope: &Scope<'_>, inner: &str, args: &str) -> String {
+    let f = scope.function;
+    let name = &f.name;
+    let kernel = f.command.as_ref().and_then(|command| command.kernel.as_ref());
+    if let Some(kernel) = kernel.filter(|_| exchanges(f)) {
+        // The hook may run another kernel: it gets what launches one. The way without it stays as short as ever.
+        let kernel = handle(scope, kernel);
+        return format!(
+            "move |time| {{ if on & HOOK != 0 {{ return crate::hooks::{name}(time, {args}, move |{kernel}: P| \
+             ({inner})(time)); }} ({inner})(time) }}"
+        );
+    }
+    format!("move |time| {{ if on & HOOK != 0 {{ crate::hooks::{name}(time, {args}); }} ({inner})(time) }}")
+}
+
 /// Returns the closure that runs the real function, or what stands for it.
 fn real_call(scope: &Scope<'_>, real: &str, args: &str, ok: &str, hooked: bool) -> Result<String, String> {
     let f = scope.function;
@@ -360,23 +376,9 @@ fn real_call(scope: &Scope<'_>, real: &str, args: &str, ok: &str, hooked: bool) 
         ));
     }
     // What serves an option looks at a command before it is enqueued as ever.
-    let before = around && f.command.is_some() && serves_option(f);
-    if before && hooked {
+    if hooked && around && f.command.is_some() && serves_option(f) {
         let inner = real_call(scope, real, args, ok, false)?;
-        let name = &f.name;
-        if let Some(kernel) =
-            f.command.as_ref().and_then(|command| command.kernel.as_ref()).filter(|_| exchanges(f))
-        {
-            // The hook runs another kernel in its place: it gets what launches one. The way without it stays as short as ever.
-            let kernel = handle(scope, kernel);
-            return Ok(format!(
-                "move |time| {{ if on & HOOK != 0 {{ return crate::hooks::{name}(time, {args}, move |{kernel}: P| \
-                 ({inner})(time)); }} ({inner})(time) }}"
-            ));
-        }
-        return Ok(format!(
-            "move |time| {{ if on & HOOK != 0 {{ crate::hooks::{name}(time, {args}); }} ({inner})(time) }}"
-        ));
+        return Ok(looked_at(scope, &inner, args));
     }
     if f.hook.is_some() && hooked {
         return Ok(format!("move |time| crate::hooks::{}(time, {args})", f.name));

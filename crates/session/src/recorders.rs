@@ -1,6 +1,9 @@
-//! What records beside the program's own calls: telemetry of devices, and events of the operating system.
+//! What records beside the program's own calls: telemetry of devices, events of the operating system, insides of kernels.
+
+use std::path::Path;
 
 use crate::access::Access;
+use crate::inside::Desk;
 use crate::manifest::Manifest;
 use crate::os::{self, Kernel, Os};
 use crate::output::TraceFolder;
@@ -17,6 +20,8 @@ pub struct Recorders {
     os: Option<Os>,
     /// Where events of the operating system go.
     kernel: Option<Kernel>,
+    /// Who rewrites code for programs.
+    desk: Option<Desk>,
 }
 
 /// What was recorded.
@@ -24,13 +29,16 @@ pub struct Recorders {
 pub struct Recorded {
     telemetry: Option<telemetry::Finished>,
     os: Option<os::Finished>,
+    /// What is to be said of kernels' insides.
+    inside: Vec<String>,
 }
 
 impl Recorders {
     /// Opens telemetry: counters of devices are read before the program can change them. The operating
-    /// system's events are being opened already.
+    /// system's events are being opened already. Programs meet us in the folder `session`.
     pub fn open(
         options: &RunOptions,
+        session: &Path,
         opening: Option<os::Opening>,
         trace: &TraceFolder,
         kernel: Option<Kernel>,
@@ -38,7 +46,8 @@ impl Recorders {
     ) -> Self {
         let telemetry = options.sample.as_ref().map(|o| Telemetry::open(o, trace));
         manifest.telemetry = telemetry.as_ref().map(Telemetry::report);
-        Self { telemetry, opening, os: None, kernel }
+        let desk = options.inside.as_ref().map(|inside| Desk::begin(inside, session, trace));
+        Self { telemetry, opening, os: None, kernel, desk }
     }
 
     /// Returns what watches for the triggers of a flight recording, also in samples. APIs have these names.
@@ -77,7 +86,8 @@ impl Recorders {
 
     /// Takes what is left, now that the program has ended.
     pub fn finish(self) -> Recorded {
-        Recorded { os: self.os.map(Os::finish), telemetry: self.telemetry.map(Telemetry::finish) }
+        let inside = self.desk.map_or_else(Vec::new, Desk::finish);
+        Recorded { os: self.os.map(Os::finish), telemetry: self.telemetry.map(Telemetry::finish), inside }
     }
 }
 
@@ -86,5 +96,6 @@ impl Recorded {
     pub fn complete(self, manifest: &mut Manifest) {
         self.telemetry.into_iter().for_each(|telemetry| telemetry.complete(manifest));
         self.os.into_iter().for_each(|os| os.complete(manifest));
+        manifest.notes.extend(self.inside);
     }
 }

@@ -28,7 +28,7 @@ use crate::drain::{Drainer, Pass};
 use crate::flight::{self, Recorder, Rotate, Rotating, Series, Sink, Store, last_manifest};
 use crate::folder::Folder;
 use crate::inject::{self, Way};
-use crate::inside::{self, Desk, Inside};
+use crate::inside::{self, Inside};
 use crate::job;
 use crate::lifetime::Lifetime;
 use crate::manifest::{self, Exit, HostClock as HostClockReport, Interposition, Losses, Manifest, Written};
@@ -195,7 +195,7 @@ pub fn run(options: &RunOptions, libraries: Vec<Found>, early: Early) -> Result<
     manifest.interposition = ways(&injection.ways, &absent);
     let mut remarks: Vec<String> = untraceable(options, program.as_deref()).into_iter().collect();
     let borders = kernel.as_ref().and_then(|kernel| kernel.borders.clone());
-    let mut recorders = Recorders::open(options, opening, &trace, kernel, &mut manifest);
+    let mut recorders = Recorders::open(options, folder.path(), opening, &trace, kernel, &mut manifest);
     let names: Vec<String> = present.iter().map(|l| l.api.clone()).collect();
     let watch = recorders.watch(options, &names, &manifest)?;
     let declarations = prepare(&trace, started, &manifest, &present).map_err(output)?;
@@ -205,7 +205,6 @@ pub fn run(options: &RunOptions, libraries: Vec<Found>, early: Early) -> Result<
     let mut lifetime = Lifetime::default();
     let ending = ending(&lifetime, &control);
     recorders.ready_os(&mut manifest);
-    let desk = options.inside.as_ref().map(|inside| Desk::begin(folder.path(), &inside.helper));
     let child = start(options, &injection.variables, &inherited)?;
     lifetime.begin();
     ending.of(child.pid());
@@ -230,10 +229,6 @@ pub fn run(options: &RunOptions, libraries: Vec<Found>, early: Early) -> Result<
     let living = running.recording.finish();
     let trace = running.rotating.as_ref().map_or(&trace, Rotating::trace).clone();
     running.recording.complete(&mut manifest, &control, &trace, injection.notes);
-    if let Some(desk) = desk {
-        manifest.notes.extend(desk.finish());
-        manifest.notes.extend(inside::collect(folder.path(), trace.path(), options.access));
-    }
     recorded.complete(&mut manifest);
     let watch = running.recording.drainer.watch();
     let flight = running.flight.map(|flight| flight.finish(&manifest, &control, watch));

@@ -151,10 +151,8 @@ fn on_device(context: P, bytes: u64) -> Result<u64, Refused> {
     let _entered = enter(context)?;
     let (own, mut raw) = (Own::new()?, 0);
     // SAFETY: room for the answer.
-    ok(
-        unsafe { driver::cuMemAlloc_v2(&mut raw, (bytes + CHUNK) as usize) },
-        b"memory of the device; see --inside-buffer",
-    )?;
+    let error = unsafe { driver::cuMemAlloc_v2(&mut raw, (bytes + CHUNK) as usize) };
+    ok(error, b"memory of the device; see --inside-buffer")?;
     let address = raw.next_multiple_of(CHUNK);
     let header = header(bytes);
     // SAFETY: `bytes` from `address` on lie in what was allocated; the header stays until the stream is done.
@@ -183,15 +181,11 @@ fn spilled(context: P, bytes: u64) -> Result<u64, Refused> {
     let mut address = 0;
     // Never unmapped: the device may write there as long as the context lives.
     // SAFETY: memory of this process that stays; CU_MEMHOSTREGISTER_PORTABLE and …_DEVICEMAP.
-    ok(
-        unsafe { driver::cuMemHostRegister_v2(file.at.cast(), file.length, 3) },
-        b"mapping memory of the host",
-    )?;
+    let error = unsafe { driver::cuMemHostRegister_v2(file.at.cast(), file.length, 3) };
+    ok(error, b"mapping memory of the host")?;
     // SAFETY: registered above, and room for the answer.
-    ok(
-        unsafe { driver::cuMemHostGetDevicePointer_v2(&mut address, file.at.cast(), 0) },
-        b"its address on the device",
-    )?;
+    let error = unsafe { driver::cuMemHostGetDevicePointer_v2(&mut address, file.at.cast(), 0) };
+    ok(error, b"its address on the device")?;
     Ok(address)
 }
 
@@ -210,10 +204,8 @@ pub fn write_base(code: P, kind: Code, context: P, address: u64) -> bool {
         ok(if size < 8 { 1 } else { 0 }, b"its variable's size")?;
         let own = Own::new()?;
         // SAFETY: 8 bytes there; the address stays until the stream is done.
-        ok(
-            unsafe { driver::cuMemcpyHtoDAsync_v2(at, (&raw const address).cast(), 8, own.0) },
-            b"writing it",
-        )?;
+        let error = unsafe { driver::cuMemcpyHtoDAsync_v2(at, (&raw const address).cast(), 8, own.0) };
+        ok(error, b"writing it")?;
         own.wait()
     });
     if let Err((error, what)) = done {

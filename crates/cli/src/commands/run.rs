@@ -120,7 +120,6 @@ fn record(args: &Run) -> Result<Outcome> {
         window.map_or((None, String::new()), |(window, shown)| (Some(window), shown));
     let flight = args.flight.asked().map_err(wrong_value)?;
     let rotate = args.long.asked().map_err(wrong_value)?;
-    let inside = args.inside.asked().map_err(wrong_value)?;
     let os = os(args.os, &args.os_syscalls, args.os_buffer).map_err(wrong_value)?;
     let early = Early::begin(os.as_ref());
     let libraries = chosen(&args.trace)?;
@@ -153,7 +152,7 @@ fn record(args: &Run) -> Result<Outcome> {
         block: args.on_full == OnFull::Block,
         ring_bytes: args.buffer.clamp(4, 1 << 20) << 10,
         capture: captures(args),
-        inside,
+        inside: args.inside.asked().map_err(wrong_value)?,
         compress: args.compress,
         sample: args.sample.map(|period| {
             let libraries = args.nvml.iter().map(|file| ("nvml".to_owned(), file.clone())).collect();

@@ -14,7 +14,9 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 
 use super::helper::{Helper, Outcome};
-use super::is_part;
+use super::{Inside, is_part};
+use crate::access::Access;
+use crate::output::TraceFolder;
 
 /// How often helpers that work are looked at.
 const LOOK: Duration = Duration::from_millis(2);
@@ -26,27 +28,33 @@ const NAP: Duration = Duration::from_millis(200);
 pub(crate) struct Desk {
     end: Arc<AtomicBool>,
     thread: Option<JoinHandle<Vec<String>>>,
+    session: PathBuf,
+    trace: PathBuf,
+    access: Access,
 }
 
 impl Desk {
     /// Begins, in a session's folder in which programs and launcher meet already.
-    pub fn begin(session: &Path, helper: &[OsString]) -> Desk {
+    pub fn begin(inside: &Inside, session: &Path, trace: &TraceFolder) -> Desk {
         let end = Arc::new(AtomicBool::new(false));
         let work = Work {
             folder: session.join(FOLDER),
-            helper: helper.to_vec(),
+            helper: inside.helper.clone(),
             end: Arc::clone(&end),
             helpers: BTreeMap::new(),
             most: std::thread::available_parallelism().map_or(1, usize::from),
             said: BTreeSet::new(),
         };
         let thread = std::thread::Builder::new().name("inside".to_owned()).spawn(|| work.run()).ok();
-        Desk { end, thread }
+        let (session, access) = (session.to_owned(), trace.access());
+        Desk { end, thread, session, trace: trace.path().to_owned(), access }
     }
 
-    /// Ends it. Returns what the report must say.
+    /// Ends it, and moves what kernels recorded into the trace. Returns what the report must say.
     pub fn finish(mut self) -> Vec<String> {
-        self.stop()
+        let mut notes = self.stop();
+        notes.extend(super::collect(&self.session, &self.trace, self.access));
+        notes
     }
 
     fn stop(&mut self) -> Vec<String> {

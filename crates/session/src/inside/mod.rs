@@ -112,7 +112,7 @@ fn open(path: &Path, most: u64) -> io::Result<(fs::File, u64)> {
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
     let found = file.metadata()?;
     let fits = found.is_file() && found.len() <= most;
-    fits.then(|| (file, found.len())).ok_or_else(|| io::Error::other("not a plain file, or too large"))
+    fits.then_some((file, found.len())).ok_or_else(|| io::Error::other("not a plain file, or too large"))
 }
 
 /// Moves a pool: its header, and the chunks that were begun.

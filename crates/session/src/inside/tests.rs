@@ -9,6 +9,7 @@ use hetrace_ring::abi::inside::{ANSWER_MAGIC, Answer};
 
 use super::helper::{Helper, Outcome};
 use super::*;
+use crate::output::TraceFolder;
 
 /// A helper that is a script of the shell; `$1` is the image and `$2` the answer.
 fn shell(script: &str) -> Vec<OsString> {
@@ -20,7 +21,9 @@ fn ask(helper: &[OsString]) -> (Answer, String) {
     let session = tempfile::tempdir().expect("a folder");
     make(session.path()).expect("made");
     let folder = session.path().join(FOLDER);
-    let desk = Desk::begin(session.path(), helper);
+    let trace = TraceFolder::new(session.path().join("trace"), [0; 16], false);
+    let inside = Inside { helper: helper.to_vec(), ..Inside::default() };
+    let desk = Desk::begin(&inside, session.path(), &trace);
     fs::write(folder.join("ask.part"), "an image").expect("written");
     fs::rename(folder.join("ask.part"), folder.join("abc-0-90.ask")).expect("renamed");
     let answer = folder.join("abc-0-90.answer");
