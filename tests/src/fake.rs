@@ -11,7 +11,7 @@ use serde_json::Value;
 /// Versions of the fake CUPTI, with their names.
 const CUPTI: [(u32, &str); 2] = [(28, "libcupti.so.12"), (130_401, "libcupti.so.13")];
 /// Programs that are linked to the driver alone.
-const PROGRAMS: &[&str] = &["work", "looked_up", "misuse"];
+const PROGRAMS: &[&str] = &["work", "looked_up", "misuse", "inside"];
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tests/ lies in the root")

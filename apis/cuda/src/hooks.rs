@@ -5,13 +5,15 @@
 //! gave does not: it comes without the suffixes of versions and streams.
 
 mod device;
+mod inside_hooks;
 
 pub use device::*;
+pub use inside_hooks::*;
 
 use crate::entry::LIBRARY;
 use crate::generated::prelude::P;
 use crate::generated::real;
-use crate::kernel_args;
+use crate::{inside, kernel_args};
 
 pub unsafe fn cuGetProcAddress(_: u64, symbol: *const i8, pfn: *mut P, version: i32, flags: u64) -> u32 {
     // SAFETY: the program's own arguments.
@@ -36,15 +38,20 @@ pub unsafe fn cuGetProcAddress_v2(
     error
 }
 
-/// `--kernel-args`: what a launch passes is recorded before the launch.
+/// `--kernel-args`: what a launch passes is recorded before the launch. `--inside`: the kernel's twin may be launched in its
+/// place. `launch` launches what it is given.
 macro_rules! launches {
     ($($name:ident)*) => { $(
+        #[cold]
+        #[inline(never)]
         #[allow(clippy::too_many_arguments)]
         pub unsafe fn $name(
-            time: u64, f: P, _: u32, _: u32, _: u32, _: u32, _: u32, _: u32, _: u32, _: P, params: *mut P, extra: *mut P,
-        ) {
+            time: u64, f: P, _: u32, _: u32, _: u32, _: u32, _: u32, _: u32, _: u32, stream: P, params: *mut P,
+            extra: *mut P, launch: impl Fn(P) -> u32,
+        ) -> u32 {
             // SAFETY: the program's own arguments.
             unsafe { kernel_args::launch(time, f, params, extra) };
+            inside::launch(f, stream, launch)
         }
     )* };
 }
@@ -54,24 +61,42 @@ launches! { cuLaunchKernel cuLaunchKernel_ptsz }
 /// As above, for launches that have no other way to pass them.
 macro_rules! cooperative {
     ($($name:ident)*) => { $(
+        #[cold]
+        #[inline(never)]
         #[allow(clippy::too_many_arguments)]
         pub unsafe fn $name(
-            time: u64, f: P, _: u32, _: u32, _: u32, _: u32, _: u32, _: u32, _: u32, _: P, params: *mut P,
-        ) {
+            time: u64, f: P, _: u32, _: u32, _: u32, _: u32, _: u32, _: u32, _: u32, stream: P, params: *mut P,
+            launch: impl Fn(P) -> u32,
+        ) -> u32 {
             // SAFETY: the program's own arguments.
             unsafe { kernel_args::launch(time, f, params, std::ptr::null()) };
+            inside::launch(f, stream, launch)
         }
     )* };
 }
 
 cooperative! { cuLaunchCooperativeKernel cuLaunchCooperativeKernel_ptsz }
 
+/// Where a launch's configuration has its stream.
+const STREAM: usize = 32;
+
 /// As above, for launches with a configuration.
 macro_rules! configured {
     ($($name:ident)*) => { $(
-        pub unsafe fn $name<T>(time: u64, _: *const T, f: P, params: *mut P, extra: *mut P) {
+        #[cold]
+        #[inline(never)]
+        pub unsafe fn $name<T>(
+            time: u64, config: *const T, f: P, params: *mut P, extra: *mut P, launch: impl Fn(P) -> u32,
+        ) -> u32 {
             // SAFETY: the program's own arguments.
             unsafe { kernel_args::launch(time, f, params, extra) };
+            let stream = if config.is_null() {
+                std::ptr::null_mut()
+            } else {
+                // SAFETY: a configuration, as the driver wants it.
+                unsafe { config.cast::<u8>().add(STREAM).cast::<P>().read_unaligned() }
+            };
+            inside::launch(f, stream, launch)
         }
     )* };
 }

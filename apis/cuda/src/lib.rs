@@ -5,6 +5,7 @@
 //! * [`entry`]: how programs reach them, and they the real functions;
 //! * [`hooks`]: functions that hand out other functions;
 //! * [`device`]: how commands on devices are timed;
+//! * [`inside`]: code with kernels that record, with `--inside`;
 //! * [`kernel_args`]: what launches pass to kernels, with `--kernel-args`;
 //! * [`measure`]: sizes that only the API itself knows.
 #![allow(non_snake_case, clippy::missing_safety_doc, missing_docs)]
@@ -14,6 +15,7 @@ mod entry;
 mod errors;
 mod generated;
 mod hooks;
+mod inside;
 mod kernel_args;
 mod measure;
 

@@ -9,12 +9,14 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 
 mod flight;
+mod inside;
 mod long;
 mod read;
 mod time;
 mod window;
 
 pub use flight::Flight;
+pub use inside::{Inside, Sites};
 pub use long::Long;
 pub use read::{Print, Tally};
 pub use time::time;
@@ -95,6 +97,9 @@ pub enum Command {
     Man(super::commands::man::Man),
     /// Print what bash, zsh or fish complete
     Completions(super::commands::completions::Completions),
+    /// Rewrite an image of device code; `run --inside` starts it
+    #[command(hide = true)]
+    Rewrite(super::commands::rewrite::Rewrite),
 }
 
 /// How much is recorded.
@@ -392,6 +397,9 @@ pub struct Run {
         env = "HETRACE_CPU_SAMPLE"
     )]
     pub cpu_sample: Option<u32>,
+    /// What is recorded inside kernels.
+    #[command(flatten)]
+    pub inside: Inside,
     /// Sample the telemetry of GPUs (power, energy, clocks, utilization, memory, temperature, throttling,
     /// traffic) and of the host (use and frequency of its processors, memory, energy, disks, networks) once
     /// per PERIOD [default without a value: 50ms]

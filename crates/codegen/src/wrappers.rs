@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use hetrace_model::layout::{self, Phase, Source};
-use hetrace_model::{Command, Direction, Expr, Follow, Function, Model, Param, Success, Timing};
+use hetrace_model::{Command, Direction, EXCHANGED, Expr, Follow, Function, Model, Param, Success, Timing};
 
 use crate::expr::{self, Scope, before};
 use crate::rust_type::{self, ident};
@@ -331,6 +331,11 @@ fn serves_option(f: &Function) -> bool {
     f.hook.as_ref().is_some_and(|why| why.starts_with("--"))
 }
 
+/// Returns whether a launch's hook may run another kernel than the program asks for.
+fn exchanges(f: &Function) -> bool {
+    f.hook.as_ref().is_some_and(|why| why.contains(EXCHANGED))
+}
+
 /// Returns whether a function's hook has to see calls that are not recorded, too, which its reason says first.
 fn hooks_always(f: &Function) -> bool {
     f.hook.as_ref().is_some_and(|why| why.starts_with("always: "))
@@ -340,6 +345,22 @@ fn hooks_always(f: &Function) -> bool {
 fn sent(f: &Function) -> Option<(&str, &Expr)> {
     let transfer = f.transfer.as_ref().filter(|transfer| transfer.from_host)?;
     Some((transfer.source.as_deref()?, &transfer.bytes))
+}
+
+/// Returns the closure of a command at which a hook looks first, where that is active.
+fn looked_at(scope: &Scope<'_>, inner: &str, args: &str) -> String {
+    let f = scope.function;
+    let name = &f.name;
+    let kernel = f.command.as_ref().and_then(|command| command.kernel.as_ref());
+    if let Some(kernel) = kernel.filter(|_| exchanges(f)) {
+        // The hook may run another kernel: it gets what launches one. The way without it stays as short as ever.
+        let kernel = handle(scope, kernel);
+        return format!(
+            "move |time| {{ if on & HOOK != 0 {{ return crate::hooks::{name}(time, {args}, move |{kernel}: P| \
+             ({inner})(time)); }} ({inner})(time) }}"
+        );
+    }
+    format!("move |time| {{ if on & HOOK != 0 {{ crate::hooks::{name}(time, {args}); }} ({inner})(time) }}")
 }
 
 /// Returns the closure that runs the real function, or what stands for it.
@@ -355,13 +376,9 @@ fn real_call(scope: &Scope<'_>, real: &str, args: &str, ok: &str, hooked: bool) 
         ));
     }
     // What serves an option looks at a command before it is enqueued as ever.
-    let before = around && f.command.is_some() && serves_option(f);
-    if before && hooked {
+    if hooked && around && f.command.is_some() && serves_option(f) {
         let inner = real_call(scope, real, args, ok, false)?;
-        let name = &f.name;
-        return Ok(format!(
-            "move |time| {{ if on & HOOK != 0 {{ crate::hooks::{name}(time, {args}); }} ({inner})(time) }}"
-        ));
+        return Ok(looked_at(scope, &inner, args));
     }
     if f.hook.is_some() && hooked {
         return Ok(format!("move |time| crate::hooks::{}(time, {args})", f.name));

@@ -157,7 +157,7 @@ impl<'a> Decoder<'a> {
 
     /// Returns the blocks that a lane runs without a record from behind a block to another, which is the last of them; of a
     /// lane that ends, those before that. They are found by breadth: in a plan of edges there is one way.
-    fn way(&self, from: Block, to: Block) -> Option<Vec<Block>> {
+    pub(crate) fn way(&self, from: Block, to: Block) -> Option<Vec<Block>> {
         let mut before = vec![None; self.graph.len()];
         let mut open = VecDeque::from([from]);
         while let Some(block) = open.pop_front() {

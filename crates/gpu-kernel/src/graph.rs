@@ -171,6 +171,12 @@ pub struct Loops {
 }
 
 impl Loops {
+    /// Returns the smallest loop that a block is in.
+    pub fn innermost(&self, block: Block) -> Option<&Loop> {
+        let around = self.loops.iter().filter(|one| one.body.binary_search(&block).is_ok());
+        around.min_by_key(|one| one.body.len())
+    }
+
     /// Returns in how many loops a block is.
     pub fn depth(&self, block: Block) -> usize {
         self.loops.iter().filter(|l| l.body.binary_search(&block).is_ok()).count()

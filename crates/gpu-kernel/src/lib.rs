@@ -14,14 +14,21 @@
 //! - What was not recorded is inferred, and says so: it has an interval of time, not a point.
 //! - A record that does not fit is a [`Violation`], and never changes what other lanes did.
 
+pub mod counts;
 pub mod decode;
+pub mod description;
 pub mod graph;
+pub mod instrument;
 pub mod plan;
+pub mod pool;
 pub mod ptx;
 pub mod record;
 mod sums;
 
+pub use counts::{BlockCounts, Counter, Counts, Entry, LoopCounts};
 pub use decode::{Decoder, Ended, Fault, Path, Step, Violation};
+pub use description::Description;
 pub use graph::{Block, Edge, Graph, Loops};
+pub use instrument::{Ask, Instrumented, instrument};
 pub use plan::{Mode, Plan, Site};
 pub use record::{Lanes, Record};

@@ -24,6 +24,22 @@ pub enum Mode {
     Blocks,
 }
 
+impl Mode {
+    /// Returns its name in options and descriptions.
+    pub fn name(self) -> &'static str {
+        match self {
+            Mode::Branches => "branches",
+            Mode::Edges => "edges",
+            Mode::Blocks => "blocks",
+        }
+    }
+
+    /// Returns the mode of a name.
+    pub fn named(name: &str) -> Option<Self> {
+        [Mode::Branches, Mode::Edges, Mode::Blocks].into_iter().find(|mode| mode.name() == name)
+    }
+}
+
 /// Where one kind of record is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Site {

@@ -35,6 +35,8 @@ pub mod halves;
 pub mod handles;
 mod hash;
 pub mod held;
+#[cfg(not(loom))]
+pub mod inside;
 mod known;
 // Has a table in a static, which `Table::new` of a build for loom can't make.
 #[cfg(not(loom))]

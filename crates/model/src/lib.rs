@@ -41,7 +41,7 @@ pub use extracted::{
 };
 pub use glob::glob_matches;
 pub use made::{Engines, Made};
-pub use memory::{Current, Flags, HASHED, Holders, Memory, Place, Transfer};
+pub use memory::{Current, EXCHANGED, Flags, HASHED, Holders, Memory, Place, Transfer};
 pub use resolve::{Problem, resolve};
 pub use resolved::{
     Collective, Command, Communicator, Direction, Follow, Function, HandedOut, Interpose, Model, Named,

@@ -88,6 +88,9 @@ pub struct Transfer {
 /// Why a function that sends memory of the host is hooked.
 pub const HASHED: &str = "--hash-copies: hashes what is sent";
 
+/// In the reason of a launch's hook: it may launch another kernel than the program asks for.
+pub const EXCHANGED: &str = "--inside";
+
 /// What bits of a parameter say of the object that a call makes, or of the mapping.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]

@@ -5,7 +5,9 @@ mod common;
 
 use std::path::Path;
 
-use hetrace_report::tally::{By, Options, Query, aggregate};
+use hetrace_report::tally::{
+    By, InsideBlockRow, InsideLoopRow, InsideRow, InsideRows, Options, Query, RefusedRow, Tally, aggregate,
+};
 use serde_json::Value;
 
 /// What is wrong with a value, by its place.
@@ -92,6 +94,35 @@ fn json_is_as_the_schema_says() {
         }
     }
     assert!(seen > 40 && wrong.is_empty(), "{seen}: {}", wrong.join("\n"));
+}
+
+#[test]
+fn insides_of_kernels_are_as_the_schema_says() {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let schema = std::fs::read_to_string(here.join("../../docs/tally.schema.json")).expect("the schema");
+    let schema: Value = serde_json::from_str(&schema).expect("JSON");
+    let known = InsideRow {
+        mode: "edges".to_owned(),
+        launches_as_they_were: Some(1),
+        slowdown: Some(1.5),
+        active: Some(0.5),
+        imbalance: Some(1.0),
+        blocks: vec![InsideBlockRow { source: Some("a.cu:1".to_owned()), ..InsideBlockRow::default() }],
+        loops: vec![InsideLoopRow { distribution: vec![1, 2], ..InsideLoopRow::default() }],
+        ..InsideRow::default()
+    };
+    let unknown = InsideRow { mode: "blocks".to_owned(), ..InsideRow::default() };
+    let rows = InsideRows {
+        kernels: vec![known, unknown],
+        refused: vec![RefusedRow::default()],
+        problems: vec!["what".to_owned()],
+        ..InsideRows::default()
+    };
+    let tally = Tally { inside: Some(rows), schema: hetrace_report::tally::SCHEMA, ..Tally::default() };
+    let json = serde_json::to_value(tally).expect("JSON");
+    let mut wrong = Vec::new();
+    check(&schema, &schema, &json, "", &mut wrong);
+    assert!(wrong.is_empty(), "{wrong:?}");
 }
 
 #[test]

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicI32, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use crate::cursor::{Head, Tail};
 use crate::tenure::State;
 
+pub mod inside;
 pub mod records;
 pub mod window;
 
@@ -16,7 +17,7 @@ pub use records::*;
 pub use window::{Counts, Flip, Switch, Window};
 
 /// Raised with every change of these files.
-pub const ABI_VERSION: u32 = 19;
+pub const ABI_VERSION: u32 = 20;
 /// First bytes of a control file.
 pub const CONTROL_MAGIC: u64 = u64::from_le_bytes(*b"HTRCTRL1");
 /// First bytes of an arena file.
@@ -97,6 +98,10 @@ pub mod option {
     pub const PY_STACKS: u32 = 1 << 13;
     /// The native stack of each call is recorded before it: see [`super::Control::stack_depth`].
     pub const STACKS: u32 = 1 << 14;
+    /// Chosen kernels record what happens inside them: see [`super::Control::inside_choices`].
+    pub const INSIDE: u32 = 1 << 15;
+    /// Their pools are memory of the host, in files of the session.
+    pub const INSIDE_SPILL: u32 = 1 << 16;
 }
 
 /// Bits of a function's flag byte.
@@ -185,6 +190,14 @@ pub struct Control {
     pub snapshot_done: AtomicU32,
     /// Frames of a native stack that are recorded, at most.
     pub stack_depth: AtomicU32,
+    /// Bytes of a pool, with [`option::INSIDE`].
+    pub inside_buffer: AtomicU64,
+    /// Of the launches chosen, one in so many records; 0: all, but of kernels without numbers some are left to compare with.
+    pub inside_every: AtomicU32,
+    /// Not used.
+    pub reserved: u32,
+    /// Which kernels [`option::INSIDE`] is about, and which launches of each; unused ones have no kernel.
+    pub inside_choices: [BufferChoice; inside::CHOICES],
 }
 
 /// Start of [`REPORTED_FILE`], which all programs of a session map writable, and other commands of the user, too: what

@@ -28,6 +28,7 @@ mod folder;
 #[cfg(any(fuzzing, test))]
 pub mod fuzzing;
 mod inject;
+mod inside;
 mod job;
 mod keeper;
 mod ldcache;
@@ -62,7 +63,9 @@ pub use flight::{Answer, Asked as FlightAsked, Finished as FlightFinished, Rotat
 pub use hetrace_format::manifest;
 pub use hetrace_os::probe as os_probe;
 pub use hetrace_os::sampler::{Ability as SampleAbility, ability as sample_ability};
+pub use hetrace_ring::abi::inside::KERNELS as INSIDE_KERNELS;
 pub use inject::{Injection, Way, dormant, is_absent, loader};
+pub use inside::{INSIDE_CHOICES, Inside, answer as inside_answer};
 pub use ldcache::find as find_library;
 pub use lifetime::children_time;
 pub use options::{BUFFER_CHOICES, Capture, DeviceTimes, Launches, Options};

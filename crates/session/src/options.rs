@@ -86,13 +86,17 @@ pub struct Options {
     pub py_stacks: bool,
     /// Whether there is a [`Capture::stack_depth`].
     pub stacks: bool,
+    /// Whether kernels record what happens inside them.
+    pub inside: bool,
+    /// Whether their pools are memory of the host.
+    pub inside_spill: bool,
 }
 
 impl Options {
     /// As they stand in the control page: bits of [`option`], and `sample_every`.
     pub fn to_page(self) -> (u32, u32) {
         let Self { block, fold, devices, sources, build_logs, kernel_args, properties, .. } = self;
-        let Self { buffers, window, hash_copies, py_stacks, stacks, .. } = self;
+        let Self { buffers, window, hash_copies, py_stacks, stacks, inside, inside_spill, .. } = self;
         let (events, sampled, every) = match devices {
             None | Some(DeviceTimes::Auto) => (false, false, 0),
             Some(DeviceTimes::Events) => (true, false, 0),
@@ -113,6 +117,8 @@ impl Options {
             (hash_copies, option::HASH_COPIES),
             (py_stacks, option::PY_STACKS),
             (stacks, option::STACKS),
+            (inside, option::INSIDE),
+            (inside_spill, option::INSIDE_SPILL),
         ];
         (all.into_iter().filter(|(on, _)| *on).fold(0, |bits, (_, bit)| bits | bit), every)
     }
@@ -138,13 +144,17 @@ impl Options {
             hash_copies: has(option::HASH_COPIES),
             py_stacks: has(option::PY_STACKS),
             stacks: has(option::STACKS),
+            inside: has(option::INSIDE),
+            inside_spill: has(option::INSIDE_SPILL),
         }
     }
 
     /// Returns whether one is on that a hook serves, by the name of the option that its model gives as
     /// the reason (`--sources: …`).
     pub fn serves(self, hook: &str) -> bool {
-        let Self { sources, build_logs, kernel_args, properties, buffers, hash_copies, window, .. } = self;
+        let Self {
+            sources, build_logs, kernel_args, properties, buffers, hash_copies, window, inside, ..
+        } = self;
         [
             (sources, "--sources"),
             (build_logs, "--build-logs"),
@@ -152,6 +162,7 @@ impl Options {
             (properties, "--properties"),
             (buffers, "--capture-buffers"),
             (hash_copies, "--hash-copies"),
+            (inside, "--inside"),
             // Which of the two chose the window, the hook itself asks.
             (window, "--range"),
             (window, "--on-calls"),
@@ -165,13 +176,21 @@ impl Capture {
     /// Writes which launches' buffers are stored into the control page. No program has started yet.
     pub(crate) fn choose(&self, control: &abi::Control) {
         control.buffer_cap.store(self.buffer_cap, Ordering::Relaxed);
-        for (choice, Launches { kernel, numbers }) in control.buffer_choices.iter().zip(&self.buffers) {
-            choice.first.store(*numbers.start(), Ordering::Relaxed);
-            choice.last.store(*numbers.end(), Ordering::Relaxed);
-            let room = choice.kernel.len() - 1;
-            for (place, byte) in choice.kernel.iter().zip(kernel.bytes().take(room)) {
-                place.store(byte, Ordering::Relaxed);
-            }
+        for (choice, launches) in control.buffer_choices.iter().zip(&self.buffers) {
+            launches.choose(choice);
+        }
+    }
+}
+
+impl Launches {
+    /// Writes the choice into the control page. No program has started yet.
+    pub(crate) fn choose(&self, choice: &abi::BufferChoice) {
+        let Launches { kernel, numbers } = self;
+        choice.first.store(*numbers.start(), Ordering::Relaxed);
+        choice.last.store(*numbers.end(), Ordering::Relaxed);
+        let room = choice.kernel.len() - 1;
+        for (place, byte) in choice.kernel.iter().zip(kernel.bytes().take(room)) {
+            place.store(byte, Ordering::Relaxed);
         }
     }
 }
@@ -189,12 +208,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_page_says_what_was_asked_for(on in any::<[bool; 11]>(), devices in times()) {
+        fn the_page_says_what_was_asked_for(on in any::<[bool; 13]>(), devices in times()) {
             let [block, fold, sources, build_logs, kernel_args, properties, buffers, window, hash_copies, ..] = on;
-            let (py_stacks, stacks) = (on[9], on[10]);
+            let (py_stacks, stacks, inside, inside_spill) = (on[9], on[10], on[11], on[12]);
             let options = Options {
                 block, fold, devices, sources, build_logs, kernel_args, properties, buffers, window, hash_copies,
-                py_stacks, stacks,
+                py_stacks, stacks, inside, inside_spill,
             };
             let (bits, every) = options.to_page();
             prop_assert_eq!(Options::of_page(bits, every), options);
@@ -212,6 +231,7 @@ mod tests {
         assert_eq!(bits(Options { hash_copies: true, ..Options::default() }), option::HASH_COPIES);
         assert_eq!(bits(Options { py_stacks: true, ..Options::default() }), option::PY_STACKS);
         assert_eq!(bits(Options { stacks: true, ..Options::default() }), option::STACKS);
+        assert_eq!(bits(Options { inside: true, ..Options::default() }), option::INSIDE);
         let sampled = Options { devices: Some(DeviceTimes::Sampled(7)), ..Options::default() };
         assert_eq!(sampled.to_page(), (option::DEVICE | option::SAMPLED, 7));
     }

@@ -1,5 +1,10 @@
-//! What records beside the program's own calls: telemetry of devices, events of the operating system, samples of processors.
+//! What records beside the program's own calls: telemetry of devices, events of the operating system, samples of processors,
+//! insides of kernels.
 
+use std::path::Path;
+
+use crate::access::Access;
+use crate::inside::Desk;
 use crate::manifest::{self, Manifest};
 use crate::os::{self, Kernel, Os};
 use crate::output::TraceFolder;
@@ -20,6 +25,8 @@ pub struct Recorders {
     sample_hz: Option<u32>,
     /// Where events of the operating system go.
     kernel: Option<Kernel>,
+    /// Who rewrites code for programs.
+    desk: Option<Desk>,
 }
 
 /// What was recorded.
@@ -28,13 +35,16 @@ pub struct Recorded {
     telemetry: Option<telemetry::Finished>,
     os: Option<os::Finished>,
     samples: Option<samples::Finished>,
+    /// What is to be said of kernels' insides.
+    inside: Vec<String>,
 }
 
 impl Recorders {
     /// Opens telemetry: counters of devices are read before the program can change them. The operating
-    /// system's events are being opened already.
+    /// system's events are being opened already. Programs meet us in the folder `session`.
     pub fn open(
         options: &RunOptions,
+        session: &Path,
         opening: Option<os::Opening>,
         trace: &TraceFolder,
         kernel: Option<Kernel>,
@@ -42,10 +52,11 @@ impl Recorders {
     ) -> Self {
         let telemetry = options.sample.as_ref().map(|o| Telemetry::open(o, trace));
         manifest.telemetry = telemetry.as_ref().map(Telemetry::report);
+        let desk = options.inside.as_ref().map(|inside| Desk::begin(inside, session, trace));
         let sample_hz = options.cpu_sample;
         // What is in the metadata depends on it; the rest is known when they are open.
         manifest.samples = sample_hz.map(|hz| manifest::Samples { hz, ..manifest::Samples::default() });
-        Self { telemetry, opening, os: None, samples: None, sample_hz, kernel }
+        Self { telemetry, opening, os: None, samples: None, sample_hz, kernel, desk }
     }
 
     /// Returns what watches for the triggers of a flight recording, also in samples. APIs have these names.
@@ -87,10 +98,12 @@ impl Recorders {
 
     /// Takes what is left, now that the program has ended.
     pub fn finish(self) -> Recorded {
+        let inside = self.desk.map_or_else(Vec::new, Desk::finish);
         Recorded {
             os: self.os.map(Os::finish),
             samples: self.samples.map(Samples::finish),
             telemetry: self.telemetry.map(Telemetry::finish),
+            inside,
         }
     }
 }
@@ -101,5 +114,6 @@ impl Recorded {
         self.telemetry.into_iter().for_each(|telemetry| telemetry.complete(manifest));
         self.samples.into_iter().for_each(|samples| samples.complete(manifest));
         self.os.into_iter().for_each(|os| os.complete(manifest));
+        manifest.notes.extend(self.inside);
     }
 }

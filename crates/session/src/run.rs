@@ -28,6 +28,7 @@ use crate::drain::{Drainer, Pass};
 use crate::flight::{self, Recorder, Rotate, Rotating, Series, Sink, Store, last_manifest};
 use crate::folder::Folder;
 use crate::inject::{self, Way};
+use crate::inside::{self, Inside};
 use crate::job;
 use crate::lifetime::Lifetime;
 use crate::manifest::{self, Exit, HostClock as HostClockReport, Interposition, Losses, Manifest, Written};
@@ -84,6 +85,8 @@ pub struct RunOptions {
     pub ring_bytes: u32,
     /// What is stored besides.
     pub capture: Capture,
+    /// What is recorded inside kernels.
+    pub inside: Option<Inside>,
     /// Packets are compressed.
     pub compress: bool,
     /// What devices say of themselves is sampled.
@@ -194,7 +197,7 @@ pub fn run(options: &RunOptions, libraries: Vec<Found>, early: Early) -> Result<
     manifest.interposition = ways(&injection.ways, &absent);
     let mut remarks: Vec<String> = untraceable(options, program.as_deref()).into_iter().collect();
     let borders = kernel.as_ref().and_then(|kernel| kernel.borders.clone());
-    let mut recorders = Recorders::open(options, opening, &trace, kernel, &mut manifest);
+    let mut recorders = Recorders::open(options, folder.path(), opening, &trace, kernel, &mut manifest);
     let names: Vec<String> = present.iter().map(|l| l.api.clone()).collect();
     let watch = recorders.watch(options, &names, &manifest)?;
     let declarations = prepare(&trace, started, &manifest, &present).map_err(output)?;
@@ -246,6 +249,10 @@ fn shared(options: &RunOptions, session: &Path, libraries: &[Found]) -> io::Resu
     let apis = libraries.iter().map(|l| (l.api.clone(), settings::flags(options, &l.index))).collect();
     let control = Control::make(session, &settings::settings(options, apis))?;
     options.capture.choose(control.page());
+    if let Some(wanted) = &options.inside {
+        wanted.choose(control.page());
+        inside::make(session)?;
+    }
     Ok(control)
 }
 

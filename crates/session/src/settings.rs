@@ -38,6 +38,8 @@ fn page(options: &RunOptions) -> Options {
         hash_copies: *hash_copies,
         py_stacks: *py_stacks,
         stacks,
+        inside: options.inside.is_some(),
+        inside_spill: options.inside.as_ref().is_some_and(|inside| inside.spill),
     }
 }
 

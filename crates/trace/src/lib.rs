@@ -14,6 +14,7 @@
 //!  os/, system                     what the operating system did to threads, from a kernel trace
 //!  owners                          which API's queues a handle or a call is about
 //!  demangle, titles                names of kernels, devices and queues
+//!  inside                          what went on inside of kernels, from records of their warps
 //!  stacks                          the native and Python stacks of calls
 //!  budget                          threads that recorded less, to keep within a budget
 //!  capture                         the parts of a run that were recorded
@@ -42,6 +43,7 @@ pub mod facts;
 pub mod follow;
 pub mod hash;
 pub mod history;
+pub mod inside;
 pub mod memory;
 pub mod milestones;
 pub mod os;

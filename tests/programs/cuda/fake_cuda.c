@@ -21,6 +21,13 @@
  *                         blocks threads bytes from to graph node`, times in ns of
  *                         CLOCK_MONOTONIC, memories as CUPTI counts them; as above
  *
+ *   FAKE_CUDA_REFUSES     a text: code that has it is refused with CUDA_ERROR_INVALID_PTX, in which the log says so
+ *   FAKE_CUDA_REFUSES_LAUNCH
+ *                         a text: kernels whose names have it can't be launched
+ *
+ * Code that is PTX has the kernels that are in the text; of any other, each name is a kernel. A kernel whose module has a
+ * variable `__hetrace_inside` that is not 0, and whose name ends so, records where it points: one record for each launch.
+ *
  * Objects are never freed, so that the use of one that has ended is seen.
  */
 #define _GNU_SOURCE
@@ -75,14 +82,27 @@ struct fake_event {
     struct fake_event *next;
 };
 
+struct variable {
+    struct fake_ctx *ctx; /* NULL: of a module, which has one */
+    uint64_t value;
+    struct variable *next;
+};
+
 struct fake_module {
     int state;
+    int library;
+    char *text; /* PTX; NULL: any name is a kernel */
+    struct fake_ctx *ctx;
+    struct variable *bases;
     struct fake_function *functions;
 };
 
 struct fake_function {
     int state;
     char name[120];
+    int most_shared;             /* CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES */
+    struct fake_function *kernel; /* of which it is the function in a context */
+    struct fake_ctx *ctx;
     struct fake_module *module;
     struct fake_function *next;
 };
@@ -326,6 +346,7 @@ static int64_t take_device(int device, int64_t start, int64_t takes)
 }
 
 #include "fake_cuda_cupti.h"
+#include "fake_cuda_inside.h"
 
 static void run(struct fake_stream *s, struct node n, int64_t takes)
 {
@@ -333,6 +354,8 @@ static void run(struct fake_stream *s, struct node n, int64_t takes)
     s->end = start + takes;
     if (n.function && !strcmp(n.function->name, "fault") && !s->ctx->fault)
         s->ctx->fault = s->end;
+    if (n.function)
+        record_inside(s, n.function);
     if (!ops)
         ops = calloc(MOST_OPS, sizeof *ops);
     notify_cupti(s, &n, start);

@@ -306,24 +306,89 @@ EXPORT CUresult cuPointerGetAttribute(void *data, int attribute, CUdeviceptr poi
     LEAVE(CUDA_ERROR_INVALID_VALUE);
 }
 
-/* ---- Code. Any name is a function of any module. */
+EXPORT CUresult cuMemHostRegister_v2(void *at, size_t n, unsigned f) { (void)at, (void)n, (void)f; CALLED(cuMemHostRegister_v2); return CUDA_SUCCESS; }
+EXPORT CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *out, void *at, unsigned f)
+{ (void)f; CALLED(cuMemHostGetDevicePointer_v2); *out = (CUdeviceptr)at; return CUDA_SUCCESS; }
 
-static CUresult load(CUmodule *out)
+/* ---- Code. */
+
+static int option_of(unsigned n, const int *names, int name)
 {
-    CUresult e = check(current());
+    for (unsigned i = 0; names && i < n; i++)
+        if (names[i] == name)
+            return (int)i;
+    return -1;
+}
+
+/* Writes into one of the logs that the options name (3 and 4, 5 and 6), as the compiler does. */
+static void log_to(int buffer, const char *text, unsigned n, const int *names, void **values)
+{
+    int at = option_of(n, names, buffer), size = option_of(n, names, buffer + 1);
+    if (at < 0 || size < 0)
+        return;
+    int written = snprintf(values[at], (size_t)values[size], "%s", text);
+    values[size] = (void *)(size_t)written;
+}
+
+static CUresult load_with(struct fake_module **out, const void *image, int library, unsigned n, const int *names,
+                          void **values)
+{
+    CUresult e = library ? owner == getpid() ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED : check(current());
     if (e)
         return e;
+    const char *refuses = getenv("FAKE_CUDA_REFUSES");
+    /* Only a text is looked into, which images of tests are by their first word. */
+    int is_text = image && (!memcmp(image, "//", 2) || !memcmp(image, ".ver", 4));
+    if (is_text && refuses && strstr(image, refuses)) {
+        log_to(5, "refused", n, names, values);
+        return 218; /* CUDA_ERROR_INVALID_PTX */
+    }
+    log_to(3, "compiled", n, names, values);
     *out = calloc(1, sizeof **out);
-    (*out)->state = ALIVE;
+    **out = (struct fake_module){.state = ALIVE, .library = library, .ctx = current(), .text = is_text ? strdup(image) : NULL};
     return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuModuleLoad(CUmodule *m, const char *f) { (void)f; ENTER(cuModuleLoad); LEAVE(load(m)); }
-EXPORT CUresult cuModuleLoadData(CUmodule *m, const void *f) { (void)f; ENTER(cuModuleLoadData); LEAVE(load(m)); }
+static CUresult load(CUmodule *out, const void *image) { return load_with(out, image, 0, 0, NULL, NULL); }
+
+static CUresult load_file(struct fake_module **out, const char *file, int library)
+{
+    static char text[1 << 20];
+    FILE *f = fopen(file, "r");
+    if (f) {
+        text[fread(text, 1, sizeof text - 1, f)] = 0;
+        fclose(f);
+    }
+    return load_with(out, f ? text : "", library, 0, NULL, NULL);
+}
+
+EXPORT CUresult cuModuleLoad(CUmodule *m, const char *f) { ENTER(cuModuleLoad); LEAVE(load_file(m, f, 0)); }
+EXPORT CUresult cuModuleLoadData(CUmodule *m, const void *f) { ENTER(cuModuleLoadData); LEAVE(load(m, f)); }
+EXPORT CUresult cuModuleLoadFatBinary(CUmodule *m, const void *f) { ENTER(cuModuleLoadFatBinary); LEAVE(load(m, f)); }
 EXPORT CUresult cuModuleLoadDataEx(CUmodule *m, const void *f, unsigned n, void *o, void **v)
-{ (void)f, (void)n, (void)o, (void)v; ENTER(cuModuleLoadDataEx); LEAVE(load(m)); }
+{ ENTER(cuModuleLoadDataEx); LEAVE(load_with(m, f, 0, n, o, v)); }
 EXPORT CUresult cuLibraryLoadData(CUlibrary *l, const void *f, void *a, void **b, unsigned c, void *d, void **g, unsigned h)
-{ (void)f, (void)a, (void)b, (void)c, (void)d, (void)g, (void)h; ENTER(cuLibraryLoadData); LEAVE(load(l)); }
+{ (void)d, (void)g, (void)h; ENTER(cuLibraryLoadData); LEAVE(load_with(l, f, 1, c, a, b)); }
+EXPORT CUresult cuLibraryLoadFromFile(CUlibrary *l, const char *f, void *a, void **b, unsigned c, void *d, void **g, unsigned h)
+{ (void)a, (void)b, (void)c, (void)d, (void)g, (void)h; ENTER(cuLibraryLoadFromFile); LEAVE(load_file(l, f, 1)); }
+
+static CUresult get_global(CUdeviceptr *out, size_t *bytes, struct fake_module *m, const char *name)
+{
+    if (!m || m->state != ALIVE)
+        return CUDA_ERROR_INVALID_HANDLE;
+    char declared[200];
+    snprintf(declared, sizeof declared, ".u64 %s;", name);
+    if (strcmp(name, TWIN) || !m->text || !strstr(m->text, declared))
+        return CUDA_ERROR_NOT_FOUND;
+    *out = (CUdeviceptr)&base_of(m, current())->value;
+    *bytes = 8;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuModuleGetGlobal_v2(CUdeviceptr *out, size_t *n, CUmodule m, const char *name)
+{ ENTER(cuModuleGetGlobal_v2); LEAVE(get_global(out, n, m, name)); }
+EXPORT CUresult cuLibraryGetGlobal(CUdeviceptr *out, size_t *n, CUlibrary m, const char *name)
+{ ENTER(cuLibraryGetGlobal); LEAVE(get_global(out, n, m, name)); }
 
 /* A function that was unloaded comes again under its address as another. */
 static struct fake_function *unloaded;
@@ -346,14 +411,32 @@ static CUresult unload(struct fake_module *m)
 EXPORT CUresult cuModuleUnload(CUmodule m) { ENTER(cuModuleUnload); LEAVE(unload(m)); }
 EXPORT CUresult cuLibraryUnload(CUlibrary m) { ENTER(cuLibraryUnload); LEAVE(unload(m)); }
 
+/* The name of the kernel that begins at or behind `at` in a text, and where that ends; NULL if there is none. */
+static const char *next_kernel(const char *at, char name[120])
+{
+    at = at ? strstr(at, ".entry ") : NULL;
+    if (at)
+        sscanf(at + 7, " %119[A-Za-z0-9_$]", name);
+    return at ? at + 7 : NULL;
+}
+
+static int has_kernel(struct fake_module *m, const char *wanted)
+{
+    char name[120];
+    for (const char *at = next_kernel(m->text, name); at; at = next_kernel(at, name))
+        if (!strcmp(name, wanted))
+            return 1;
+    return !m->text;
+}
+
 static CUresult get_function(struct fake_function **out, struct fake_module *m, const char *name)
 {
     if (!m || m->state != ALIVE)
         return CUDA_ERROR_INVALID_HANDLE;
-    if (!strcmp(name, "missing"))
+    if (!strcmp(name, "missing") || !has_kernel(m, name))
         return CUDA_ERROR_NOT_FOUND;
     for (struct fake_function *f = m->functions; f; f = f->next)
-        if (!strcmp(f->name, name)) {
+        if (!strcmp(f->name, name) && !f->kernel) {
             *out = f;
             return CUDA_SUCCESS;
         }
@@ -361,6 +444,8 @@ static CUresult get_function(struct fake_function **out, struct fake_module *m, 
     if (f == unloaded)
         unloaded = f->next;
     f->state = ALIVE;
+    f->most_shared = 0;
+    f->kernel = NULL;
     snprintf(f->name, sizeof f->name, "%s", name);
     f->module = m;
     f->next = m->functions;
@@ -370,7 +455,64 @@ static CUresult get_function(struct fake_function **out, struct fake_module *m, 
 
 EXPORT CUresult cuModuleGetFunction(CUfunction *f, CUmodule m, const char *n) { ENTER(cuModuleGetFunction); LEAVE(get_function(f, m, n)); }
 EXPORT CUresult cuLibraryGetKernel(CUkernel *k, CUlibrary l, const char *n) { ENTER(cuLibraryGetKernel); LEAVE(get_function(k, l, n)); }
-EXPORT CUresult cuKernelGetFunction(CUfunction *f, CUkernel k) { CALLED(cuKernelGetFunction); *f = k; return CUDA_SUCCESS; }
+
+/* The function of a kernel in the current context has another handle. */
+static CUresult function_of(struct fake_function **out, struct fake_function *k)
+{
+    if (!k || k->state != ALIVE)
+        return CUDA_ERROR_INVALID_HANDLE;
+    for (struct fake_function *f = k->module->functions; f; f = f->next)
+        if (f->kernel == k && f->ctx == current()) {
+            *out = f;
+            return CUDA_SUCCESS;
+        }
+    struct fake_function *f = calloc(1, sizeof *f);
+    *f = *k;
+    f->kernel = k;
+    f->ctx = current();
+    f->next = k->module->functions;
+    *out = k->module->functions = f;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuKernelGetFunction(CUfunction *f, CUkernel k) { ENTER(cuKernelGetFunction); LEAVE(function_of(f, k)); }
+EXPORT CUresult cuLibraryGetModule(CUmodule *m, CUlibrary l) { CALLED(cuLibraryGetModule); *m = l; return CUDA_SUCCESS; }
+
+static CUresult count_kernels(unsigned *out, struct fake_module *m)
+{
+    char name[120];
+    *out = 0;
+    for (const char *at = next_kernel(m->text, name); at; at = next_kernel(at, name))
+        ++*out;
+    return CUDA_SUCCESS;
+}
+
+static CUresult list_kernels(struct fake_function **out, unsigned count, struct fake_module *m)
+{
+    char name[120];
+    CUresult e = CUDA_SUCCESS;
+    for (const char *at = next_kernel(m->text, name); at && count > 0 && !e; at = next_kernel(at, name), count--)
+        e = get_function(out++, m, name);
+    return e;
+}
+
+EXPORT CUresult cuModuleGetFunctionCount(unsigned *n, CUmodule m) { ENTER(cuModuleGetFunctionCount); LEAVE(count_kernels(n, m)); }
+EXPORT CUresult cuLibraryGetKernelCount(unsigned *n, CUlibrary m) { ENTER(cuLibraryGetKernelCount); LEAVE(count_kernels(n, m)); }
+EXPORT CUresult cuModuleEnumerateFunctions(CUfunction *f, unsigned n, CUmodule m) { ENTER(cuModuleEnumerateFunctions); LEAVE(list_kernels(f, n, m)); }
+EXPORT CUresult cuLibraryEnumerateKernels(CUkernel *f, unsigned n, CUlibrary m) { ENTER(cuLibraryEnumerateKernels); LEAVE(list_kernels(f, n, m)); }
+
+static CUresult set_attribute(struct fake_function *f, int attribute, int value)
+{
+    if (!f || f->state != ALIVE)
+        return CUDA_ERROR_INVALID_HANDLE;
+    if (attribute == 8)
+        f->most_shared = value;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuFuncSetAttribute(CUfunction f, int a, int v) { ENTER(cuFuncSetAttribute); LEAVE(set_attribute(f, a, v)); }
+EXPORT CUresult cuKernelSetAttribute(int a, int v, CUkernel k, CUdevice d)
+{ (void)d; ENTER(cuKernelSetAttribute); LEAVE(set_attribute(k, a, v)); }
 
 static CUresult name_of(const char **out, struct fake_function *f)
 {

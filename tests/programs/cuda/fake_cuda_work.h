@@ -180,6 +180,11 @@ BOTH(cuStreamWaitEvent, _ptsz, flavour, (CUstream h, CUevent event, unsigned fla
         LEAVE(CUDA_ERROR_INVALID_HANDLE);                                                          \
     if ((uint64_t)(a) * (b) * (c) > 1024 || !(x) || !(y) || !(z))                                 \
         LEAVE(CUDA_ERROR_INVALID_VALUE);                                                           \
+    /* More than 48 KiB have to be asked for. */                                                    \
+    if ((dynamic) > 49152 && (int)(dynamic) > (f)->most_shared)                                         \
+        LEAVE(CUDA_ERROR_INVALID_VALUE);                                                           \
+    if (getenv("FAKE_CUDA_REFUSES_LAUNCH") && strstr((f)->name, getenv("FAKE_CUDA_REFUSES_LAUNCH")))  \
+        LEAVE(701); /* CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES */                                        \
     LEAVE(put(s, (struct node){.kind = "kernel", .function = f, .grid = {x, y, z},                    \
                                .block = {a, b, c}, .shared = dynamic}))
 
@@ -312,6 +317,33 @@ EXPORT CUresult cuThreadExchangeStreamCaptureMode(int *mode)
     *mode = old;
     return CUDA_SUCCESS;
 }
+
+EXPORT CUresult cuGraphCreate(CUgraph *out, unsigned flags)
+{
+    (void)flags;
+    ENTER(cuGraphCreate);
+    *out = calloc(1, sizeof **out);
+    **out = (struct fake_graph){.state = ALIVE, .id = next_id++};
+    LEAVE(CUDA_SUCCESS);
+}
+
+/* The function, or the kernel, and how many threads: what is needed here of a node's parameters. */
+static CUresult add_node(void **out, CUgraph g, struct fake_function *f, const unsigned *sizes)
+{
+    if (!f || f->state != ALIVE)
+        return CUDA_ERROR_INVALID_HANDLE;
+    if (g->count == g->room)
+        g->nodes = realloc(g->nodes, (g->room = 2 * g->room + 64) * sizeof *g->nodes);
+    g->nodes[g->count] = (struct node){.kind = "kernel", .function = f, .grid = {sizes[0], sizes[1], sizes[2]},
+                                       .block = {sizes[3], sizes[4], sizes[5]}};
+    *out = (void *)(size_t)++g->count;
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuGraphAddKernelNode(void **out, CUgraph g, const void *d, size_t n, void *const *p)
+{ (void)d, (void)n; ENTER(cuGraphAddKernelNode); LEAVE(add_node(out, g, p[0], (const unsigned *)&p[1])); }
+EXPORT CUresult cuGraphAddKernelNode_v2(void **out, CUgraph g, const void *d, size_t n, void *const *p)
+{ (void)d, (void)n; ENTER(cuGraphAddKernelNode_v2); LEAVE(add_node(out, g, p[0] ? p[0] : p[7], (const unsigned *)&p[1])); }
 
 EXPORT CUresult cuGraphGetNodes(CUgraph g, void **nodes, size_t *count)
 {

@@ -83,15 +83,16 @@ static char **arguments;
 static const char *code(void)
 {
     static const char *const names[] = {"plain", "rare", "k300", "k500", "k1500", "k2000", "k3000",
-                                        "k4000", "k7000", "k9000", "k20000", "k1000000"};
+                                        "k4000", "k7000", "k9000", "k20000", "k1000000", "k1000000000"};
+    enum { NAMES = sizeof names / sizeof *names };
     static char text[65536];
     char name[32];
     size_t at = snprintf(text, sizeof text, ".version 7.0\n.target sm_70\n.address_size 64\n"
                          ".visible .entry fault() {\n.reg .u64 %%a;\nmov.u64 %%a, 16;\n"
                          "st.global.u64 [%%a], %%a;\nret;\n}\n");
-    for (int i = 0; i < 12 + 20; i++) {
-        snprintf(name, sizeof name, "k%d", 1000 + i - 12);
-        const char *n = i < 12 ? names[i] : name;
+    for (int i = 0; i < NAMES + 20; i++) {
+        snprintf(name, sizeof name, "k%d", 1000 + i - NAMES);
+        const char *n = i < NAMES ? names[i] : name;
         at += snprintf(text + at, sizeof text - at,
                        ".visible .entry %s() {\n.reg .u64 %%a, %%b;\n.reg .pred %%p;\n"
                        "mov.u64 %%a, %%globaltimer;\nadd.u64 %%a, %%a, %d;\nagain:\n"

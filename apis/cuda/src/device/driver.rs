@@ -107,6 +107,18 @@ driver! {
     cuKernelGetName(name: *mut *const c_char, kernel: P);
     cuKernelGetAttribute(value: *mut i32, attribute: i32, kernel: P, device: i32);
     cuPointerGetAttribute(value: P, attribute: i32, pointer: u64);
+    cuDeviceGetCount(count: *mut i32);
+    cuStreamSynchronize(stream: P);
+    cuStreamDestroy_v2(stream: P);
+    cuMemAlloc_v2(address: *mut u64, bytes: usize);
+    cuMemFree_v2(address: u64);
+    cuMemHostRegister_v2(at: P, bytes: usize, flags: u32);
+    cuMemHostGetDevicePointer_v2(address: *mut u64, at: P, flags: u32);
+    cuMemsetD8Async(address: u64, value: u8, bytes: usize, stream: P);
+    cuMemcpyHtoDAsync_v2(to: u64, from: *const std::ffi::c_void, bytes: usize, stream: P);
+    cuMemcpyDtoHAsync_v2(to: P, from: u64, bytes: usize, stream: P);
+    cuModuleGetGlobal_v2(address: *mut u64, bytes: *mut usize, module: P, name: *const c_char);
+    cuLibraryGetGlobal(address: *mut u64, bytes: *mut usize, library: P, name: *const c_char);
 }
 
 /// The context that is current in this thread; NULL if none is.

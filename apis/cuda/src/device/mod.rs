@@ -18,13 +18,13 @@ mod clock;
 mod contexts;
 pub mod cupti;
 mod devices;
-mod driver;
+pub mod driver;
 mod events;
 mod functions;
 mod late;
 mod memory;
 mod pool;
-mod record;
+pub mod record;
 mod slot;
 mod streams;
 

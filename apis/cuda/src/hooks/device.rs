@@ -11,6 +11,7 @@ use hetrace_interpose::in_window;
 use crate::device;
 use crate::generated::prelude::{P, c_void, null_mut};
 use crate::generated::real;
+use crate::inside::{self, Code, Jit};
 use crate::kernel_args;
 
 type CUresult = u32;
@@ -135,6 +136,7 @@ fn released(dev: i32, release: impl FnOnce() -> CUresult, reset: bool) -> CUresu
     let before = retained(dev).map_or(0, |c| c.load(Ordering::Acquire));
     if reset || before <= 1 {
         kernel_args::forget();
+        inside::context_ends(primary(dev));
         device::primary_ends(dev, primary(dev));
     }
     let error = release();
@@ -149,6 +151,7 @@ fn released(dev: i32, release: impl FnOnce() -> CUresult, reset: bool) -> CUresu
         // released what we thought was theirs.
         if !reset && before > 1 && asked == 0 && active == 0 {
             kernel_args::forget();
+            inside::context_ends(primary(dev));
             device::primary_ended(dev, primary(dev));
         }
     }
@@ -185,6 +188,7 @@ macro_rules! ends {
 ends! { context_ends: cuCtxDestroy cuCtxDestroy_v2 cuCtxDetach }
 fn context_ends(context: P) {
     kernel_args::forget(); // With the code that was loaded into it.
+    inside::context_ends(context);
     device::context_ends(context);
 }
 
@@ -207,6 +211,7 @@ pub unsafe fn cuModuleGetFunction(_: u64, hfunc: *mut P, module: P, name: *const
         let error = real::cuModuleGetFunction(hfunc, module, name);
         if let Some(function) = made(error, hfunc) {
             device::function_made(function, name.cast(), false);
+            inside::function_made(function, module, name);
         }
         error
     }
@@ -218,6 +223,7 @@ pub unsafe fn cuLibraryGetKernel(_: u64, kernel: *mut P, library: P, name: *cons
         let error = real::cuLibraryGetKernel(kernel, library, name);
         if let Some(made) = made(error, kernel) {
             device::function_made(made, name.cast(), true);
+            inside::kernel_made(made, library, name);
         }
         error
     }
@@ -229,6 +235,7 @@ pub unsafe fn cuKernelGetFunction(_: u64, function: *mut P, kernel: P) -> CUresu
         let error = real::cuKernelGetFunction(function, kernel);
         if let Some(made) = made(error, function) {
             device::function_of_kernel(made, kernel);
+            inside::function_of_kernel(made, kernel);
         }
         error
     }
@@ -250,10 +257,45 @@ unsafe fn listed(error: CUresult, list: *mut P, count: u32, are_kernels: bool) {
     }
 }
 
+/// The name of a function; NULL if the driver does not report it.
+fn name_of_function(function: P) -> *const i8 {
+    let mut name = std::ptr::null();
+    // SAFETY: a function that the driver has listed, and room for the answer.
+    unsafe { device::driver::cuFuncGetName(&mut name, function) };
+    name.cast()
+}
+
+/// As above, for a kernel.
+fn name_of_kernel(kernel: P) -> *const i8 {
+    let mut name = std::ptr::null();
+    // SAFETY: a kernel that the driver has listed, and room for the answer.
+    unsafe { device::driver::cuKernelGetName(&mut name, kernel) };
+    name.cast()
+}
+
+/// Shows the handles of a list that a call has filled in.
+///
+/// # Safety
+/// If `error` is 0, `list` holds `count` handles.
+unsafe fn each(error: CUresult, list: *const P, count: u32, then: impl Fn(P)) {
+    for i in 0..if error == 0 { count as usize } else { 0 } {
+        // SAFETY: contract.
+        then(unsafe { list.add(i).read() });
+    }
+}
+
 pub unsafe fn cuModuleEnumerateFunctions(_: u64, functions: *mut P, count: u32, module: P) -> CUresult {
     // SAFETY: the program's own arguments.
     unsafe {
-        let error = real::cuModuleEnumerateFunctions(functions, count, module);
+        let all = |list: *mut P, count| real::cuModuleEnumerateFunctions(list, count, module);
+        if let Some((error, listed)) = inside::without_twins(functions, count, module, all, name_of_function)
+        {
+            each(error, functions, listed, |function| {
+                inside::function_made(function, module, name_of_function(function));
+            });
+            return error;
+        }
+        let error = all(functions, count);
         let mut there = 0;
         real::cuModuleGetFunctionCount(&mut there, module);
         listed(error, functions, count.min(there), false);
@@ -264,7 +306,14 @@ pub unsafe fn cuModuleEnumerateFunctions(_: u64, functions: *mut P, count: u32, 
 pub unsafe fn cuLibraryEnumerateKernels(_: u64, kernels: *mut P, count: u32, library: P) -> CUresult {
     // SAFETY: the program's own arguments.
     unsafe {
-        let error = real::cuLibraryEnumerateKernels(kernels, count, library);
+        let all = |list: *mut P, count| real::cuLibraryEnumerateKernels(list, count, library);
+        if let Some((error, listed)) = inside::without_twins(kernels, count, library, all, name_of_kernel) {
+            each(error, kernels, listed, |kernel| {
+                inside::kernel_made(kernel, library, name_of_kernel(kernel));
+            });
+            return error;
+        }
+        let error = all(kernels, count);
         let mut there = 0;
         real::cuLibraryGetKernelCount(&mut there, library);
         listed(error, kernels, count.min(there), true);
@@ -274,32 +323,122 @@ pub unsafe fn cuLibraryEnumerateKernels(_: u64, kernels: *mut P, count: u32, lib
 
 ends! { code_ends: cuModuleUnload cuLibraryUnload }
 
-fn code_ends(_: P) {
+fn code_ends(code: P) {
+    inside::code_ends(code);
     device::code_unloaded();
 }
 
 /// Functions that are no commands themselves, and make the driver enqueue some: code has
 /// variables that are copied to the device. The collector asks which call it was.
-macro_rules! enqueues {
-    ($($name:ident($($arg:ident: $ty:ty),*);)*) => { $(
-        #[allow(clippy::too_many_arguments)]
-        pub unsafe fn $name(time: u64 $(, $arg: $ty)*) -> CUresult {
-            // Outside of a capture window they are recorded because of the code that they load, and their copies are not.
-            let time = if in_window() { time } else { 0 };
-            // SAFETY: the program's own arguments.
-            device::inside(time, || unsafe { real::$name($($arg),*) })
-        }
-    )* };
+fn enqueues<R>(time: u64, call: impl FnOnce() -> R) -> R {
+    // Outside of a capture window they are recorded because of the code that they load, and their copies are not.
+    device::inside(if in_window() { time } else { 0 }, call)
 }
 
-enqueues! {
-    cuModuleLoad(module: *mut P, name: *const i8);
-    cuModuleLoadData(module: *mut P, image: *const c_void);
-    cuModuleLoadDataEx(module: *mut P, image: *const c_void, n: u32, options: *mut u32, values: *mut P);
-    cuModuleLoadFatBinary(module: *mut P, image: *const c_void);
-    cuLibraryLoadData(library: *mut P, code: *const c_void, jit: *mut u32, jit_values: *mut P,
-        jit_count: u32, options: *mut u32, values: *mut P, count: u32);
-    cuLibraryLoadFromFile(library: *mut P, name: *const i8, jit: *mut u32, jit_values: *mut P,
-        jit_count: u32, options: *mut u32, values: *mut P, count: u32);
-    cuFuncLoad(function: P);
+pub unsafe fn cuFuncLoad(time: u64, function: P) -> CUresult {
+    // SAFETY: the program's own argument.
+    enqueues(time, || unsafe { real::cuFuncLoad(function) })
+}
+
+pub unsafe fn cuModuleLoadData(time: u64, module: *mut P, image: *const c_void) -> CUresult {
+    // SAFETY: the program's own arguments, or an image that stands for its own.
+    enqueues(time, || unsafe {
+        inside::load(image, module, Code::Module, |image, _| real::cuModuleLoadData(module, image))
+    })
+}
+
+pub unsafe fn cuModuleLoadFatBinary(time: u64, module: *mut P, image: *const c_void) -> CUresult {
+    // SAFETY: the program's own arguments, or an image that stands for its own: a text, which another function takes.
+    enqueues(time, || unsafe {
+        inside::load(image, module, Code::Module, |image, own| match own {
+            true => real::cuModuleLoadFatBinary(module, image),
+            false => real::cuModuleLoadData(module, image),
+        })
+    })
+}
+
+pub unsafe fn cuModuleLoad(time: u64, module: *mut P, name: *const i8) -> CUresult {
+    // SAFETY: as above.
+    enqueues(time, || unsafe {
+        inside::load_file(name, module, Code::Module, |ours| match ours {
+            Some(image) => real::cuModuleLoadData(module, image),
+            None => real::cuModuleLoad(module, name),
+        })
+    })
+}
+
+/// What stands for an image can't be loaded with so many options.
+const TOO_MANY: CUresult = 1;
+
+pub unsafe fn cuModuleLoadDataEx(
+    time: u64,
+    module: *mut P,
+    image: *const c_void,
+    n: u32,
+    options: *mut u32,
+    values: *mut P,
+) -> CUresult {
+    // SAFETY: the program's own arguments, or a copy of its options with an image that stands for its own.
+    enqueues(time, || unsafe {
+        inside::load(image, module, Code::Module, |image, own| match own {
+            true => real::cuModuleLoadDataEx(module, image, n, options, values),
+            false => Jit::of(n, options, values).map_or(TOO_MANY, |jit| {
+                jit.quietly(|n, options, values| real::cuModuleLoadDataEx(module, image, n, options, values))
+            }),
+        })
+    })
+}
+
+#[allow(clippy::too_many_arguments)]
+pub unsafe fn cuLibraryLoadData(
+    time: u64,
+    library: *mut P,
+    code: *const c_void,
+    jit: *mut u32,
+    jit_values: *mut P,
+    jit_count: u32,
+    options: *mut u32,
+    values: *mut P,
+    count: u32,
+) -> CUresult {
+    // SAFETY: as above.
+    enqueues(time, || unsafe {
+        inside::load(code, library, Code::Library, |image, own| match own {
+            true => {
+                real::cuLibraryLoadData(library, image, jit, jit_values, jit_count, options, values, count)
+            }
+            false => Jit::of(jit_count, jit, jit_values).map_or(TOO_MANY, |jit| {
+                jit.quietly(|n, names, list| {
+                    real::cuLibraryLoadData(library, image, names, list, n, options, values, count)
+                })
+            }),
+        })
+    })
+}
+
+#[allow(clippy::too_many_arguments)]
+pub unsafe fn cuLibraryLoadFromFile(
+    time: u64,
+    library: *mut P,
+    name: *const i8,
+    jit: *mut u32,
+    jit_values: *mut P,
+    jit_count: u32,
+    options: *mut u32,
+    values: *mut P,
+    count: u32,
+) -> CUresult {
+    // SAFETY: as above.
+    enqueues(time, || unsafe {
+        inside::load_file(name, library, Code::Library, |ours| match ours {
+            None => {
+                real::cuLibraryLoadFromFile(library, name, jit, jit_values, jit_count, options, values, count)
+            }
+            Some(image) => Jit::of(jit_count, jit, jit_values).map_or(TOO_MANY, |jit| {
+                jit.quietly(|n, names, list| {
+                    real::cuLibraryLoadData(library, image, names, list, n, options, values, count)
+                })
+            }),
+        })
+    })
 }

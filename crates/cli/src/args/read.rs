@@ -20,6 +20,9 @@ pub struct Tally {
     /// queue, range, error, layer, line [default: api,name]
     #[arg(long, value_name = "KEY", value_delimiter = ',')]
     pub by: Vec<By>,
+    /// Also what went on inside of kernels that `run --inside` recorded: basic blocks, loops, lanes
+    #[arg(long, conflicts_with_all = ["csv", "save"])]
+    pub inside: bool,
     /// Maximum number of rows of each table
     #[arg(long, value_name = "N")]
     pub top: Option<usize>,

@@ -20,6 +20,7 @@ pub mod pack;
 pub mod postmortem;
 mod print;
 mod recover;
+pub mod rewrite;
 mod run;
 mod screen;
 pub mod service;
@@ -97,6 +98,7 @@ pub fn dispatch(command: Command) -> Result<ExitCode> {
         Command::Doctor(args) => doctor::run(&args),
         Command::Man(args) => man::run(&args),
         Command::Completions(args) => completions::run(&args),
+        Command::Rewrite(args) => rewrite::run(&args),
         Command::Tally(args) => tally::run(&args),
         Command::Print(args) => print::run(&args),
         Command::Postmortem(args) => postmortem::run(&args),

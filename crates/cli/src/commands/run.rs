@@ -179,6 +179,7 @@ fn record(args: &Run) -> Result<Outcome> {
         block: args.on_full == OnFull::Block,
         ring_bytes: args.buffer.clamp(4, 1 << 20) << 10,
         capture: captures(args),
+        inside: args.inside.asked().map_err(wrong_value)?,
         compress: args.compress,
         sample: args.sample.map(|period| {
             let libraries = args.nvml.iter().map(|file| ("nvml".to_owned(), file.clone())).collect();

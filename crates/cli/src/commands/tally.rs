@@ -6,9 +6,12 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
+use hetrace_ctf::read::Files;
 use hetrace_report::tally::{
-    Aggregate, By, Form, NextStep, Options, Query, Reading, Tally, TextOptions, aggregate, is_aggregate,
+    Aggregate, By, Form, InsideRows, NextStep, Options, Query, Reading, Tally, TextOptions, aggregate,
+    is_aggregate,
 };
+use hetrace_trace::inside::Inside;
 use hetrace_trace::spans::Summary;
 use hetrace_trace::trace::Trace;
 
@@ -38,6 +41,7 @@ pub fn run(args: &args::Tally) -> Result<ExitCode> {
         bail!("--kernel: a kernel trace belongs to one trace; use --save for each, and tally the files");
     }
     let mut all: Option<Aggregate> = None;
+    let mut inside = InsideRows::default();
     let mut single = None;
     let newest = if args.traces.is_empty() { vec![newest::trace(None)?] } else { Vec::new() };
     if let Some(output) = &args.save {
@@ -55,6 +59,9 @@ pub fn run(args: &args::Tally) -> Result<ExitCode> {
                 if args.kernel.join(&path, &mut trace, Some(&seen))?.is_err() {
                     return Ok(watch.stopped());
                 }
+                if args.inside {
+                    inside.extend(InsideRows::of(&Inside::read(&Files::open(&path)?), &query));
+                }
                 match aggregate(&trace, &Options { extended: args.extended }, &query) {
                     Ok(part) => part,
                     Err(_) => return Ok(watch.stopped()),
@@ -70,7 +77,7 @@ pub fn run(args: &args::Tally) -> Result<ExitCode> {
     let all = all.unwrap_or_default();
     match &args.save {
         Some(path) => save(&all, path)?,
-        None => show(&all, single.as_deref(), args)?,
+        None => show(&all, args.inside.then_some(inside), single.as_deref(), args)?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -158,8 +165,9 @@ fn next(step: &NextStep, trace: &Path) -> String {
 }
 
 /// Shows the tables; `trace` is the one that they are of, if it is a single one.
-fn show(all: &Aggregate, trace: Option<&Path>, args: &args::Tally) -> Result<()> {
+fn show(all: &Aggregate, inside: Option<InsideRows>, trace: Option<&Path>, args: &args::Tally) -> Result<()> {
     let mut tables = all.tally();
+    tables.inside = inside.map(|rows| rows.compared(&tables));
     tables.sort(args.sort);
     let out = std::io::stdout();
     if args.json || args.csv.is_some() {

@@ -22,6 +22,8 @@ pub struct Body {
     pub statements: Range<usize>,
     /// The last one, if it says where to go on.
     pub ends: Option<usize>,
+    /// If it goes on by a table: the labels in it.
+    pub table: Option<Vec<Span>>,
 }
 
 /// How a statement ends its block.
@@ -43,15 +45,16 @@ pub fn flow(text: &str, function: &Function) -> Result<Flow, BadText> {
     let statements = &function.statements;
     let scopes = Scopes::of(text, statements);
     let ends: Vec<Option<End>> = statements.iter().map(|statement| end(text, statement)).collect();
-    let bodies = bodies(statements, &ends);
+    let mut bodies = bodies(statements, &ends);
     // By statement, its block.
     let mut of = vec![0; statements.len()];
     for (block, body) in bodies.iter().enumerate() {
         of.get_mut(body.statements.clone()).into_iter().flatten().for_each(|place| *place = block);
     }
     let mut successors = Vec::with_capacity(bodies.len());
-    for (block, body) in bodies.iter().enumerate() {
-        let next = if block + 1 < bodies.len() { block + 1 } else { EXIT };
+    let blocks = bodies.len();
+    for (block, body) in bodies.iter_mut().enumerate() {
+        let next = if block + 1 < blocks { block + 1 } else { EXIT };
         let Some(last) = body.ends else {
             successors.push(vec![next]);
             continue;
@@ -64,6 +67,7 @@ pub fn flow(text: &str, function: &Function) -> Result<Flow, BadText> {
                 let labels = targets(text, statements.get(first + 1));
                 let found: Result<Vec<Block>, BadText> =
                     labels.iter().map(|label| scopes.find(text, first, label).map(|at| of[at])).collect();
+                body.table = Some(labels);
                 found?
             }
             None => vec![],
@@ -86,17 +90,17 @@ fn bodies(statements: &[Statement], ends: &[Option<End>]) -> Vec<Body> {
     let mut runs = false;
     for (number, statement) in statements.iter().enumerate() {
         if matches!(statement.kind, Kind::Label(_)) && runs {
-            bodies.push(Body { statements: begin..number, ends: None });
+            bodies.push(Body { statements: begin..number, ends: None, table: None });
             (begin, runs) = (number, false);
         }
         runs |= matches!(statement.kind, Kind::Instruction { .. });
         if ends[number].is_some() {
-            bodies.push(Body { statements: begin..number + 1, ends: Some(number) });
+            bodies.push(Body { statements: begin..number + 1, ends: Some(number), table: None });
             (begin, runs) = (number + 1, false);
         }
     }
     if runs || bodies.is_empty() || statements[begin..].iter().any(|s| matches!(s.kind, Kind::Label(_))) {
-        bodies.push(Body { statements: begin..statements.len(), ends: None });
+        bodies.push(Body { statements: begin..statements.len(), ends: None, table: None });
     }
     bodies
 }

@@ -4,8 +4,14 @@
 //! end blocks ([`flow`]), and what is recorded is inserted between them. So all that nobody here knows, instructions of
 //! tomorrow among them, stays as it is, byte for byte.
 
+mod code;
+mod counts;
 pub mod flow;
+pub mod image;
+pub mod rewrite;
 pub mod scan;
+mod twin;
 
 pub use flow::{Body, Flow, flow};
+pub use rewrite::{Refusal, Request, Rewritten, rewrite};
 pub use scan::{BadText, Function, Kind, Module, Statement, scan};

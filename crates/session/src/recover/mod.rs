@@ -24,6 +24,7 @@ use crate::contents::Contents;
 use crate::control::{LeftWindow, foreign_version};
 use crate::drain::Drainer;
 use crate::folder::{self, Folder};
+use crate::inside;
 use crate::job;
 use crate::manifest::Manifest;
 use crate::os;
@@ -183,6 +184,7 @@ fn one(
     contents.move_all(&drainer);
     let (records, bytes) = drainer.written();
     manifest.notes.extend(contents.notes(&drainer));
+    manifest.notes.extend(inside::collect(session.path(), trace.path(), trace.access()));
     complete(&mut manifest, &drainer, &trace, records);
     parts::complete(&trace, session.path());
     kernel::complete(&mut manifest, &trace);

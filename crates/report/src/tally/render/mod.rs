@@ -4,6 +4,7 @@ mod budget;
 mod device;
 mod header;
 mod host;
+mod inside;
 mod memory;
 mod program;
 mod sampled;
@@ -74,6 +75,7 @@ impl Tally {
         renderer.errors()?;
         renderer.device()?;
         renderer.kernels()?;
+        renderer.inside()?;
         renderer.traffic()?;
         renderer.memory()?;
         renderer.ranges()?;

@@ -23,7 +23,7 @@ pub use program::{
 
 pub use sampled::{SampleRow, SampledRow};
 
-use super::By;
+use super::{By, InsideRows};
 use hetrace_trace::trace::Exit;
 
 /// Version of the JSON form.
@@ -164,6 +164,9 @@ pub struct Tally {
     /// What threads did with their CPUs, if they were sampled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sampled: Option<SampledRow>,
+    /// Insides of kernels, if asked for.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub inside: Option<InsideRows>,
     /// Remarks of the tracer.
     pub notes: Vec<String>,
 }

@@ -1,0 +1,242 @@
+//! `--inside`: code is loaded with twins of its kernels, which record, and launches of chosen kernels are launches of these.
+//!
+//! ```text
+//!  cuModuleLoad… ──► [`image`]: its bytes ──► helper, outside ──► the new image, or the program's own if that fails
+//!  cuModuleGetFunction, cuLibraryGetKernel ──► [`twins`]: handle → twin
+//!  cuLaunchKernel… ──► the twin, if this launch is chosen; [`pool`]: where its context's twins record
+//! ```
+//! The program sees its own handles, arguments and errors only.
+
+mod image;
+mod jit;
+mod pool;
+mod twins;
+
+use std::ffi::CStr;
+use std::fs;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+pub use hetrace_interpose::inside::is_on;
+use hetrace_interpose::inside::{Replaced, replaced, waited};
+use hetrace_interpose::{ErrnoGuard, pid};
+
+use crate::device::driver;
+use crate::device::record::Note;
+use crate::generated::prelude::{P, c_void};
+use crate::generated::real;
+
+pub use jit::Jit;
+pub use twins::{
+    chosen_of_node, configured, count_without, function_made, function_of_kernel, kernel_made,
+    library_module, without_twins,
+};
+
+type CUresult = u32;
+
+/// What code is loaded as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Code {
+    /// A module, which belongs to the current context.
+    Module,
+    /// A library, which belongs to all.
+    Library,
+}
+
+/// Runs a call that loads code, with an image that has twins if there is one, and else with the program's own. `load` gets
+/// the image, and whether it is the program's own.
+///
+/// # Safety
+/// `image` and `made` are what the program passes to that call; `load` passes them on.
+pub unsafe fn load(
+    image: *const c_void,
+    made: *mut P,
+    code: Code,
+    load: impl Fn(*const c_void, bool) -> CUresult,
+) -> CUresult {
+    if !is_on() || image.is_null() || made.is_null() {
+        return load(image, true);
+    }
+    // SAFETY: contract: an image that the driver is about to read.
+    let found = unsafe { image::bytes(image) };
+    // SAFETY: contract: `made` is the call's own place.
+    unsafe { load_bytes(found, made, code, |ours| load(ours.unwrap_or(image), ours.is_none())) }
+}
+
+/// As [`load`], for code in a file.
+///
+/// # Safety
+/// `name` is NULL or a text, and `made` the place that `load` fills in. `load` gets NULL where the program's own call is to
+/// be made.
+pub unsafe fn load_file(
+    name: *const i8,
+    made: *mut P,
+    code: Code,
+    load: impl Fn(Option<*const c_void>) -> CUresult,
+) -> CUresult {
+    if !is_on() || name.is_null() || made.is_null() {
+        return load(None);
+    }
+    let _errno = ErrnoGuard::new();
+    // SAFETY: contract: a text.
+    let path = std::path::Path::new(<std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(
+        // SAFETY: as above.
+        unsafe { CStr::from_ptr(name.cast()) }.to_bytes(),
+    ));
+    let bytes = fs::metadata(path).ok().filter(|found| found.is_file()).and_then(|_| fs::read(path).ok());
+    // SAFETY: contract: `made` is the call's own place.
+    unsafe { load_bytes(bytes.as_deref(), made, code, load) }
+}
+
+/// # Safety
+/// `load` fills `made` in where it returns 0.
+unsafe fn load_bytes(
+    bytes: Option<&[u8]>,
+    made: *mut P,
+    code: Code,
+    load: impl Fn(Option<*const c_void>) -> CUresult,
+) -> CUresult {
+    let Some(ours) = bytes.and_then(with_twins) else { return load(None) };
+    let error = load(Some(ours.image().as_ptr().cast()));
+    if error == 0 {
+        // SAFETY: contract: filled in.
+        twins::loaded(unsafe { made.read() }, code, ours.twins);
+    } else {
+        refused_by_driver(error);
+    }
+    if error != 0 || code == Code::Module {
+        // SAFETY: a module has been made of the image, or nothing. A library may look at it later.
+        unsafe { ours.release() };
+    }
+    if error == 0 { 0 } else { load(None) }
+}
+
+fn refused_by_driver(error: CUresult) {
+    let note = Note::new().text(b"--inside: the driver refused code with twins with CUDA error ");
+    note.number(error.into()).text(b"; its kernels are as they were").leave();
+}
+
+/// Returns the image with twins of one that the program loads.
+#[cold]
+fn with_twins(bytes: &[u8]) -> Option<Replaced> {
+    at_end();
+    if !image::may_have_text(bytes) {
+        WITHOUT_TEXT.fetch_add(1, Ordering::Relaxed);
+        static SAID: AtomicBool = AtomicBool::new(false);
+        if !SAID.swap(true, Ordering::Relaxed) {
+            Note::new()
+                .text(b"--inside: the program loads machine code without PTX; its kernels are as they were")
+                .leave();
+        }
+        return None;
+    }
+    replaced(bytes, capability()?)
+}
+
+/// Images that were machine code only.
+static WITHOUT_TEXT: AtomicU32 = AtomicU32::new(0);
+
+/// Returns the least compute capability of all devices: code may be run on each of them.
+fn capability() -> Option<u32> {
+    let mut count = 0;
+    // SAFETY: room for the answer.
+    if unsafe { driver::cuDeviceGetCount(&mut count) } != 0 {
+        return None;
+    }
+    let of = |ordinal: i32| {
+        let (mut device, mut major, mut minor) = (0, 0, 0);
+        // SAFETY: room for the answers. CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR and …_MINOR.
+        let error = unsafe {
+            driver::cuDeviceGet(&mut device, ordinal)
+                | driver::cuDeviceGetAttribute(&mut major, 75, device)
+                | driver::cuDeviceGetAttribute(&mut minor, 76, device)
+        };
+        u32::try_from(major * 10 + minor).ok().filter(|_| error == 0)
+    };
+    (0..count).filter_map(of).min()
+}
+
+/// Launches a kernel, or its twin. A twin that the driver does not want is not tried again.
+#[inline]
+pub fn launch(kernel: P, stream: P, launch: impl Fn(P) -> CUresult) -> CUresult {
+    let Some(twin) = twins::chosen(kernel, stream) else { return launch(kernel) };
+    let error = launch(twin);
+    if error == 0 || driver::stays(error as i32) {
+        return error;
+    }
+    let own = launch(kernel);
+    if own == 0 {
+        twins::give_up(kernel, error);
+    }
+    own
+}
+
+/// The program links code itself.
+pub fn linked() {
+    static SAID: AtomicBool = AtomicBool::new(false);
+    if is_on() && !SAID.swap(true, Ordering::Relaxed) {
+        Note::new()
+            .text(b"--inside: the program links code (cuLink): what it adds there is not looked into; what comes out is when it is loaded, if it has its PTX")
+            .leave();
+    }
+}
+
+/// A context is about to end: what its kernels recorded is taken. NULL: one of which nothing is known; what it has is missed
+/// at the program's end, and that is said.
+pub fn context_ends(context: P) {
+    if is_on() {
+        if !context.is_null() {
+            pool::end(|of| of == context);
+        }
+        twins::context_ended(context);
+    }
+}
+
+/// Code is about to be unloaded.
+pub fn code_ends(code: P) {
+    twins::unloaded(code);
+}
+
+/// Sees to it that pools are taken when the program ends.
+fn at_end() {
+    static ONCE: AtomicBool = AtomicBool::new(false);
+    OWNER.store(pid(), Ordering::Relaxed);
+    if !ONCE.swap(true, Ordering::Relaxed) {
+        // The driver is loaded, so this runs before its end.
+        // SAFETY: a function that lives as long as this library.
+        unsafe { libc::atexit(ended) };
+    }
+}
+
+/// The process that loaded code: a forked child has no part in it.
+static OWNER: AtomicU32 = AtomicU32::new(0);
+
+extern "C" fn ended() {
+    if OWNER.load(Ordering::Relaxed) != pid() {
+        return;
+    }
+    let _errno = ErrnoGuard::new();
+    pool::end(|_| true);
+    let (images, us) = waited();
+    if images > 0 {
+        let note = Note::new().text(b"--inside: the program waited ").number(us / 1000).text(b" ms for ");
+        note.number(images.into()).text(b" images to be rewritten").leave();
+    }
+    let without = WITHOUT_TEXT.load(Ordering::Relaxed);
+    if without > 1 {
+        let note = Note::new().text(b"--inside: images of machine code without PTX: ");
+        note.number(without.into()).leave();
+    }
+}
+
+/// Looks up a kernel in code, past our wrappers.
+fn find(owner: P, code: Code, name: &CStr) -> Option<P> {
+    let mut found = std::ptr::null_mut();
+    // SAFETY: code that is loaded, a text, and room for the answer.
+    let error = unsafe {
+        match code {
+            Code::Module => real::cuModuleGetFunction(&mut found, owner, name.as_ptr().cast()),
+            Code::Library => real::cuLibraryGetKernel(&mut found, owner, name.as_ptr().cast()),
+        }
+    };
+    (error == 0 && !found.is_null()).then_some(found)
+}

@@ -1,0 +1,262 @@
+//! The memory in which twins record: one pool for each context.
+//!
+//! Nothing of the program's is waited for: work of ours goes through a stream of its own, and what is copied out is what has been
+//! written by then.
+
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+
+use hetrace_interpose::inside::{PoolFile, pool_bytes, spills};
+use hetrace_interpose::ring::abi::inside::{CHUNK, CHUNKS, used};
+use hetrace_interpose::task;
+
+use super::Code;
+use crate::device::driver;
+use crate::device::record::Note;
+use crate::generated::prelude::{P, c_void, null_mut};
+
+/// Contexts that have a pool at the same time; kernels of more do not record.
+const MOST: usize = 64;
+static POOLS: [Pool; MOST] = [const { Pool::new() }; MOST];
+/// The thread that makes or ends pools.
+static BUSY: AtomicU32 = AtomicU32::new(0);
+/// Bytes of a pool's header that are not 0 at first.
+const HEADER: usize = 32;
+/// The variable that has a pool's address.
+const BASE: &std::ffi::CStr = c"__hetrace_inside";
+
+/// A context's pool.
+struct Pool {
+    context: AtomicPtr<c_void>,
+    /// Its address on the device; 0: it could not be made.
+    address: AtomicU64,
+    bytes: AtomicU64,
+}
+
+impl Pool {
+    const fn new() -> Pool {
+        Pool { context: AtomicPtr::new(null_mut()), address: AtomicU64::new(0), bytes: AtomicU64::new(0) }
+    }
+}
+
+/// The right to make or end pools, as long as it lives.
+struct Busy;
+
+impl Busy {
+    /// Returns none where another thread has it for ten seconds: in a child that was forked meanwhile, for ever.
+    fn take() -> Option<Busy> {
+        for _ in 0..10_000 {
+            if BUSY.compare_exchange(0, task(), Ordering::AcqRel, Ordering::Relaxed).is_ok() {
+                return Some(Busy);
+            }
+            // SAFETY: no preconditions.
+            unsafe { libc::usleep(1000) };
+        }
+        None
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        BUSY.store(0, Ordering::Release);
+    }
+}
+
+fn known(context: P) -> Option<&'static Pool> {
+    POOLS.iter().find(|pool| pool.context.load(Ordering::Acquire) == context)
+}
+
+/// Returns the address of a context's pool, made if need be; none if it has none.
+pub fn of(context: P) -> Option<u64> {
+    if context.is_null() {
+        return None;
+    }
+    let address = |pool: &Pool| Some(pool.address.load(Ordering::Acquire)).filter(|address| *address > 0);
+    if let Some(pool) = known(context) {
+        return address(pool);
+    }
+    let _busy = Busy::take()?;
+    if let Some(pool) = known(context) {
+        return address(pool);
+    }
+    let Some(place) = known(null_mut()) else {
+        static SAID: AtomicBool = AtomicBool::new(false);
+        if !SAID.swap(true, Ordering::Relaxed) {
+            Note::new().text(b"--inside: too many contexts at once; kernels of some do not record").leave();
+        }
+        return None;
+    };
+    let bytes = pool_bytes();
+    let made = if spills() { spilled(context, bytes) } else { on_device(context, bytes) };
+    if let Err((error, what)) = made {
+        let note = Note::new().text(b"--inside: no pool for a context, so its kernels are as they were: ");
+        note.text(what).text(b" (CUDA error ").number(error.unsigned_abs().into()).text(b")").leave();
+    }
+    place.bytes.store(bytes, Ordering::Relaxed);
+    place.address.store(made.unwrap_or(0), Ordering::Relaxed);
+    place.context.store(context, Ordering::Release);
+    made.ok()
+}
+
+/// Returns how many chunks there are in a pool of so many bytes, beside its header.
+fn chunks_in(bytes: u64) -> u64 {
+    (bytes / CHUNK - 1).min(CHUNKS)
+}
+
+/// Returns the begin of a pool's header: no chunk is taken yet.
+fn header(bytes: u64) -> [u8; HEADER] {
+    let mut header = [0; HEADER];
+    let (_, chunks) = header.split_at_mut(8);
+    chunks.split_at_mut(8).0.copy_from_slice(&chunks_in(bytes).to_le_bytes());
+    header
+}
+
+/// What the driver says, and of what.
+type Refused = (i32, &'static [u8]);
+
+fn ok(error: i32, what: &'static [u8]) -> Result<(), Refused> {
+    if error == 0 { Ok(()) } else { Err((error, what)) }
+}
+
+/// A stream of our own, as long as it lives. It waits for no other.
+struct Own(P);
+
+impl Own {
+    fn new() -> Result<Own, Refused> {
+        let mut stream = null_mut();
+        // SAFETY: room for the answer; a context is current.
+        ok(unsafe { driver::cuStreamCreate(&mut stream, driver::NON_BLOCKING) }, b"a stream")?;
+        Ok(Own(stream))
+    }
+
+    fn wait(&self) -> Result<(), Refused> {
+        // SAFETY: our own stream.
+        ok(unsafe { driver::cuStreamSynchronize(self.0) }, b"waiting for a copy")
+    }
+}
+
+impl Drop for Own {
+    fn drop(&mut self) {
+        // SAFETY: our own stream, and nobody else knows it.
+        unsafe { driver::cuStreamDestroy_v2(self.0) };
+    }
+}
+
+/// Makes a context current, and lifts the bans of captures, as long as both live.
+fn enter(context: P) -> Result<(driver::Pushed, driver::Relaxed), Refused> {
+    let pushed = driver::Pushed::new(context).ok_or((201, &b"the context"[..]))?;
+    Ok((pushed, driver::Relaxed::new()))
+}
+
+fn on_device(context: P, bytes: u64) -> Result<u64, Refused> {
+    let _entered = enter(context)?;
+    let (own, mut raw) = (Own::new()?, 0);
+    // SAFETY: room for the answer.
+    let error = unsafe { driver::cuMemAlloc_v2(&mut raw, (bytes + CHUNK) as usize) };
+    ok(error, b"memory of the device; see --inside-buffer")?;
+    let address = raw.next_multiple_of(CHUNK);
+    let header = header(bytes);
+    // SAFETY: `bytes` from `address` on lie in what was allocated; the header stays until the stream is done.
+    let done = unsafe {
+        ok(driver::cuMemsetD8Async(address, 0, bytes as usize, own.0), b"zeroing it")
+            .and_then(|()| {
+                ok(
+                    driver::cuMemcpyHtoDAsync_v2(address, header.as_ptr().cast(), HEADER, own.0),
+                    b"its header",
+                )
+            })
+            .and_then(|()| own.wait())
+    };
+    done.map(|()| address).inspect_err(|_| {
+        // SAFETY: allocated above, and nobody else knows it.
+        unsafe { driver::cuMemFree_v2(raw) };
+    })
+}
+
+fn spilled(context: P, bytes: u64) -> Result<u64, Refused> {
+    let _entered = enter(context)?;
+    let file = PoolFile::make(bytes as usize, true)
+        .ok_or((0, &b"no room in the session's folder; see --inside-buffer"[..]))?;
+    // SAFETY: the file has as many bytes.
+    unsafe { file.at.copy_from_nonoverlapping(header(bytes).as_ptr(), HEADER) };
+    let mut address = 0;
+    // Never unmapped: the device may write there as long as the context lives.
+    // SAFETY: memory of this process that stays; CU_MEMHOSTREGISTER_PORTABLE and …_DEVICEMAP.
+    let error = unsafe { driver::cuMemHostRegister_v2(file.at.cast(), file.length, 3) };
+    ok(error, b"mapping memory of the host")?;
+    // SAFETY: registered above, and room for the answer.
+    let error = unsafe { driver::cuMemHostGetDevicePointer_v2(&mut address, file.at.cast(), 0) };
+    ok(error, b"its address on the device")?;
+    Ok(address)
+}
+
+/// Writes the address of a context's pool into code. Returns whether that was done.
+pub fn write_base(code: P, kind: Code, context: P, address: u64) -> bool {
+    let done = enter(context).and_then(|_entered| {
+        let (mut at, mut size) = (0, 0);
+        // SAFETY: code that is loaded, a text, and room for the answers.
+        let error = unsafe {
+            match kind {
+                Code::Module => driver::cuModuleGetGlobal_v2(&mut at, &mut size, code, BASE.as_ptr()),
+                Code::Library => driver::cuLibraryGetGlobal(&mut at, &mut size, code, BASE.as_ptr()),
+            }
+        };
+        ok(error, b"its variable")?;
+        ok(if size < 8 { 1 } else { 0 }, b"its variable's size")?;
+        let own = Own::new()?;
+        // SAFETY: 8 bytes there; the address stays until the stream is done.
+        let error = unsafe { driver::cuMemcpyHtoDAsync_v2(at, (&raw const address).cast(), 8, own.0) };
+        ok(error, b"writing it")?;
+        own.wait()
+    });
+    if let Err((error, what)) = done {
+        let note =
+            Note::new().text(b"--inside: code does not know its pool, so its kernels are as they were: ");
+        note.text(what).text(b" (CUDA error ").number(error.unsigned_abs().into()).text(b")").leave();
+    }
+    done.is_ok()
+}
+
+/// Takes what the kernels of contexts have recorded that are about to end.
+pub fn end(is_it: impl Fn(P) -> bool) {
+    let Some(_busy) = Busy::take() else { return };
+    let ends = |of: P| !of.is_null() && is_it(of);
+    POOLS.iter().filter(|pool| ends(pool.context.load(Ordering::Acquire))).for_each(take);
+}
+
+/// Takes a pool, and gives its place to another.
+fn take(pool: &Pool) {
+    let context = pool.context.load(Ordering::Acquire);
+    let (address, bytes) = (pool.address.swap(0, Ordering::AcqRel), pool.bytes.load(Ordering::Relaxed));
+    // What spills is in its file.
+    if address != 0
+        && !spills()
+        && let Err((error, what)) = copy_out(context, address, bytes)
+    {
+        let note = Note::new().text(b"--inside: what the kernels of a context recorded is lost: ").text(what);
+        let note = note.text(b" (CUDA error ").number(error.unsigned_abs().into());
+        note.text(b"); --inside-on-full spill keeps it").leave();
+    }
+    pool.context.store(null_mut(), Ordering::Release);
+}
+
+fn copy_out(context: P, address: u64, bytes: u64) -> Result<(), Refused> {
+    let _entered = enter(context)?;
+    let own = Own::new()?;
+    let mut header = [0u8; CHUNK as usize];
+    let room = header.as_mut_ptr().cast();
+    // SAFETY: the header of a pool of ours, and room for it.
+    ok(unsafe { driver::cuMemcpyDtoHAsync_v2(room, address, header.len(), own.0) }, b"its header")?;
+    own.wait()?;
+    let used = used(&header, chunks_in(bytes)) + 1;
+    let length = (used * CHUNK) as usize;
+    let file = PoolFile::make(length, false).ok_or((0, &b"no room in the session's folder"[..]))?;
+    // SAFETY: as many bytes of the pool, and of the file.
+    let copied =
+        ok(unsafe { driver::cuMemcpyDtoHAsync_v2(file.at.cast(), address, length, own.0) }, b"copying it");
+    let done = copied.and_then(|()| own.wait());
+    match done {
+        Ok(()) => file.complete(),
+        Err(_) => file.forget(),
+    }
+    done
+}

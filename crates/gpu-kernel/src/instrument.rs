@@ -1,0 +1,60 @@
+//! From an image of code to one whose chosen kernels have twins.
+
+use crate::plan::Mode;
+use crate::ptx::{Request, image, rewrite};
+
+/// What is asked of an image.
+#[expect(missing_debug_implementations, reason = "a function has none")]
+pub struct Ask<'a> {
+    /// As the program hands it to its driver; of a wrapper what it leads to.
+    pub image: &'a [u8],
+    /// Its hash, for the description.
+    pub hash: &'a str,
+    /// Compute capability of the device, ten times the major number and the minor one.
+    pub device: u32,
+    /// Which kernels get twins.
+    pub wanted: &'a dyn Fn(&str) -> bool,
+    /// Where they record.
+    pub mode: Mode,
+    /// They record in thread blocks whose number is a multiple of this.
+    pub sample: u32,
+    /// Number of the first of them.
+    pub first: u32,
+    /// How many they may be.
+    pub most: u32,
+}
+
+/// An image with twins.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Instrumented {
+    /// What the driver is to load instead.
+    pub code: String,
+    /// Its kernels, as JSON: `docs/inside.md`.
+    pub description: String,
+    /// How many have a twin.
+    pub twins: u32,
+}
+
+impl Instrumented {
+    /// Returns whether any of its kernels was wanted.
+    pub fn is_news(&self) -> bool {
+        self.twins > 0 || !self.description.contains("\"refused\":[]")
+    }
+}
+
+/// Rewrites an image. One in which no kernel is wanted, or of which no twin can be made, comes back with 0 twins.
+///
+/// # Errors
+/// Why it must stay as it is, for people.
+pub fn instrument(ask: &Ask<'_>) -> Result<Instrumented, String> {
+    let text = image::text(ask.image, ask.device).map_err(|error| error.to_string())?;
+    let Ask { hash, wanted, mode, sample, first, most, .. } = *ask;
+    let request = Request { wanted, mode, sums: mode == Mode::Branches, sample, first, image: hash };
+    let done = rewrite(&text, &request).map_err(|error| error.to_string())?;
+    let twins = u32::try_from(done.description.kernels.len()).unwrap_or(u32::MAX);
+    if twins > most {
+        return Err(format!("it has {twins} kernels, more than {most}"));
+    }
+    let description = serde_json::to_string(&done.description).map_err(|error| error.to_string())?;
+    Ok(Instrumented { code: done.text, description, twins })
+}

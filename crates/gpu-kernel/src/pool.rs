@@ -1,0 +1,315 @@
+//! Reads what twins wrote: [docs/inside.md](../../../docs/inside.md) has the layout.
+//!
+//! ```text
+//!  pool: header, chunks ──► by launch, thread block, warp, leader ──► chunks of a leader in order of their clocks
+//!                                                      └──► records of a warp in order of time, begins and ends of lanes
+//! ```
+//! Any bytes can be read. What makes no sense is left out and counted ([`Faults`]).
+//!
+//! Times are of the clock of the multiprocessor. A record has its lower half; the upper one follows from the record before
+//! it, so between two records of one leader there must be less than 2³² cycles (about two seconds): of a longer time without
+//! a record whole multiples of that are missing.
+
+use crate::record::{Lanes, Record};
+
+/// Bytes of a chunk, and of the pool's header.
+pub const CHUNK: usize = 4096;
+/// Counters of chunks that were asked for, and where they are, 64 bytes apart.
+const COUNTERS: usize = 32;
+const ASKED: usize = 2048;
+/// Chunks whose places a lane can keep in its register.
+const MOST: u64 = (1 << 23) - 1;
+const HEADER: usize = 64;
+const RECORD: usize = 16;
+/// Units of a record in a chunk.
+const UNITS: u32 = 256;
+
+/// What is in a pool.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Pool {
+    /// Chunks that were asked for.
+    pub asked: u64,
+    /// Chunks that there are.
+    pub chunks: u64,
+    /// Records that found no room; of lanes that did not end they are not known.
+    pub lost: u64,
+    /// In order of their numbers.
+    pub launches: Vec<Launch>,
+    /// What made no sense.
+    pub faults: Faults,
+}
+
+/// What makes no sense in a pool.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Faults {
+    /// Chunks that were taken and not begun: whoever took them was stopped there.
+    pub unbegun: u64,
+    /// Chunks that are not in the bytes, though taken.
+    pub missing: u64,
+    /// Chunks before which another one of the same leader is missing.
+    pub gaps: u64,
+    /// Records of no known kind, or without a site.
+    pub records: u64,
+}
+
+/// A launch of a kernel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Launch {
+    /// `%gridid`.
+    pub grid: u64,
+    /// The kernel's number in its process.
+    pub kernel: u32,
+    /// `%nctaid`.
+    pub blocks_in_grid: [u32; 3],
+    /// `%ntid`.
+    pub threads_in_block: [u32; 3],
+    /// Its thread blocks of which there are records, by number.
+    pub blocks: Vec<ThreadBlock>,
+}
+
+/// A thread block.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ThreadBlock {
+    /// `%ctaid`.
+    pub at: [u32; 3],
+    /// `%smid` when its first chunk was begun.
+    pub multiprocessor: u32,
+    /// Its warps of which there are records, by number.
+    pub warps: Vec<Warp>,
+}
+
+/// A warp.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Warp {
+    /// Its number in its thread block.
+    pub number: u32,
+    /// When lanes began.
+    pub began: Vec<(u64, Lanes)>,
+    /// When lanes ended.
+    pub ended: Vec<(u64, Lanes)>,
+    /// In order of time.
+    pub records: Vec<Record>,
+    /// `%clock64` and `%globaltimer` (ns) at one time, for each chunk, by clock.
+    pub clocks: Vec<(u64, u64)>,
+}
+
+impl Warp {
+    /// Returns all lanes of which there are records.
+    pub fn lanes(&self) -> Lanes {
+        let marks = self.began.iter().chain(&self.ended).map(|(_, lanes)| *lanes);
+        marks.chain(self.records.iter().map(|record| record.active)).fold(0, |all, lanes| all | lanes)
+    }
+
+    /// Returns when a lane began; nothing if that was lost.
+    pub fn begin(&self, lane: u32) -> Option<u64> {
+        first(&self.began, lane)
+    }
+
+    /// Returns when a lane ended; nothing if it did not, or that was lost.
+    pub fn end(&self, lane: u32) -> Option<u64> {
+        first(&self.ended, lane)
+    }
+}
+
+fn first(marks: &[(u64, Lanes)], lane: u32) -> Option<u64> {
+    marks.iter().find(|(_, lanes)| lanes >> (lane & 63) & 1 != 0).map(|(time, _)| *time)
+}
+
+/// A chunk's header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Head {
+    // In the order in which chunks are sorted.
+    grid: u64,
+    kernel: u32,
+    /// z, y, x.
+    block: [u32; 3],
+    leader: u32,
+    clock: u64,
+    /// Its number in the pool.
+    chunk: usize,
+    global: u64,
+    multiprocessor: u32,
+    before: u32,
+    threads: [u32; 3],
+    blocks: [u32; 3],
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    bytes.get(at..at + 4).map_or(0, |part| part.iter().rev().fold(0, |all, byte| all << 8 | u32::from(*byte)))
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from(u32_at(bytes, at)) | u64::from(u32_at(bytes, at + 4)) << 32
+}
+
+/// Three numbers, of 32, 16 and 16 bits.
+fn triple(bytes: &[u8], at: usize) -> [u32; 3] {
+    let both = u32_at(bytes, at + 4);
+    [u32_at(bytes, at), both & 0xffff, both >> 16]
+}
+
+/// Returns how many chunks were asked for, by counter.
+fn asked(header: &[u8]) -> [u64; COUNTERS] {
+    std::array::from_fn(|counter| u32_at(header, ASKED + 64 * counter).into())
+}
+
+/// Returns the header of a pool of so many chunks of which none was asked for; at most 8,388,607 (32 GiB) can be used.
+pub fn empty(chunks: u64) -> [u8; CHUNK] {
+    let mut header = [0; CHUNK];
+    header[8..16].copy_from_slice(&chunks.min(MOST).to_le_bytes());
+    header
+}
+
+/// Returns how many bytes of a pool are used, from its begin; what is behind is zero. `header` are its first 4,096 bytes.
+pub fn used(header: &[u8]) -> u64 {
+    let last = asked(header).into_iter().enumerate().filter(|(_, asked)| *asked > 0);
+    let last = last.map(|(counter, asked)| (asked - 1) * COUNTERS as u64 + counter as u64 + 1).max();
+    (last.unwrap_or(0).min(u64_at(header, 8)) + 1) * CHUNK as u64
+}
+
+/// Reads a pool.
+pub fn read(bytes: &[u8]) -> Pool {
+    let asked = asked(bytes);
+    let mut pool = Pool {
+        asked: asked.iter().sum(),
+        chunks: u64_at(bytes, 8),
+        lost: u64_at(bytes, 16),
+        ..Pool::default()
+    };
+    let (mut heads, faults) = (Vec::new(), &mut pool.faults);
+    let here = bytes.get(CHUNK..).unwrap_or_default();
+    let there = here.len() / CHUNK;
+    for (counter, asked) in asked.iter().enumerate() {
+        // The chunks of a counter are as far apart as there are counters.
+        let taken = (*asked).min(pool.chunks.saturating_sub(counter as u64).div_ceil(COUNTERS as u64));
+        let chunks = (counter..there).step_by(COUNTERS).take(usize::try_from(taken).unwrap_or(usize::MAX));
+        faults.missing += taken - chunks.len() as u64;
+        for chunk in chunks {
+            match head(&here[chunk * CHUNK..(chunk + 1) * CHUNK], chunk) {
+                Some(head) => heads.push(head),
+                None => faults.unbegun += 1,
+            }
+        }
+    }
+    heads.sort_unstable();
+    for launch in heads.chunk_by(|a, b| (a.grid, a.kernel) == (b.grid, b.kernel)) {
+        let Some(one) = launch.first() else { continue };
+        let blocks =
+            launch.chunk_by(|a, b| a.block == b.block).map(|block| thread_block(here, block, faults));
+        pool.launches.push(Launch {
+            grid: one.grid,
+            kernel: one.kernel,
+            blocks_in_grid: one.blocks,
+            threads_in_block: one.threads,
+            blocks: blocks.collect(),
+        });
+    }
+    pool
+}
+
+fn head(bytes: &[u8], chunk: usize) -> Option<Head> {
+    let [x, y, z] = triple(bytes, 32);
+    Some(Head {
+        grid: u64_at(bytes, 0),
+        // 0 is a chunk that was not begun.
+        kernel: u32_at(bytes, 24).checked_sub(1)?,
+        block: [z, y, x],
+        leader: u32_at(bytes, 40),
+        clock: u64_at(bytes, 8),
+        chunk,
+        global: u64_at(bytes, 16),
+        multiprocessor: u32_at(bytes, 28),
+        before: u32_at(bytes, 44),
+        threads: triple(bytes, 48),
+        blocks: triple(bytes, 56),
+    })
+}
+
+fn thread_block(pool: &[u8], heads: &[Head], faults: &mut Faults) -> ThreadBlock {
+    let first = heads.iter().min_by_key(|head| head.clock);
+    let [z, y, x] = first.map_or([0; 3], |head| head.block);
+    let warps = heads.chunk_by(|a, b| a.leader / 32 == b.leader / 32).map(|heads| warp(pool, heads, faults));
+    ThreadBlock {
+        at: [x, y, z],
+        multiprocessor: first.map_or(0, |head| head.multiprocessor),
+        warps: warps.collect(),
+    }
+}
+
+fn warp(pool: &[u8], heads: &[Head], faults: &mut Faults) -> Warp {
+    let mut warp = Warp { number: heads.first().map_or(0, |head| head.leader / 32), ..Warp::default() };
+    warp.clocks = heads.iter().map(|head| (head.clock, head.global)).collect();
+    warp.clocks.sort_unstable();
+    for chunks in heads.chunk_by(|a, b| a.leader == b.leader) {
+        leader(pool, chunks, &mut warp, faults);
+    }
+    // What was counted is before the pass that was written with it.
+    warp.records.sort_by_key(|record| (record.time, record.repeats == 0));
+    warp.records.dedup_by(|next, record| {
+        // One pass of which several lanes wrote their parts.
+        let passes = next.repeats == 0 && record.repeats == 0;
+        let same = passes && (next.time, next.site, next.case) == (record.time, record.site, record.case);
+        if same {
+            record.active |= next.active;
+            record.chosen |= next.chosen;
+        }
+        same
+    });
+    warp.began.sort_unstable();
+    warp.ended.sort_unstable();
+    warp
+}
+
+/// Reads all chunks of a leader.
+fn leader(pool: &[u8], heads: &[Head], warp: &mut Warp, faults: &mut Faults) {
+    // Counts whose time is that of the record behind them.
+    let mut open = warp.records.len();
+    let (mut time, mut ended) = (0u64, 0);
+    for head in heads {
+        // Where the chunk before it ends: in units from the pool's begin, before which is one more header.
+        faults.gaps += u64::from(head.before != ended);
+        ended = u32::try_from(head.chunk).unwrap_or(u32::MAX).wrapping_add(2).wrapping_mul(UNITS);
+        let Some(bytes) = pool.get(head.chunk * CHUNK..(head.chunk + 1) * CHUNK) else { continue };
+        let mut timed = false;
+        for record in bytes[HEADER..].chunks_exact(RECORD) {
+            let [low, lanes, chosen, last] = [0, 4, 8, 12].map(|at| u32_at(record, at));
+            if last == 0 {
+                break;
+            }
+            let (kind, site) = (last >> 28, (last & 0xffff).checked_sub(1));
+            if kind != 2 {
+                // The first was before the chunk's own clock was read.
+                #[expect(clippy::cast_possible_truncation, reason = "the lower half")]
+                let since = |from: u64, to: u32| u64::from(to.wrapping_sub(from as u32));
+                #[expect(clippy::cast_possible_truncation, reason = "the lower half")]
+                let until = u64::from((head.clock as u32).wrapping_sub(low));
+                time =
+                    if timed { time.wrapping_add(since(time, low)) } else { head.clock.wrapping_sub(until) };
+                timed = true;
+                warp.records[open..].iter_mut().for_each(|count| count.time = time);
+                open = warp.records.len();
+            }
+            let mut record = Record {
+                time,
+                site: site.unwrap_or(0),
+                active: lanes.into(),
+                chosen: chosen.into(),
+                case: u16::try_from(last >> 16 & 0xfff).unwrap_or(0),
+                repeats: 0,
+            };
+            match (kind, site) {
+                (1, Some(_)) => {
+                    warp.records.push(record);
+                    open = warp.records.len();
+                }
+                (2, Some(_)) if low > 0 => {
+                    (record.repeats, record.time) = (low, head.clock.max(time));
+                    warp.records.push(record);
+                }
+                (3, None) => warp.began.push((time, lanes.into())),
+                (4, None) => warp.ended.push((time, lanes.into())),
+                _ => faults.records += 1,
+            }
+        }
+    }
+}

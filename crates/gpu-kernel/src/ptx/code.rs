@@ -1,0 +1,465 @@
+//! What a twin executes to record.
+//!
+//! Each lane has a cursor: where its next record goes, in units of 16 bytes from the pool's begin. Of lanes that come to a
+//! site together the lowest writes, into its own chunk, so no record needs an atomic operation and no lane waits for one
+//! of another group. A chunk is full when the cursor's lower eight bits are zero, as they are at the beginning: then the
+//! leader takes the next chunk of the pool. Where there is none it counts in the same register what it did not record.
+//!
+//! ```text
+//!  cursor  0x00000000              no chunk yet
+//!          0x00000104…0x7fffffff   unit; the lower eight bits are 0: the chunk is full
+//!          0x80000000…0xbfffff00   no room: 256 × the records that were not made
+//!          0xc0000000              off: there is no pool
+//! ```
+//! No lane leaves this code other than at its end, and what all lanes of a group execute together is executed before the
+//! leader goes its own way: the mask, the clock. So lanes that were together are so behind it, by the shape of the code.
+
+use std::fmt::Write;
+
+/// No chunk is to be had.
+const LOST: u32 = 0x8000_0000;
+/// There is no pool.
+const OFF: u32 = 0xc000_0000;
+/// Counters of chunks that were asked for, and where in the pool they are, 64 bytes apart.
+const COUNTERS: u32 = 32;
+const ASKED: u32 = 2048;
+/// Where in the pool it says that there are no chunks any more.
+const FULL: u32 = 24;
+/// Passes that are added up before one is recorded again: shows when loops that run for long were where.
+const PASSES: u32 = 65_535;
+
+/// Kinds of records.
+pub(super) const PASS: u32 = 1;
+const SUM: u32 = 2;
+const BEGIN: u32 = 3;
+const END: u32 = 4;
+
+/// Returns the last word of a record.
+pub(super) fn word(kind: u32, site: usize, case: usize) -> u32 {
+    let number = u32::try_from(site + 1).unwrap_or(0xffff) & 0xffff;
+    kind << 28 | (u32::try_from(case).unwrap_or(0) & 0xfff) << 16 | number
+}
+
+/// A predicate: its register, and whether it is negated.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Predicate {
+    pub(super) register: String,
+    pub(super) negated: bool,
+}
+
+impl Predicate {
+    /// As a guard or an operand.
+    pub(super) fn text(&self) -> String {
+        format!("{}{}", if self.negated { "!" } else { "" }, self.register)
+    }
+
+    pub(super) fn not(&self) -> Self {
+        Self { register: self.register.clone(), negated: !self.negated }
+    }
+}
+
+/// How passes of a site are added up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Summing {
+    /// Passes in which all lanes stay in the loop, which they do by this case. Two registers: the group, how often.
+    Stay(usize),
+    /// Passes in which the same lanes go the same ways. Three registers: the group, who was chosen, how often.
+    Ways,
+}
+
+impl Summing {
+    /// Returns how many registers it takes.
+    pub(super) fn registers(self) -> usize {
+        match self {
+            Summing::Stay(_) => 2,
+            Summing::Ways => 3,
+        }
+    }
+}
+
+/// A site whose passes are added up, at a lane's end.
+pub(super) struct Pending {
+    pub(super) site: usize,
+    pub(super) summing: Summing,
+}
+
+/// Writes code.
+pub(super) struct Coder<'a> {
+    /// What is written.
+    pub(super) out: String,
+    /// What all names begin with.
+    pub(super) fresh: &'a str,
+    /// Where the pool's address is kept.
+    pub(super) space: &'static str,
+    /// The kernel's number.
+    pub(super) number: u32,
+    /// Labels so far.
+    pub(super) labels: usize,
+}
+
+impl Coder<'_> {
+    /// Writes a line, in which `#` is what names begin with.
+    pub(super) fn line(&mut self, line: &str) {
+        self.out.push('\t');
+        self.out.push_str(&line.replace('#', self.fresh));
+        self.out.push('\n');
+    }
+
+    /// Writes a statement of the text as it is.
+    pub(super) fn raw(&mut self, statement: &str) {
+        self.out.push('\t');
+        self.out.push_str(statement);
+        self.out.push('\n');
+    }
+
+    /// Returns a label that there is not yet.
+    pub(super) fn label(&mut self) -> String {
+        self.labels += 1;
+        format!("${}_{}", self.fresh, self.labels)
+    }
+
+    pub(super) fn put(&mut self, label: &str) {
+        let _ = writeln!(self.out, "{label}:");
+    }
+
+    /// Takes what was written.
+    pub(super) fn take(&mut self) -> String {
+        std::mem::take(&mut self.out)
+    }
+
+    /// What a kernel begins with: registers, and whether there is a pool. `sample` leads blocks that are not recorded to a
+    /// label.
+    pub(super) fn begin(&mut self, summed: &[Pending], sample: Option<(u32, &str)>) {
+        self.line(".reg .b32 %#_cur;");
+        for Pending { site, summing } in summed {
+            self.line(&format!(".reg .b32 %#_g{site}, %#_n{site};"));
+            if *summing == Summing::Ways {
+                self.line(&format!(".reg .b32 %#_c{site};"));
+            }
+        }
+        if let Some((every, label)) = sample {
+            self.open();
+            self.line("mov.u32 %#_v, %nctaid.y;");
+            self.line("mov.u32 %#_x, %ctaid.z;");
+            self.line("mov.u32 %#_y, %ctaid.y;");
+            self.line("mad.lo.u32 %#_x, %#_x, %#_v, %#_y;");
+            self.line("mov.u32 %#_v, %nctaid.x;");
+            self.line("mov.u32 %#_y, %ctaid.x;");
+            self.line("mad.lo.u32 %#_x, %#_x, %#_v, %#_y;");
+            self.line(&format!("rem.u32 %#_x, %#_x, {every};"));
+            self.line("setp.ne.u32 %#_q, %#_x, 0;");
+            self.line(&format!("@%#_q bra.uni {label};"));
+            self.close();
+        }
+        self.line("mov.u32 %#_cur, 0;");
+        for Pending { site, summing } in summed {
+            self.reset(*site);
+            if *summing == Summing::Ways {
+                self.line(&format!("mov.u32 %#_c{site}, 0;"));
+            }
+        }
+        self.record("%#_m", BEGIN << 28, |_| {});
+    }
+
+    fn open(&mut self) {
+        self.line("{");
+        self.line(".reg .pred %#_l, %#_k, %#_q, %#_h, %#_r, %#_s;");
+        self.line(
+            ".reg .b32 %#_m, %#_t, %#_d, %#_x, %#_y, %#_u, %#_v, %#_i, %#_clk, %#_w0, %#_w1, %#_w2, %#_w3;",
+        );
+        self.line(".reg .b64 %#_a, %#_b, %#_e, %#_f;");
+    }
+
+    fn close(&mut self) {
+        self.line("}");
+    }
+
+    /// Lanes leave a loop: what they keep of a branch of it is over.
+    pub(super) fn reset(&mut self, site: usize) {
+        self.line(&format!("mov.u32 %#_g{site}, 0;"));
+        self.line(&format!("mov.u32 %#_n{site}, 0;"));
+    }
+
+    /// A record of all lanes that are here; `masks` writes the code for the mask of those that are chosen.
+    fn record(&mut self, chosen: &str, word: u32, masks: impl Fn(&mut Self)) {
+        self.open();
+        self.here();
+        masks(self);
+        self.leader("%#_m");
+        self.store(["%#_clk", "%#_m", chosen], word);
+        self.close();
+    }
+
+    /// A record at a place: an edge, a block.
+    pub(super) fn place(&mut self, word: u32) {
+        self.record("%#_m", word, |_| {});
+    }
+
+    /// A record of a choice.
+    pub(super) fn branch(&mut self, chosen: &Predicate, word: u32) {
+        self.record("%#_t", word, |coder| coder.ways(chosen));
+    }
+
+    /// A record of one way of a choice of many, for which `#_all` has who was there.
+    pub(super) fn way(&mut self, word: u32) {
+        self.open();
+        self.here();
+        self.leader("%#_m");
+        // Lanes that came another time may have joined on the way.
+        self.line("or.b32 %#_t, %#_all, %#_m;");
+        self.store(["%#_clk", "%#_t", "%#_m"], word);
+        self.close();
+    }
+
+    /// The mask of those who are here, and the time: before the leader goes its own way, so that they are all of one moment.
+    fn here(&mut self) {
+        self.line("activemask.b32 %#_m;");
+        self.line("mov.u32 %#_clk, %clock;");
+    }
+
+    /// The mask of those who are chosen: a vote would wait for lanes, this only looks who executes it.
+    fn ways(&mut self, chosen: &Predicate) {
+        let (yes, no) = (chosen.text(), chosen.not().text());
+        // A register that is written under predicates only would be kept from the kernel's begin.
+        self.line("mov.u32 %#_t, 0;");
+        self.line(&format!("@{yes} activemask.b32 %#_t;"));
+        self.line(&format!("@{no} activemask.b32 %#_t;"));
+        self.line(&format!("@{no} xor.b32 %#_t, %#_t, %#_m;"));
+    }
+
+    /// Whether this lane is the lowest of a mask.
+    fn leader(&mut self, mask: &str) {
+        self.line("mov.u32 %#_x, %lanemask_lt;");
+        self.line(&format!("and.b32 %#_x, {mask}, %#_x;"));
+        self.line("setp.eq.u32 %#_l, %#_x, 0;");
+    }
+
+    /// A choice whose passes are added up.
+    pub(super) fn summed(&mut self, site: usize, summing: Summing, chosen: &Predicate) {
+        let done = self.label();
+        self.open();
+        self.line("activemask.b32 %#_m;");
+        let stays = match summing {
+            Summing::Stay(0) => chosen.text(),
+            Summing::Stay(_) => chosen.not().text(),
+            Summing::Ways => {
+                self.ways(chosen);
+                self.line(&format!("setp.eq.u32 %#_q, %#_c{site}, %#_t;"));
+                "%#_q".replace('#', self.fresh)
+            }
+        };
+        self.line(&format!("setp.eq.and.u32 %#_q, %#_g{site}, %#_m, {stays};"));
+        self.line(&format!("setp.lt.and.u32 %#_q, %#_n{site}, {PASSES}, %#_q;"));
+        // All are as before if those are who are.
+        self.line("mov.u32 %#_d, 0;");
+        self.line("@%#_q activemask.b32 %#_d;");
+        self.line("setp.eq.and.u32 %#_q, %#_d, %#_m, %#_q;");
+        self.line(&format!("@%#_q add.u32 %#_n{site}, %#_n{site}, 1;"));
+        self.line(&format!("@%#_q bra {done};"));
+        self.line("mov.u32 %#_clk, %clock;");
+        if summing != Summing::Ways {
+            self.ways(chosen);
+        }
+        self.classes(site);
+        self.turn(site, summing);
+        match summing {
+            Summing::Stay(0) => self.line(&format!("mov.u32 %#_g{site}, %#_t;")),
+            Summing::Stay(_) => self.line(&format!("xor.b32 %#_g{site}, %#_t, %#_m;")),
+            Summing::Ways => {
+                self.line(&format!("mov.u32 %#_g{site}, %#_m;"));
+                self.line(&format!("mov.u32 %#_c{site}, %#_t;"));
+            }
+        }
+        self.line(&format!("mov.u32 %#_n{site}, 0;"));
+        self.put(&done);
+        self.close();
+    }
+
+    /// Those of `#_m` with the same group have been together since its first pass, and have counted the same: `#_d` has them,
+    /// `#_h` says that there is something to say, `#_l` that this lane is who says it.
+    fn classes(&mut self, site: usize) {
+        self.line(&format!("setp.ne.u32 %#_h, %#_n{site}, 0;"));
+        self.line(&format!("selp.b32 %#_y, %#_g{site}, 0, %#_h;"));
+        self.line("match.any.sync.b32 %#_d, %#_y, %#_m;");
+        self.leader("%#_d");
+        self.line("mov.pred %#_k, %#_l;");
+    }
+
+    /// How often, and then the pass: one place in the code for both, as it is long. The pass is recorded by each that had
+    /// something to say, so that the time of a count is that of the record behind it.
+    fn turn(&mut self, site: usize, summing: Summing) {
+        let (again, over) = (self.label(), self.label());
+        self.count(site, summing);
+        self.line(&format!("@%#_h bra {again};"));
+        self.pass(site);
+        self.put(&again);
+        self.write(["%#_w0", "%#_d", "%#_w2"]);
+        self.line(&format!("@!%#_h bra {over};"));
+        self.line("setp.ne.u32 %#_h, %#_x, %#_x;");
+        self.line("mov.pred %#_l, %#_k;");
+        self.pass(site);
+        self.line(&format!("bra {again};"));
+        self.put(&over);
+    }
+
+    fn count(&mut self, site: usize, summing: Summing) {
+        self.line(&format!("mov.u32 %#_w0, %#_n{site};"));
+        match summing {
+            Summing::Stay(0) => self.line("mov.u32 %#_w2, %#_d;"),
+            Summing::Stay(_) => self.line("mov.u32 %#_w2, 0;"),
+            Summing::Ways => self.line(&format!("and.b32 %#_w2, %#_d, %#_c{site};")),
+        }
+        self.line(&format!("mov.u32 %#_w3, {:#x};", word(SUM, site, 0)));
+    }
+
+    fn pass(&mut self, site: usize) {
+        self.line("mov.u32 %#_w0, %#_clk;");
+        self.line("and.b32 %#_w2, %#_t, %#_d;");
+        self.line(&format!("mov.u32 %#_w3, {:#x};", word(PASS, site, 0)));
+    }
+
+    /// Lanes end: what they have counted is said, by those who then say that they end.
+    pub(super) fn end(&mut self, pending: &[&Pending]) {
+        self.open();
+        self.here();
+        self.line("setp.ne.u32 %#_s, %#_m, %#_m;");
+        self.line("mov.pred %#_r, %#_s;");
+        for Pending { site, summing } in pending {
+            self.classes(*site);
+            self.line("and.pred %#_l, %#_l, %#_h;");
+            self.line("or.pred %#_r, %#_r, %#_l;");
+            self.count(*site, *summing);
+            self.write(["%#_w0", "%#_d", "%#_w2"]);
+        }
+        self.leader("%#_m");
+        self.line("or.pred %#_l, %#_l, %#_r;");
+        self.store(["%#_clk", "%#_m", "%#_m"], END << 28);
+        // What found no room is counted in the cursor.
+        let over = self.label();
+        self.line(&format!("setp.ge.s32 %#_s, %#_cur, {};", OFF.cast_signed()));
+        self.line(&format!("@%#_s bra {over};"));
+        self.losses();
+        self.put(&over);
+        self.close();
+    }
+
+    /// Leaders write a record.
+    fn store(&mut self, words: [&str; 3], last: u32) {
+        self.line(&format!("mov.u32 %#_w3, {last:#x};"));
+        self.write(words);
+    }
+
+    /// As [`Self::store`] with `#_w3`, at the cursor, where there is room.
+    fn write(&mut self, [first, second, third]: [&str; 3]) {
+        let go = self.label();
+        self.line("and.b32 %#_x, %#_cur, 255;");
+        self.line("setp.eq.and.u32 %#_q, %#_x, 0, %#_l;");
+        self.line(&format!("@!%#_q bra {go};"));
+        self.room(&go);
+        self.put(&go);
+        self.pool();
+        self.line("mul.wide.u32 %#_a, %#_cur, 16;");
+        self.line("add.u64 %#_a, %#_a, %#_b;");
+        self.line(&format!("@%#_l st.global.cs.v4.u32 [%#_a], {{{first}, {second}, {third}, %#_w3}};"));
+        self.line("@%#_l add.u32 %#_cur, %#_cur, 1;");
+    }
+
+    fn pool(&mut self) {
+        let space = self.space;
+        self.line(&format!("ld.{space}.u64 %#_b, [{}];", super::rewrite::POOL));
+    }
+
+    /// A leader without room takes a chunk, or counts a loss and does not write. There are several
+    /// counters, as all leaders of a device would wait for each other at one. No loop looks for one that has a chunk left: lanes
+    /// that wait for one in a loop around an atomic operation do not stay together.
+    fn room(&mut self, go: &str) {
+        let (lost, none, found) = (self.label(), self.label(), self.label());
+        self.line("setp.lt.s32 %#_s, %#_cur, 0;");
+        self.line(&format!("@%#_s bra {lost};"));
+        self.pool();
+        self.line("setp.eq.u64 %#_s, %#_b, 0;");
+        self.line(&format!("@%#_s mov.u32 %#_cur, {OFF:#x};"));
+        self.line(&format!("@%#_s bra {lost};"));
+        self.line(&format!("ld.volatile.global.u32 %#_v, [%#_b+{FULL}];"));
+        self.line("setp.ne.u32 %#_s, %#_v, 0;");
+        self.line(&format!("@%#_s bra {none};"));
+        // One, in a way that is not seen: for a constant, code is made that first adds up what lanes add.
+        self.line("add.u32 %#_y, %#_x, 1;");
+        // Any of the counters, so that they are used alike however few multiprocessors run.
+        self.line("mov.u32 %#_v, %smid;");
+        self.line("shr.u32 %#_u, %#_clk, 3;");
+        self.line("xor.b32 %#_v, %#_v, %#_u;");
+        self.line(&format!("and.b32 %#_v, %#_v, {};", COUNTERS - 1));
+        self.line("mul.wide.u32 %#_a, %#_v, 64;");
+        self.line("add.u64 %#_a, %#_a, %#_b;");
+        self.line(&format!("atom.global.add.u32 %#_x, [%#_a+{ASKED}], %#_y;"));
+        self.line(&format!("mad.lo.u32 %#_x, %#_x, {COUNTERS}, %#_v;"));
+        self.line("ld.global.u32 %#_i, [%#_b+8];");
+        self.line("setp.lt.u32 %#_s, %#_x, %#_i;");
+        self.line(&format!("@%#_s bra {found};"));
+        self.line(&format!("st.volatile.global.u32 [%#_b+{FULL}], %#_y;"));
+        self.line(&format!("bra {none};"));
+        self.put(&found);
+        self.header();
+        self.line(&format!("bra {go};"));
+        self.put(&none);
+        self.line(&format!("mov.u32 %#_cur, {LOST:#x};"));
+        self.put(&lost);
+        self.line("setp.ne.u32 %#_l, %#_x, %#_x;");
+        self.line(&format!("setp.eq.u32 %#_s, %#_cur, {OFF:#x};"));
+        self.line(&format!("@%#_s bra {go};"));
+        self.line("add.u32 %#_cur, %#_cur, 256;");
+        self.line(&format!("setp.ne.u32 %#_s, %#_cur, {OFF:#x};"));
+        self.line(&format!("@%#_s bra {go};"));
+        self.losses();
+    }
+
+    /// Adds what a lane has counted to the pool's losses.
+    fn losses(&mut self) {
+        self.pool();
+        self.line(&format!("sub.u32 %#_x, %#_cur, {LOST:#x};"));
+        self.line("shr.u32 %#_x, %#_x, 8;");
+        self.line("cvt.u64.u32 %#_e, %#_x;");
+        self.line("red.global.add.u64 [%#_b+16], %#_e;");
+        self.line(&format!("mov.u32 %#_cur, {LOST:#x};"));
+    }
+
+    /// Begins the chunk whose number is in `#_x`.
+    fn header(&mut self) {
+        self.line("add.u32 %#_v, %#_x, 1;");
+        self.line("shl.b32 %#_v, %#_v, 8;");
+        self.line("mul.wide.u32 %#_a, %#_v, 16;");
+        self.line("add.u64 %#_a, %#_a, %#_b;");
+        self.line("mov.u64 %#_e, %clock64;");
+        self.line("mov.u64 %#_f, %globaltimer;");
+        self.line("st.global.u64 [%#_a+16], %#_f;");
+        self.line("mov.u64 %#_f, %gridid;");
+        self.line("st.global.v2.u64 [%#_a], {%#_f, %#_e};");
+        self.line("mov.u32 %#_x, %smid;");
+        let number = self.number.wrapping_add(1);
+        self.line(&format!("mov.u32 %#_y, {number};"));
+        self.line("st.global.v2.u32 [%#_a+24], {%#_y, %#_x};");
+        self.triple("ctaid", 32);
+        self.line("mov.u32 %#_x, %tid.z;");
+        self.line("mov.u32 %#_y, %ntid.y;");
+        self.line("mov.u32 %#_u, %tid.y;");
+        self.line("mad.lo.u32 %#_x, %#_x, %#_y, %#_u;");
+        self.line("mov.u32 %#_y, %ntid.x;");
+        self.line("mov.u32 %#_u, %tid.x;");
+        self.line("mad.lo.u32 %#_x, %#_x, %#_y, %#_u;");
+        self.line("st.global.v2.u32 [%#_a+40], {%#_x, %#_cur};");
+        self.triple("ntid", 48);
+        self.triple("nctaid", 56);
+        self.line("add.u32 %#_cur, %#_v, 4;");
+    }
+
+    /// Three numbers, of 32, 16 and 16 bits.
+    fn triple(&mut self, of: &str, at: u32) {
+        self.line(&format!("mov.u32 %#_x, %{of}.z;"));
+        self.line("shl.b32 %#_x, %#_x, 16;");
+        self.line(&format!("mov.u32 %#_y, %{of}.y;"));
+        self.line("or.b32 %#_x, %#_x, %#_y;");
+        self.line(&format!("mov.u32 %#_y, %{of}.x;"));
+        self.line(&format!("st.global.v2.u32 [%#_a+{at}], {{%#_y, %#_x}};"));
+    }
+}

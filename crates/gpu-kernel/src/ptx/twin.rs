@@ -1,0 +1,372 @@
+//! A kernel's twin: its text, with code that records between its statements.
+
+use super::code::{Coder, PASS, Pending, Predicate, Summing, word};
+use super::flow::Flow;
+use super::rewrite::TWIN;
+use super::scan::{Function, Kind, Span, Statement};
+use crate::graph::{Block, EXIT, Edge, Graph};
+use crate::plan::{Plan, Site};
+
+/// Registers for passes that are added up: more would cost more by fewer warps than they save.
+const REGISTERS: usize = 8;
+
+/// The sites whose passes are added up.
+#[derive(Default)]
+pub(super) struct Sums {
+    pending: Vec<Pending>,
+    /// By each of them, the blocks in which something may be left to say.
+    left: Vec<Vec<bool>>,
+}
+
+impl Sums {
+    /// Chooses sites in loops, the innermost first, those that stay in a loop or leave it before others, while there are
+    /// registers; and has the plan say so.
+    pub(super) fn choose(graph: &Graph, plan: &mut Plan) -> Self {
+        let loops = graph.loops();
+        let mut found = Vec::new();
+        for (site, place) in plan.sites.iter().enumerate() {
+            let Site::Branch(block) = *place else { continue };
+            let (Some(innermost), [one, other]) = (loops.innermost(block), graph.successors(block)) else {
+                continue;
+            };
+            let stays = |to: &Block| innermost.body.binary_search(to).is_ok();
+            let summing = match (stays(one), stays(other)) {
+                (true, false) => Summing::Stay(0),
+                (false, true) => Summing::Stay(1),
+                _ => Summing::Ways,
+            };
+            found.push((std::cmp::Reverse(loops.depth(block)), summing.registers(), site, summing, block));
+        }
+        found.sort_by_key(|(depth, registers, site, ..)| (*depth, *registers, *site));
+        let (mut sums, mut registers) = (Sums::default(), 0);
+        for (_, needs, site, summing, block) in found {
+            if registers + needs <= REGISTERS {
+                registers += needs;
+                plan.summed[site] = true;
+                sums.pending.push(Pending { site, summing });
+                sums.left.push(left(graph, block, summing));
+            }
+        }
+        sums
+    }
+
+    fn of(&self, site: usize) -> Option<&Pending> {
+        self.pending.iter().find(|pending| pending.site == site)
+    }
+
+    /// Returns those that may have something to say at the end of a block.
+    fn at(&self, block: Block) -> Vec<&Pending> {
+        let both = self.pending.iter().zip(&self.left);
+        both.filter(|(_, left)| left.get(block) == Some(&true)).map(|(pending, _)| pending).collect()
+    }
+}
+
+/// Returns by block whether passes of a site may have been counted there that nobody has said. Who leaves a loop by a site
+/// has said all.
+fn left(graph: &Graph, site: Block, summing: Summing) -> Vec<bool> {
+    let mut left = vec![false; graph.len()];
+    let mut open = match summing {
+        Summing::Stay(case) => vec![graph.successors(site)[case]],
+        Summing::Ways => graph.successors(site).to_vec(),
+    };
+    left[site] = summing == Summing::Ways;
+    while let Some(block) = open.pop() {
+        if block != EXIT && block != site && !std::mem::replace(&mut left[block], true) {
+            open.extend(graph.successors(block));
+        }
+    }
+    left
+}
+
+/// What a twin is made of.
+pub(super) struct Twin<'a> {
+    pub(super) text: &'a str,
+    pub(super) function: &'a Function,
+    pub(super) flow: &'a Flow,
+    pub(super) plan: &'a Plan,
+    pub(super) sums: &'a Sums,
+    pub(super) fresh: &'a str,
+    pub(super) space: &'static str,
+    pub(super) number: u32,
+}
+
+/// Code instead of a part of the text: between two statements, or instead of one.
+type Edit = (Span, String);
+
+impl Twin<'_> {
+    /// Returns the text of the twin.
+    ///
+    /// # Errors
+    /// If the body has what cannot be copied.
+    pub(super) fn write(&self, sample: u32) -> Result<String, String> {
+        let Self { text, function, .. } = self;
+        let (fresh, space, number) = (self.fresh, self.space, self.number);
+        let mut coder = Coder { out: String::new(), fresh, space, number, labels: 0 };
+        let plain = (sample > 1).then(|| self.plain()).transpose()?.map(|copy| (coder.label(), copy));
+        coder.begin(&self.sums.pending, plain.as_ref().map(|(label, _)| (sample, label.as_str())));
+        let mut edits = vec![(self.beginning(), coder.take())];
+        for block in 0..self.flow.graph.len() {
+            self.block(&mut coder, block, &mut edits)?;
+        }
+        if let Some((label, copy)) = plain {
+            coder.line("ret;");
+            coder.put(&label);
+            coder.out.push_str(&copy);
+            edits.push((function.body.end..function.body.end, coder.take()));
+        }
+        // Stable: what was put first at a place stays first.
+        edits.sort_by_key(|(span, _)| span.start);
+        let (name, head) = (&function.name, &function.head);
+        let mut out = format!("\n{}{}{TWIN}", self.linkage(), &text[head.start..name.end]);
+        out.push_str(&text[name.end..head.end]);
+        out.push('{');
+        let mut at = function.body.start;
+        for (span, code) in edits {
+            out.push_str(&text[at..span.start]);
+            out.push('\n');
+            out.push_str(&code);
+            at = span.end;
+        }
+        out.push_str(&text[at..function.body.end]);
+        out.push_str("}\n");
+        Ok(out)
+    }
+
+    /// Returns what is before `.entry`: `.visible`, `.weak`.
+    fn linkage(&self) -> &str {
+        let before = self.text[..self.function.head.start].trim_end();
+        let begin = before.rfind(|c: char| c.is_whitespace() || ";}{/".contains(c)).map_or(0, |at| at + 1);
+        match &before[begin..] {
+            ".weak" => ".weak ",
+            ".visible" => ".visible ",
+            _ => "",
+        }
+    }
+
+    fn statement(&self, number: usize) -> &Statement {
+        &self.function.statements[number]
+    }
+
+    /// Returns where the body begins to run: behind what it declares.
+    fn beginning(&self) -> Span {
+        let declares = |s: &&Statement| !matches!(s.kind, Kind::Directive | Kind::Location);
+        let at =
+            self.function.statements.iter().find(declares).map_or(self.function.body.end, |s| s.span.start);
+        at..at
+    }
+
+    /// Returns the body once more, without what it declares.
+    fn plain(&self) -> Result<String, String> {
+        let (mut out, mut at, mut depth) = ("{".to_owned(), self.function.body.start, 0usize);
+        for (number, statement) in self.function.statements.iter().enumerate() {
+            match statement.kind {
+                Kind::Open => depth += 1,
+                Kind::Close => depth = depth.saturating_sub(1),
+                Kind::Directive => {
+                    let words = &self.text[statement.span.clone()];
+                    let memory = [".shared", ".local", ".global", ".const"]
+                        .iter()
+                        .any(|space| words.starts_with(space));
+                    if depth == 0 && (memory || words.starts_with(".reg") || words.starts_with(".param")) {
+                        out.push_str(&self.text[at..statement.span.start]);
+                        at = statement.span.end;
+                    } else if memory {
+                        return Err(format!(
+                            "statement {number} declares memory in an inner scope: not to be sampled"
+                        ));
+                    }
+                }
+                _ => {}
+            }
+        }
+        out.push_str(&self.text[at..self.function.body.end]);
+        out.push_str("\n\t}\n");
+        Ok(out)
+    }
+
+    fn site(&self, site: Site) -> Option<usize> {
+        self.plan.number(site).map(|number| number as usize)
+    }
+
+    /// Puts code into a block, and between it and those behind it.
+    fn block(&self, coder: &mut Coder, block: Block, edits: &mut Vec<Edit>) -> Result<(), String> {
+        let body = &self.flow.bodies[block];
+        if let Some(site) = self.site(Site::Block(block)) {
+            coder.place(word(PASS, site, 0));
+            let runs = |n: &usize| {
+                !matches!(self.statement(*n).kind, Kind::Label(_) | Kind::Location | Kind::Directive)
+            };
+            let at = match body.statements.clone().find(runs) {
+                Some(first) => self.statement(first).span.start,
+                None => self.behind(block),
+            };
+            edits.push((at..at, coder.take()));
+        }
+        let Some(last) = body.ends else {
+            let at = self.behind(block);
+            self.edge(coder, block, 0, false);
+            if self.flow.graph.successors(block) == [EXIT] {
+                coder.end(&self.sums.at(block));
+            }
+            edits.push((at..at, coder.take()));
+            return Ok(());
+        };
+        self.terminator(coder, block, last)?;
+        edits.push((self.statement(last).span.clone(), coder.take()));
+        Ok(())
+    }
+
+    /// Returns where a block's text ends.
+    fn behind(&self, block: Block) -> usize {
+        let statements = &self.flow.bodies[block].statements;
+        match statements.end.checked_sub(1).filter(|last| *last >= statements.start) {
+            Some(last) => self.statement(last).span.end,
+            None => self.function.body.end,
+        }
+    }
+
+    /// Code on an edge. `jumps` if it is written away from the block behind it, which therefore must not be entered if it
+    /// is nothing but an end: lanes would wait there for others that wait at a barrier for those that ended. Returns
+    /// whether it ends here.
+    fn edge(&self, coder: &mut Coder, from: Block, case: usize, jumps: bool) -> Option<Span> {
+        let to = self.flow.graph.successors(from).get(case).copied()?;
+        if let Some(site) = self.site(Site::Edge(Edge { from, case })) {
+            coder.place(word(PASS, site, case));
+        }
+        let branch = self.site(Site::Branch(from)).and_then(|site| self.sums.of(site));
+        if let Some(Pending { site, summing: Summing::Stay(stays) }) = branch
+            && *stays != case
+        {
+            coder.reset(*site);
+        }
+        let ends = (jumps && to != EXIT).then(|| self.only_ends(to)).flatten()?;
+        if let Some(site) = self.site(Site::Block(to)) {
+            coder.place(word(PASS, site, 0));
+        }
+        if let Some(site) = self.site(Site::Edge(Edge { from: to, case: 0 })) {
+            coder.place(word(PASS, site, 0));
+        }
+        coder.end(&self.sums.at(from));
+        Some(ends)
+    }
+
+    /// Returns the end of a block that is nothing else.
+    fn only_ends(&self, block: Block) -> Option<Span> {
+        let body = &self.flow.bodies[block];
+        let last = body.ends?;
+        let runs = |n: &usize| matches!(self.statement(*n).kind, Kind::Instruction { .. });
+        let Kind::Instruction { guard: None, opcode, .. } = &self.statement(last).kind else { return None };
+        let ends = ["ret", "exit"].contains(&self.text[opcode.clone()].split('.').next()?);
+        let opens = |n: &usize| matches!(self.statement(*n).kind, Kind::Open | Kind::Close);
+        let alone =
+            body.statements.clone().filter(runs).count() == 1 && !body.statements.clone().any(|n| opens(&n));
+        (ends && alone).then(|| self.statement(last).span.clone())
+    }
+
+    /// The statement that ends a block, with what is before it and on the edges behind it.
+    fn terminator(&self, coder: &mut Coder, block: Block, last: usize) -> Result<(), String> {
+        let Kind::Instruction { guard, opcode, operands } = &self.statement(last).kind else { return Ok(()) };
+        let guard = guard.as_ref().map(|(register, negated)| Predicate {
+            register: self.text[register.clone()].to_owned(),
+            negated: *negated,
+        });
+        let operation = self.text[opcode.clone()].split('.').next().unwrap_or_default();
+        if operation == "brx" {
+            return self.table(coder, block, last, guard, &self.text[operands.clone()]);
+        }
+        if let (Some(site), Some(guard)) = (self.site(Site::Branch(block)), &guard) {
+            self.choice(coder, site, guard);
+        }
+        let before = coder.take();
+        let ends = self.edge(coder, block, 0, true);
+        if operation != "bra" {
+            coder.end(&self.sums.at(block));
+        }
+        let on_edge = coder.take();
+        coder.out = before;
+        let instruction = self.text[opcode.start..self.statement(last).span.end].to_owned();
+        let instruction = ends.map_or(instruction, |span| self.text[span].to_owned());
+        let Some(guard) = guard else {
+            coder.out.push_str(&on_edge);
+            coder.raw(&instruction);
+            return Ok(());
+        };
+        if on_edge.is_empty() {
+            coder.raw(&self.text[self.statement(last).span.clone()]);
+        } else {
+            let skip = coder.label();
+            coder.line(&format!("@{} bra {skip};", guard.not().text()));
+            coder.out.push_str(&on_edge);
+            coder.raw(&instruction);
+            coder.put(&skip);
+        }
+        self.edge(coder, block, 1, false);
+        Ok(())
+    }
+
+    /// A record of a choice between two.
+    fn choice(&self, coder: &mut Coder, site: usize, chosen: &Predicate) {
+        match self.sums.of(site) {
+            Some(pending) => coder.summed(site, pending.summing, chosen),
+            None => coder.branch(chosen, word(PASS, site, 0)),
+        }
+    }
+
+    /// A branch through a table: each entry gets a place behind it, from where it goes on.
+    fn table(
+        &self,
+        coder: &mut Coder,
+        block: Block,
+        last: usize,
+        guard: Option<Predicate>,
+        operands: &str,
+    ) -> Result<(), String> {
+        let (Some((index, _)), Some(labels)) = (operands.split_once(','), &self.flow.bodies[block].table)
+        else {
+            return Err("a branch through a table whose entries are not in the text".to_owned());
+        };
+        let ways = self.flow.graph.successors(block).len();
+        let site = self.site(Site::Branch(block));
+        coder.line("{");
+        match (site, ways, &guard) {
+            (Some(site), 2, Some(guard)) => self.choice(coder, site, guard),
+            (Some(site), 2, None) => {
+                coder.line(".reg .pred %#_first;");
+                coder.line(&format!("setp.eq.u32 %#_first, {index}, 0;"));
+                let register = format!("%{}_first", self.fresh);
+                self.choice(coder, site, &Predicate { register, negated: false });
+            }
+            (Some(_), ..) => {
+                coder.line(".reg .b32 %#_all;");
+                coder.line("activemask.b32 %#_all;");
+            }
+            (None, ..) => {}
+        }
+        let many = site.filter(|_| ways > 2);
+        let places: Vec<String> = labels.iter().map(|_| coder.label()).collect();
+        let (table, skip) = (coder.label(), coder.label());
+        coder.put(&table);
+        coder.line(&format!(".branchtargets {};", places.join(", ")));
+        if let Some(guard) = &guard {
+            coder.line(&format!("@{} bra {skip};", guard.not().text()));
+        }
+        let Kind::Instruction { opcode, .. } = &self.statement(last).kind else { return Ok(()) };
+        coder.raw(&format!("{} {index}, {table};", &self.text[opcode.clone()]));
+        for (case, (place, label)) in places.iter().zip(labels).enumerate() {
+            coder.put(place);
+            many.iter().for_each(|site| coder.way(word(PASS, *site, case)));
+            let instruction = match self.edge(coder, block, case, true) {
+                Some(span) => self.text[span].to_owned(),
+                None => format!("bra {};", &self.text[label.clone()]),
+            };
+            coder.raw(&instruction);
+        }
+        coder.put(&skip);
+        if guard.is_some() {
+            many.iter().for_each(|site| coder.way(word(PASS, *site, ways - 1)));
+            self.edge(coder, block, ways - 1, false);
+        }
+        coder.line("}");
+        Ok(())
+    }
+}

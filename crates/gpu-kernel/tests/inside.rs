@@ -1,0 +1,432 @@
+//! Twins of kernels, run by an interpreter that schedules lanes as hardware may; what they write, read and decoded: it is
+//! what each lane did.
+
+mod interpreter;
+
+use std::collections::HashMap;
+use std::fmt::Write;
+
+use hetrace_gpu_kernel::description::Kernel;
+use hetrace_gpu_kernel::graph::{EXIT, Graph};
+use hetrace_gpu_kernel::ptx::{self, Kind, Request, rewrite};
+use hetrace_gpu_kernel::{Decoder, Ended, Mode, Step, pool};
+use interpreter::{Device, Launch, Program, Random, Truth};
+use proptest::prelude::*;
+
+/// Results of up to this many threads, from the begin of memory; the pool is behind them.
+const RESULTS: usize = 4096;
+const POOL: usize = 65_536;
+
+/// A kernel: by block, where it leads. The last block ends, and each block has a way to it.
+fn graphs() -> impl Strategy<Value = Graph> {
+    (2usize..12).prop_flat_map(|blocks| {
+        let block = move |from: usize| {
+            let forward = from + 1..=blocks;
+            let other = prop::collection::vec(0..=blocks, 0..3);
+            (forward, other, any::<prop::sample::Index>()).prop_map(move |(forward, mut to, place)| {
+                to.insert(place.index(to.len() + 1), forward);
+                to.into_iter().map(|to| if to == blocks { EXIT } else { to }).collect::<Vec<_>>()
+            })
+        };
+        (0..blocks).map(block).collect::<Vec<_>>().prop_map(|to| Graph::new(to).expect("a graph"))
+    })
+}
+
+/// Writes a kernel with this graph. Each block says its number, and chooses by what all lanes of a thread block have alike,
+/// or each lane for itself; when its fuel is spent, forward.
+fn text(graph: &Graph, random: &mut Random) -> String {
+    let mut out = String::from(
+        ".version 6.0\n.target sm_70\n.address_size 64\n.visible .entry k(\n\t.param .u64 k_out,\n\t.param .u64 k_fuel\n)\n{\n\
+         \t.reg .pred %p<4>;\n\t.reg .b32 %r<9>, %mark, %us, %ls, %hash;\n\t.reg .b64 %rd<9>, %fuel;\n\
+         \tld.param.u64 %rd1, [k_out];\n\tld.param.u64 %fuel, [k_fuel];\n\tmov.u32 %us, %ctaid.x;\n\tmov.u32 %r1, %ntid.x;\n\
+         \tmov.u32 %ls, %tid.x;\n\tmad.lo.u32 %ls, %us, %r1, %ls;\n\tmul.wide.u32 %rd2, %ls, 4;\n\tadd.u64 %rd1, %rd1, %rd2;\n\
+         \tmad.lo.u32 %ls, %ls, 747796405, 12345;\n\tmov.u32 %hash, 1;\n",
+    );
+    for block in 0..graph.len() {
+        let _ = write!(
+            out,
+            "$B{block}:\n\tmov.u32 %mark, {block};\n\tmad.lo.u32 %us, %us, 1664525, 1013904223;\n\
+             \tmad.lo.u32 %ls, %ls, 1664525, 1013904223;\n\tmad.lo.u32 %hash, %hash, 31, %mark;\n\
+             \tst.global.u32 [%rd1], %hash;\n"
+        );
+        choice(&mut out, graph, block, random);
+    }
+    out.push_str("$End:\n\tret;\n}\n");
+    out
+}
+
+fn choice(out: &mut String, graph: &Graph, block: usize, random: &mut Random) {
+    let to = graph.successors(block);
+    let forward = (0..to.len()).max_by_key(|case| to[*case]).expect("a way");
+    let state = ["%us", "%us", "%ls"][random.below(3)];
+    let _ = writeln!(out, "\tshr.u32 %r2, {state}, {};", 14 + random.below(6));
+    out.push_str("\tsetp.ne.u64 %p2, %fuel, 0;\n\t@%p2 sub.u64 %fuel, %fuel, 1;\n");
+    let label = |to: usize| if to == EXIT { "$End".to_owned() } else { format!("$B{to}") };
+    let mut last = to[0];
+    match to {
+        [_] => {}
+        [one, other] => {
+            let _ = writeln!(out, "\tand.b32 %r2, %r2, {};", [1, 3, 15][random.below(3)]);
+            let sign = ["eq", "ne"][random.below(2)];
+            let _ = writeln!(out, "\tsetp.{sign}.u32 %p1, %r2, 0;");
+            let negated = random.below(2) == 0;
+            // Forward, if there is no fuel.
+            if (forward == 0) != negated {
+                out.push_str("\tsetp.eq.u64 %p3, %fuel, 0;\n\tor.pred %p1, %p1, %p3;\n");
+            } else {
+                out.push_str("\tand.pred %p1, %p1, %p2;\n");
+            }
+            let goes = match (*one, random.below(3)) {
+                (EXIT, 0) => "ret".to_owned(),
+                (EXIT, 1) => "exit".to_owned(),
+                (to, _) => format!("bra {}", label(to)),
+            };
+            let _ = writeln!(out, "\t@{}%p1 {goes};", if negated { "!" } else { "" });
+            last = *other;
+        }
+        _ => {
+            let _ = writeln!(out, "\trem.u32 %r2, %r2, {};", to.len());
+            let _ = writeln!(out, "\tselp.b32 %r2, %r2, {forward}, %p2;");
+            let labels: Vec<String> = to.iter().map(|to| label(*to)).collect();
+            let _ =
+                writeln!(out, "$T{block}: .branchtargets {};\n\tbrx.idx %r2, $T{block};", labels.join(", "));
+            return;
+        }
+    }
+    match last {
+        EXIT if random.below(2) == 0 => out.push_str("\tret;\n"),
+        to if to == block + 1 => {}
+        to => _ = writeln!(out, "\tbra {};", label(to)),
+    }
+}
+
+/// By block of the text, the mark that it sets.
+fn marks(text: &str) -> HashMap<usize, u64> {
+    let module = ptx::scan(text).expect("a text");
+    let function = &module.functions[0];
+    let flow = ptx::flow(text, function).expect("a graph");
+    let mut marks = HashMap::new();
+    for (block, body) in flow.bodies.iter().enumerate() {
+        for statement in &function.statements[body.statements.clone()] {
+            if let Kind::Instruction { operands, .. } = &statement.kind
+                && let Some(mark) = text[operands.clone()].strip_prefix("%mark, ")
+            {
+                assert!(marks.insert(block, mark.parse().expect("a number")).is_none());
+            }
+        }
+    }
+    marks
+}
+
+/// A way to record.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Way {
+    mode: Mode,
+    sums: bool,
+    sample: u32,
+}
+
+const WAYS: [Way; 5] = [
+    Way { mode: Mode::Branches, sums: true, sample: 1 },
+    Way { mode: Mode::Branches, sums: false, sample: 1 },
+    Way { mode: Mode::Edges, sums: false, sample: 1 },
+    Way { mode: Mode::Blocks, sums: false, sample: 1 },
+    Way { mode: Mode::Branches, sums: true, sample: 2 },
+];
+
+fn twin(text: &str, way: Way) -> (String, Kernel) {
+    let Way { mode, sums, sample } = way;
+    let request = Request { wanted: &|name| name == "k", mode, sums, sample, first: 7, image: "x" };
+    let mut rewritten = rewrite(text, &request).expect("twins");
+    assert_eq!(rewritten.description.refused, []);
+    (rewritten.text, rewritten.description.kernels.remove(0))
+}
+
+/// What launches of a twin did, and the pool.
+struct Run {
+    launches: Vec<Vec<Vec<Truth>>>,
+    memory: Vec<u8>,
+    masks: u64,
+}
+
+const BLOCKS: u32 = 2;
+const LAUNCHES: u64 = 2;
+
+fn run(program: &Program, threads: u32, seed: u64, chunks: u64) -> Run {
+    let mut device = Device::new(POOL + 4096 * (chunks as usize + 1), seed);
+    device.memory[POOL..POOL + 4096].copy_from_slice(&pool::empty(chunks));
+    let pool = if chunks == 0 { 0 } else { Device::address(POOL) };
+    let launch = |grid| {
+        let parameters = &[Device::address(0), 15 + 15 * u64::from(threads % 4)];
+        device.run(program, &Launch { grid, blocks: BLOCKS, threads, parameters, pool })
+    };
+    let launches = (0..LAUNCHES).map(|grid| 5 + grid).map(launch).collect();
+    Run { launches, memory: device.memory, masks: device.masks }
+}
+
+/// All lanes that were recorded did what they did.
+fn check(text: &str, kernel: &Kernel, way: Way, threads: u32, run: &Run) -> Result<(), TestCaseError> {
+    let marks = marks(text);
+    // What was not used need not be kept.
+    let used = pool::used(&run.memory[POOL..]) as usize;
+    prop_assert!(run.memory[POOL + used..].iter().all(|byte| *byte == 0));
+    let read = pool::read(&run.memory[POOL..POOL + used]);
+    prop_assert_eq!(read.faults, pool::Faults::default());
+    prop_assert_eq!((read.lost, read.launches.len()), (0, run.launches.len()));
+    let graph = kernel.graph().expect("a graph");
+    let plan = kernel.plan(&graph).expect("a plan");
+    let decoder = Decoder::new(&graph, &plan);
+    for (launch, truth) in read.launches.iter().zip(&run.launches) {
+        prop_assert_eq!((launch.kernel, launch.threads_in_block), (7, [threads, 1, 1]));
+        prop_assert_eq!(
+            (launch.blocks_in_grid, launch.blocks.len()),
+            ([BLOCKS, 1, 1], BLOCKS.div_ceil(way.sample) as usize)
+        );
+        for block in &launch.blocks {
+            prop_assert_eq!((block.at[0] % way.sample, block.multiprocessor % 32), (0, block.at[0] + 3));
+            prop_assert_eq!(block.warps.len() as u32, threads.div_ceil(32));
+            for (number, truth) in truth[block.at[0] as usize].iter().enumerate() {
+                let (warp, lane) = (&block.warps[number / 32], number as u32 % 32);
+                let begin = warp.begin(lane).expect("a begin");
+                let (path, violations) = decoder.lane(lane, begin, warp.end(lane), &warp.records);
+                prop_assert_eq!(&violations, &[], "{:?}", way);
+                prop_assert_eq!(path.ended, Ended::Exit);
+                let steps: Vec<(&Step, u64)> = path
+                    .steps
+                    .iter()
+                    .filter_map(|step| marks.get(&step.block).map(|mark| (step, *mark)))
+                    .collect();
+                let (found, happened): (Vec<u64>, Vec<u64>) = (
+                    steps.iter().map(|step| step.1).collect(),
+                    truth.marks.iter().map(|mark| mark.0).collect(),
+                );
+                prop_assert_eq!(found, happened, "{:?}", way);
+                for ((step, _), (_, time)) in steps.iter().zip(&truth.marks) {
+                    let there = step.recorded || (step.earliest <= *time && *time <= step.latest);
+                    prop_assert!(there, "{:?} {:?} {}", way, step, time);
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Lanes end before a barrier to which the others of their warp come. The way to the end is one for all in the text, but no
+/// lane may wait there for others: they wait for it at the barrier.
+const BARRIER: &str = "
+.version 7.0
+.target sm_70
+.address_size 64
+.visible .entry k(
+	.param .u64 k_out,
+	.param .u64 k_fuel
+)
+{
+	.reg .pred %p<3>;
+	.reg .b32 %r<9>, %mark;
+	.reg .b64 %rd<4>;
+	.shared .align 4 .b8 tile[256];
+	mov.u32 %mark, 0;
+	mov.u32 %r1, %tid.x;
+	and.b32 %r2, %r1, 3;
+	mov.u32 %r5, 0;
+	setp.eq.u32 %p1, %r2, 1;
+	@%p1 bra $Out;
+	mov.u32 %r6, tile;
+	shl.b32 %r7, %r1, 2;
+	add.u32 %r6, %r6, %r7;
+	st.shared.u32 [%r6], %r1;
+$Again:
+	mov.u32 %mark, 2;
+	bar.sync 0;
+	add.u32 %r5, %r5, 1;
+	setp.lt.u32 %p2, %r5, 5;
+	@%p2 bra $Again;
+	ld.shared.u32 %r8, [%r6];
+	ld.param.u64 %rd1, [k_out];
+	mul.wide.u32 %rd2, %r1, 4;
+	add.u64 %rd1, %rd1, %rd2;
+	st.global.u32 [%rd1], %r8;
+$Out:
+	ret;
+}
+";
+
+#[test]
+fn lanes_that_end_before_a_barrier_do_not_wait_for_it() {
+    for (seed, way) in (0..8).flat_map(|seed| WAYS.map(|way| (seed, way))) {
+        let (twins, kernel) = twin(BARRIER, way);
+        let run = run(&Program::new(&twins, "k__hetrace_inside"), 64, seed, 3000);
+        check(BARRIER, &kernel, way, 64, &run).expect("what lanes did");
+        for thread in (0..64u8).filter(|thread| thread & 3 != 1) {
+            assert_eq!(run.memory[usize::from(thread) * 4], thread);
+        }
+        // Each place from where lanes end early has its own end: none jumps to where others end.
+        let body = &twins[twins.find("k__hetrace_inside(").expect("a twin")..];
+        let copies = if way.sample > 1 { 1 } else { 0 };
+        assert_eq!(body.matches("bra $Out").count(), copies, "{way:?}");
+    }
+}
+
+#[test]
+fn kernels_that_would_break_are_refused() {
+    let body = |line: &str| {
+        format!(".version 8.0\n.target sm_90a\n.address_size 64\n.entry k()\n{{\n{line}\nret;\n}}\n")
+    };
+    let request =
+        Request { wanted: &|_| true, mode: Mode::Branches, sums: true, sample: 1, first: 0, image: "x" };
+    for (line, reason) in [
+        ("setmaxnreg.inc.sync.aligned.u32 96;", "registers"),
+        ("wgmma.fence.sync.aligned;", "matrices"),
+        ("bra L;", "label"),
+        ("brx.idx %r1, T;\nT: .branchtargets;", "label"),
+    ] {
+        let text = body(line);
+        let rewritten = rewrite(&text, &request).expect("a module");
+        assert_eq!(rewritten.text, text);
+        let [refused] = rewritten.description.refused.as_slice() else { panic!("{line}") };
+        assert!(refused.name == "k" && refused.reason.contains(reason), "{refused:?}");
+    }
+    let refused = |text: &str| rewrite(text, &request).expect_err("a refusal").to_string();
+    assert!(refused(&body("ret;").replace("size 64", "size 32")).contains("64 bits"));
+    assert!(refused("// __hetrace_inside").contains("already"));
+    assert!(refused(".entry k() {").contains("line 1"));
+    let none = Request { wanted: &|_| false, ..request };
+    assert_eq!(rewrite(&body(""), &none).expect("a module").description.refused, []);
+}
+
+#[test]
+fn a_module_stays_as_it_was_before_its_twins() {
+    let request = |mode| Request { wanted: &|_| true, mode, sums: true, sample: 1, first: 3, image: "hash" };
+    let text = BARRIER.replace(".visible .entry", ".const .align 4 .b8 big[40000];\n.weak .entry");
+    let rewritten = rewrite(&format!("{text}\0\0"), &request(Mode::Branches)).expect("twins");
+    assert!(rewritten.text.starts_with(&text));
+    // Constants are nearly used up.
+    assert!(
+        rewritten
+            .text
+            .contains("\n.global .align 8 .u64 __hetrace_inside;\n\n.weak .entry k__hetrace_inside(")
+    );
+    let small = rewrite(BARRIER, &request(Mode::Edges)).expect("twins");
+    assert!(
+        small.text.contains("\n.const .align 8 .u64 __hetrace_inside;\n\n.visible .entry k__hetrace_inside(")
+    );
+    assert_eq!((small.description.image.as_str(), small.description.kernels[0].number), ("hash", 3));
+    // Names that the module has are not taken.
+    let taken = rewrite(&BARRIER.replace("%mark", "%hetrace_m"), &request(Mode::Blocks)).expect("twins");
+    assert!(taken.text.contains("%hetrace2_m"));
+}
+
+#[test]
+fn twins_assemble() {
+    let found = std::env::var_os("PATH").and_then(|path| {
+        std::env::split_paths(&path).map(|folder| folder.join("ptxas")).find(|file| file.exists())
+    });
+    let Some(ptxas) = found else {
+        println!("SKIPPED: no ptxas on the path");
+        return;
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let forward =
+        Graph::new(vec![vec![1, EXIT], vec![0, 2, 1, EXIT], vec![1, 2], vec![EXIT, 3]]).expect("a graph");
+    for (number, way) in (0..4).flat_map(|number| WAYS.map(|way| (number, way))) {
+        let text = if number == 0 { BARRIER.to_owned() } else { text(&forward, &mut Random(number)) };
+        let file = folder.path().join("twins.ptx");
+        std::fs::write(&file, twin(&text, way).0).expect("a file");
+        let mut command = std::process::Command::new(&ptxas);
+        let out = command.arg("-arch=sm_90").arg(&file).arg("-o").arg(folder.path().join("out")).output();
+        let out = out.expect("ptxas");
+        assert!(out.status.success(), "{way:?}: {}", String::from_utf8_lossy(&out.stderr));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(32) })]
+
+    #[test]
+    fn what_is_decoded_is_what_lanes_did(graph in graphs(), threads in 1u32..=40, seed: u64) {
+        let text = text(&graph, &mut Random(seed));
+        let plain = run(&Program::new(&text, "k"), threads, seed, 1);
+        for way in WAYS {
+            let (twins, kernel) = twin(&text, way);
+            prop_assert!(twins.contains(".version 6.2") && twins.contains(&text[text.find(".target").unwrap()..]));
+            let run = run(&Program::new(&twins, "k__hetrace_inside"), threads, seed ^ 1, 3000);
+            prop_assert!(run.memory[..RESULTS] == plain.memory[..RESULTS], "results differ: {:?}", way);
+            check(&text, &kernel, way, threads, &run)?;
+        }
+    }
+
+    #[test]
+    fn what_finds_no_room_is_counted(graph in graphs(), threads in 1u32..=40, seed: u64, chunks in 0u64..40) {
+        let text = text(&graph, &mut Random(seed));
+        let (twins, kernel) = twin(&text, WAYS[3]);
+        let run = run(&Program::new(&twins, "k__hetrace_inside"), threads, seed, chunks);
+        if chunks == 0 {
+            // No pool: nothing is written.
+            prop_assert!(run.memory[POOL..].iter().all(|byte| *byte == 0));
+            return Ok(());
+        }
+        let read = pool::read(&run.memory[POOL..]);
+        let records = |warp: &pool::Warp| (warp.records.len() + warp.began.len() + warp.ended.len()) as u64;
+        let warps = read.launches.iter().flat_map(|launch| &launch.blocks).flat_map(|block| &block.warps);
+        // Each group of lanes makes one record at each site.
+        prop_assert_eq!(read.lost + warps.map(records).sum::<u64>(), run.masks);
+        prop_assert_eq!(read.lost > 0, run.memory[POOL + 24] == 1);
+        let graph = kernel.graph().expect("a graph");
+        let plan = kernel.plan(&graph).expect("a plan");
+        let decoder = Decoder::new(&graph, &plan);
+        for warp in read.launches.iter().flat_map(|launch| &launch.blocks).flat_map(|block| &block.warps) {
+            (0..32).for_each(|lane| _ = decoder.lane(lane, 0, warp.end(lane), &warp.records));
+        }
+    }
+
+    #[test]
+    fn any_pool_can_be_read(
+        graph in graphs(),
+        seed: u64,
+        noise in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..40),
+        length: prop::sample::Index,
+    ) {
+        let text = text(&graph, &mut Random(seed));
+        let (twins, kernel) = twin(&text, WAYS[0]);
+        let run = run(&Program::new(&twins, "k__hetrace_inside"), 33, seed, 60);
+        let mut bytes = run.memory[POOL..].to_vec();
+        for (place, byte) in noise {
+            let place = place.index(bytes.len());
+            // Not what says how often: paths would be as long as that.
+            bytes[place] = if place % 16 < 4 { bytes[place] } else { byte };
+        }
+        bytes.truncate(length.index(bytes.len() + 1));
+        let read = pool::read(&bytes);
+        let graph = kernel.graph().expect("a graph");
+        let plan = kernel.plan(&graph).expect("a plan");
+        let decoder = Decoder::new(&graph, &plan);
+        for warp in read.launches.iter().flat_map(|launch| &launch.blocks).flat_map(|block| &block.warps) {
+            if warp.records.iter().all(|record| record.repeats < 1000) {
+                (0..32).for_each(|lane| _ = decoder.lane(lane, 0, warp.end(lane), &warp.records));
+            }
+        }
+    }
+
+    #[test]
+    fn any_text_is_rewritten_or_refused(
+        graph in graphs(),
+        seed: u64,
+        noise in prop::collection::vec((any::<prop::sample::Index>(), "[ -~\n]{0,3}"), 1..6),
+        way in 0..WAYS.len(),
+    ) {
+        let mut text = text(&graph, &mut Random(seed));
+        for (place, with) in noise {
+            let at = place.index(text.len());
+            text.replace_range(at..at + 1, &with);
+        }
+        let Way { mode, sums, sample } = WAYS[way];
+        let request = Request { wanted: &|_| true, mode, sums, sample, first: 0, image: "x" };
+        if let Ok(rewritten) = rewrite(&text, &request) {
+            for kernel in &rewritten.description.kernels {
+                kernel.plan(&kernel.graph().expect("a graph")).expect("a plan");
+                prop_assert_eq!(kernel.blocks.len(), kernel.successors.len());
+            }
+        }
+    }
+}

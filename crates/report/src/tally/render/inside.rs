@@ -1,0 +1,165 @@
+//! Tables of what went on inside of kernels.
+
+use std::fmt;
+
+use super::{Renderer, others, right};
+use crate::tally::inside::{InsideBlockRow, InsideRow};
+use crate::text::{Column, Table};
+use hetrace_trace::demangle;
+use hetrace_trace::text::{bytes, count, plural};
+
+/// Blocks and loops that a kernel's table shows unless `--top` says otherwise.
+const BLOCKS: usize = 20;
+
+impl Renderer<'_> {
+    pub fn inside(&mut self) -> fmt::Result {
+        let Some(rows) = &self.tally.inside else { return Ok(()) };
+        for row in &rows.kernels {
+            self.inside_kernel(row)?;
+            self.inside_blocks(row)?;
+            self.inside_loops(row)?;
+        }
+        if !rows.refused.is_empty() {
+            self.heading(&["Not recorded inside".to_owned(), plural(rows.refused.len() as u64, "kernel")])?;
+            let mut table = Table::new(vec![Column::left("Name"), Column::left("Why")]);
+            for one in &rows.refused {
+                table.row(vec![one.kernel.clone(), one.reason.clone()]);
+            }
+            self.table(&table)?;
+        }
+        if rows.lost > 0 {
+            let lost = plural(rows.lost, "record");
+            writeln!(
+                self.out,
+                "{lost} inside of kernels found no room: `--inside-buffer` makes more, `--inside-sample` records less."
+            )?;
+        }
+        for problem in &rows.problems {
+            writeln!(self.out, "Inside kernels: {problem}")?;
+        }
+        if rows.kernels.is_empty() && rows.refused.is_empty() {
+            self.blocks += 1;
+            writeln!(
+                self.out,
+                "Nothing inside of kernels was recorded: `hetrace run --inside 'NAME*' -- PROGRAM` does."
+            )?;
+        }
+        Ok(())
+    }
+
+    fn inside_kernel(&mut self, row: &InsideRow) -> fmt::Result {
+        let name = if self.options.full_names {
+            row.kernel.clone()
+        } else {
+            demangle::short(&row.symbol).into_owned()
+        };
+        let mut parts = vec![
+            format!("Inside {name}"),
+            plural(row.launches, "launch"),
+            plural(row.thread_blocks, "thread block"),
+            plural(row.warps, "warp"),
+        ];
+        if let Some(slowdown) = row.slowdown {
+            parts.push(format!("slowdown {slowdown:.2}"));
+        }
+        self.heading(&parts)?;
+        let mut say = Vec::new();
+        if let Some(active) = row.active {
+            say.push(format!("{:.1} % of lanes active", 100.0 * active));
+        }
+        if let Some(imbalance) = row.imbalance.filter(|_| row.multiprocessors > 1) {
+            say.push(format!(
+                "{} multiprocessors, the busiest {imbalance:.2} of the mean",
+                row.multiprocessors
+            ));
+        }
+        if row.flops > 0 || row.bytes > 0 {
+            let intensity = if row.bytes > 0 { row.flops as f64 / row.bytes as f64 } else { f64::INFINITY };
+            let intensity =
+                if intensity.is_finite() { format!(", {intensity:.2} a byte") } else { String::new() };
+            say.push(format!("{} operations, {} moved{intensity}", count(row.flops), bytes(row.bytes)));
+        }
+        if row.ended < row.begun {
+            say.push(format!(
+                "{} not at their end when the records end",
+                plural(row.begun - row.ended, "lane")
+            ));
+        }
+        if row.faults > 0 {
+            say.push(format!("{} made no sense", plural(row.faults, "record")));
+        }
+        if row.slowdown.is_none() {
+            say.push("no launch ran as it was, so what recording cost is not known".to_owned());
+        }
+        if !say.is_empty() {
+            writeln!(self.out, "{}", say.join("; "))?;
+        }
+        Ok(())
+    }
+
+    fn inside_blocks(&mut self, row: &InsideRow) -> fmt::Result {
+        let mut columns = vec![right("Block"), Column::left("Source")];
+        columns.extend(["Cycles", "Time(%)", "Visits", "Lanes", "Active", "Instructions"].map(right));
+        let mut table = Table::new(columns);
+        let shown = row.blocks.len().min(self.options.top.unwrap_or(BLOCKS));
+        let (shown, hidden) = row.blocks.split_at(shown);
+        for block in shown {
+            table.row(vec![
+                block.block.to_string(),
+                block.source.clone().unwrap_or_default(),
+                count(block.cycles),
+                format!("{:.2}", 100.0 * block.share),
+                format!("{}{}", if block.exact { "" } else { "~" }, count(block.visits)),
+                count(block.lanes),
+                format!("{:.1}", block.lanes as f64 / block.visits.max(1) as f64),
+                block.instructions.to_string(),
+            ]);
+        }
+        if !hidden.is_empty() {
+            let sum = |of: fn(&InsideBlockRow) -> u64| hidden.iter().map(of).fold(0, u64::saturating_add);
+            let share: f64 = hidden.iter().map(|block| block.share).sum();
+            let mut cells = vec![String::new(), others(hidden.len()), count(sum(|block| block.cycles))];
+            cells.extend([
+                format!("{:.2}", 100.0 * share),
+                count(sum(|b| b.visits)),
+                count(sum(|b| b.lanes)),
+            ]);
+            cells.extend([String::new(), String::new()]);
+            table.row(cells);
+        }
+        self.table(&table)
+    }
+
+    fn inside_loops(&mut self, row: &InsideRow) -> fmt::Result {
+        if row.loops.is_empty() {
+            return Ok(());
+        }
+        let mut columns = vec![right("Loop"), Column::left("Source")];
+        columns.extend(["Entered", "Trips"].map(right));
+        columns.push(Column::left("Lanes by trips"));
+        let mut table = Table::new(columns);
+        for one in row.loops.iter().take(self.options.top.unwrap_or(BLOCKS)) {
+            table.row(vec![
+                one.header.to_string(),
+                one.source.clone().unwrap_or_default(),
+                count(one.entered),
+                format!("{:.2}", one.trips),
+                distribution(&one.distribution),
+            ]);
+        }
+        self.table(&table)
+    }
+}
+
+/// How often lanes left after so many trips: `1: 12, 2-3: 400`.
+fn distribution(by_digits: &[u64]) -> String {
+    let part = |(digits, lanes): (usize, &u64)| {
+        let trips = match digits {
+            0 | 1 => digits.to_string(),
+            64.. => "more".to_owned(),
+            _ => format!("{}-{}", 1u64 << (digits - 1), (1u64 << (digits - 1)) * 2 - 1),
+        };
+        format!("{trips}: {}", count(*lanes))
+    };
+    by_digits.iter().enumerate().filter(|(_, lanes)| **lanes > 0).map(part).collect::<Vec<_>>().join(", ")
+}

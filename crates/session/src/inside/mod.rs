@@ -1,0 +1,171 @@
+//! `--inside`: code that programs load is rewritten outside of them, and what kernels recorded goes into the trace.
+//!
+//! ```text
+//!  program ── NAME.ask ──► [`Desk`]: one helper process for each image ── NAME.answer ──► program
+//!          ── PID-N.pool ──────────────► [`collect`] ──► folder `inside` of the trace
+//! ```
+//! The helper is another process, since it reads what others wrote: if it crashes, hangs or takes too much memory, that
+//! image stays as it was, and the report says why.
+
+mod desk;
+mod helper;
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+
+use hetrace_ring::abi;
+use hetrace_ring::abi::inside::{self, CHUNK, FOLDER, PART, POOL};
+
+use crate::access::Access;
+use crate::options::Launches;
+
+pub(crate) use desk::Desk;
+pub use helper::answer;
+
+/// Choices of kernels that a session has room for.
+pub const INSIDE_CHOICES: usize = abi::inside::CHOICES;
+
+/// What is recorded inside kernels.
+#[derive(Debug, Clone, Default)]
+pub struct Inside {
+    /// Which kernels, and which launches of each; the first [`INSIDE_CHOICES`] count.
+    pub kernels: Vec<Launches>,
+    /// Of these launches, one in so many; 0: of those without numbers all but some that are left to compare with.
+    pub every: u32,
+    /// Bytes of a context's pool.
+    pub buffer: u64,
+    /// Pools are memory of the host: what is in them survives the program.
+    pub spill: bool,
+    /// The helper and its arguments. It gets two more: the image, and where the answer goes.
+    pub helper: Vec<OsString>,
+}
+
+impl Inside {
+    /// Writes what programs must know into the control page. No program has started yet.
+    pub(crate) fn choose(&self, control: &abi::Control) {
+        control.inside_buffer.store(self.buffer, Ordering::Relaxed);
+        control.inside_every.store(self.every, Ordering::Relaxed);
+        for (choice, launches) in control.inside_choices.iter().zip(&self.kernels) {
+            launches.choose(choice);
+        }
+    }
+}
+
+/// Most bytes of a description; no image has so many kernels.
+const LONGEST: u64 = 1 << 30;
+
+/// What is in a session's folder of kernels' insides goes into the trace's. Returns what the report must say.
+pub(crate) fn collect(session: &Path, trace: &Path, access: Access) -> Vec<String> {
+    let (from, to) = (session.join(FOLDER), trace.join(FOLDER));
+    let mut notes = Vec::new();
+    let (mut pools, mut lost) = (0u64, Loss::default());
+    let mut refused = BTreeSet::new();
+    let mut kernels = 0;
+    for entry in fs::read_dir(&from).into_iter().flatten().flatten() {
+        let file = entry.file_name();
+        let Some(name) = file.to_str() else { continue };
+        let moved = if name.ends_with(POOL) {
+            pools += 1;
+            pool(&entry.path(), &to.join(name), access, &mut lost)
+        } else if name.ends_with(".json") {
+            description(&entry.path(), &to.join(name), access, &mut refused, &mut kernels)
+        } else {
+            continue;
+        };
+        if let Err(error) = moved {
+            notes.push(format!("--inside: {name} is missing in the trace: {error}"));
+        }
+    }
+    if kernels > 0 || pools > 0 {
+        let chunks = lost.used;
+        notes.push(format!(
+            "--inside: {kernels} kernels can record; {pools} pools with {chunks} chunks of 4 KiB"
+        ));
+    }
+    if lost.records > 0 || lost.asked > lost.used {
+        let (asked, records) = (lost.asked, lost.records);
+        let need = asked.saturating_mul(CHUNK).div_ceil(1 << 20);
+        notes.push(format!(
+            "LOST: {records} records inside kernels found no room; --inside-buffer {need}M would have been enough"
+        ));
+    }
+    notes.extend(refused.into_iter().map(|why| format!("--inside: {why}")));
+    notes
+}
+
+/// What found no room.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Loss {
+    asked: u64,
+    used: u64,
+    records: u64,
+}
+
+/// Opens what a program or the helper left: a plain file, and nothing that a link leads to.
+fn open(path: &Path, most: u64) -> io::Result<(fs::File, u64)> {
+    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    let found = file.metadata()?;
+    let fits = found.is_file() && found.len() <= most;
+    fits.then_some((file, found.len())).ok_or_else(|| io::Error::other("not a plain file, or too large"))
+}
+
+/// Moves a pool: its header, and the chunks that were begun.
+fn pool(from: &Path, to: &Path, access: Access, lost: &mut Loss) -> io::Result<()> {
+    let (mut file, size) = open(from, u64::MAX)?;
+    let mut header = [0u8; CHUNK as usize];
+    file.read_exact(&mut header)?;
+    let word =
+        |at: usize| header.get(at..at + 8).and_then(|b| b.try_into().ok()).map_or(0, u64::from_le_bytes);
+    let (asked, used) = (inside::asked(&header), inside::used(&header, word(8).min(size / CHUNK - 1)));
+    lost.asked = lost.asked.saturating_add(asked);
+    lost.used += used;
+    lost.records = lost.records.saturating_add(word(16));
+    access.need_folder(to.parent().unwrap_or(Path::new(".")))?;
+    let mut out = access.make_file(to)?;
+    io::Write::write_all(&mut out, &header)?;
+    let rest = size.min((used + 1).saturating_mul(CHUNK)).saturating_sub(header.len() as u64);
+    io::copy(&mut file.take(rest), &mut out)?;
+    fs::remove_file(from)
+}
+
+/// Moves the description of an image, and notes the kernels that stay as they were.
+fn description(
+    from: &Path,
+    to: &Path,
+    access: Access,
+    refused: &mut BTreeSet<String>,
+    kernels: &mut usize,
+) -> io::Result<()> {
+    let (file, size) = open(from, LONGEST)?;
+    let mut text = Vec::new();
+    file.take(size).read_to_end(&mut text)?;
+    let said: serde_json::Value = serde_json::from_slice(&text).map_err(io::Error::other)?;
+    let of = |value: &serde_json::Value, name: &str| value[name].as_str().unwrap_or("?").to_owned();
+    *kernels += said["kernels"].as_array().map_or(0, Vec::len);
+    for one in said["refused"].as_array().into_iter().flatten() {
+        refused.insert(format!("{} is as it was: {}", of(one, "name"), of(one, "reason")));
+    }
+    access.need_folder(to.parent().unwrap_or(Path::new(".")))?;
+    io::Write::write_all(&mut access.make_file(to)?, &text)?;
+    fs::remove_file(from)
+}
+
+/// Makes the folder in which programs and launcher meet.
+pub(crate) fn make(session: &Path) -> io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt;
+    fs::DirBuilder::new().mode(0o700).create(session.join(FOLDER))
+}
+
+/// Returns whether a file is still being written.
+fn is_part(name: &str) -> bool {
+    name.ends_with(PART)
+}
+
+#[cfg(test)]
+mod tests;

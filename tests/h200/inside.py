@@ -1,0 +1,208 @@
+#!/usr/bin/env python3
+"""Twins of kernels on a real GPU, without anything of the program around them: one call runs everything.
+
+    inside.py TWINS OUT PTX...
+
+TWINS is the built example of crates/gpu-kernel (cargo build --release -p hetrace-gpu-kernel --example twins), OUT a folder
+for the table as JSON, PTX texts of kernels with parameters (out, in, n): tests/h200/cuda/table.ptx, and what
+nvcc -arch=compute_80 -ptx makes of tests/h200/cuda/inside.cu.
+
+Each kernel is run as it is and as its twin in each mode: the results must be the same bit by bit, what is decoded must have
+no violation, and each lane's path must be the same in all modes. Then how long they take, twin by original. The exit
+status is 1 if anything is not as it should be.
+"""
+
+import ctypes
+import json
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+TWINS, OUT, TEXTS = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve(), sys.argv[3:]
+OUT.mkdir(parents=True, exist_ok=True)
+MODES = ["branches", "single", "edges", "blocks"]
+CHUNK, THREADS = 4096, 256
+cuda = ctypes.CDLL("libcuda.so.1")
+U64, PTR = ctypes.c_uint64, ctypes.c_void_p
+faults = 0
+
+
+def call(name, *arguments):
+    code = getattr(cuda, name)(*arguments)
+    if code:
+        raise RuntimeError(f"{name}: error {code}")
+
+
+def fault(*words):
+    global faults
+    faults += 1
+    print("FAULT", *words, flush=True)
+
+
+class Memory:
+    def __init__(self, size):
+        self.at, self.size = U64(), size
+        call("cuMemAlloc_v2", ctypes.byref(self.at), ctypes.c_size_t(size))
+
+    def zero(self, size=None):
+        call("cuMemsetD8_v2", self.at, ctypes.c_ubyte(0), ctypes.c_size_t(size or self.size))
+
+    def put(self, data, offset=0):
+        call("cuMemcpyHtoD_v2", U64(self.at.value + offset), data, ctypes.c_size_t(len(data)))
+
+    def get(self, size):
+        data = ctypes.create_string_buffer(size)
+        call("cuMemcpyDtoH_v2", data, self.at, ctypes.c_size_t(size))
+        return data.raw
+
+
+class Pool(Memory):
+    """As docs/inside.md has it."""
+
+    def fresh(self):
+        self.zero(self.used())
+        self.put((self.size // CHUNK - 1).to_bytes(8, "little"), 8)
+
+    def asked(self):
+        header = self.get(CHUNK)
+        return [int.from_bytes(header[at:at + 4], "little") for at in range(2048, CHUNK, 64)]
+
+    def used(self):
+        last = max((asked - 1) * 32 + counter + 1 for counter, asked in enumerate(self.asked()))
+        return min(self.size, (max(last, 0) + 1) * CHUNK)
+
+
+def load(text):
+    module, log = PTR(), ctypes.create_string_buffer(4096)
+    options, values = (ctypes.c_int * 2)(5, 6), (PTR * 2)(ctypes.addressof(log), 4096)
+    code = cuda.cuModuleLoadDataEx(ctypes.byref(module), text, 2, options, values)
+    if code:
+        raise RuntimeError(f"cuModuleLoadDataEx: error {code}: {log.value.decode(errors='replace')}")
+    return module
+
+
+def function(module, name):
+    found = PTR()
+    call("cuModuleGetFunction", ctypes.byref(found), module, name.encode())
+    registers, local = ctypes.c_int(), ctypes.c_int()
+    call("cuFuncGetAttribute", ctypes.byref(registers), 4, found)
+    call("cuFuncGetAttribute", ctypes.byref(local), 3, found)
+    return found, registers.value, local.value
+
+
+def launch(kernel, blocks, out, given, n):
+    values = [U64(out.at.value), U64(given.at.value), ctypes.c_uint32(n)]
+    places = (PTR * 3)(*(ctypes.addressof(value) for value in values))
+    call("cuLaunchKernel", kernel, blocks, 1, 1, THREADS, 1, 1, 0, None, places, None)
+    call("cuCtxSynchronize")
+
+
+def timed(before, kernel, *rest):
+    """Milliseconds: the median of nine launches."""
+    begin, end, times = PTR(), PTR(), []
+    for event in (begin, end):
+        call("cuEventCreate", ctypes.byref(event), 0)
+    for _ in range(10):
+        before()
+        call("cuEventRecord", begin, None)
+        launch(kernel, *rest)
+        call("cuEventRecord", end, None)
+        call("cuEventSynchronize", end)
+        took = ctypes.c_float()
+        call("cuEventElapsedTime_v2" if hasattr(cuda, "cuEventElapsedTime_v2") else "cuEventElapsedTime",
+             ctypes.byref(took), begin, end)
+        times.append(took.value)
+    return statistics.median(times[1:])
+
+
+def outcome(kernel, blocks, out, given, n):
+    out.zero()
+    launch(kernel, blocks, out, given, n)
+    return out.get(out.size)
+
+
+def twin(text, mode):
+    to, described = OUT / "twins.ptx", OUT / f"twins.{mode}.json"
+    subprocess.run([TWINS, mode, text, to, described], check=True)
+    module, symbol, size = load(to.read_bytes() + b"\0"), U64(), ctypes.c_size_t()
+    call("cuModuleGetGlobal_v2", ctypes.byref(symbol), ctypes.byref(size), module, b"__hetrace_inside")
+    return module, symbol, json.loads(described.read_text()), described
+
+
+def check(name, original, kernel, described, pool, out, given):
+    """Results of a small launch with a ragged end, and the lanes' paths."""
+    blocks, n = 40, 40 * THREADS - 77
+    before = outcome(original, blocks, out, given, n)
+    pool.fresh()
+    if outcome(kernel, blocks, out, given, n) != before:
+        fault(name, "results differ")
+    (OUT / "pool").write_bytes(pool.get(pool.used()))
+    lines = subprocess.run([TWINS, "read", OUT / "pool", described], check=True, capture_output=True, text=True).stdout
+    [read] = [json.loads(line) for line in lines.splitlines()]
+    whole = {"kernel": name, "lanes": blocks * THREADS, "blocks": blocks, "violations": 0, "open": 0, "lost": 0}
+    for key, value in whole.items():
+        if read[key] != value:
+            fault(name, read["mode"], key, "is", read[key], "and not", value)
+    if not all(part.endswith(": 0") for part in read["faults"].strip("Faults {}").split(", ")):
+        fault(name, read["mode"], read["faults"])
+    return read
+
+
+def main():
+    call("cuInit", 0)
+    device, context, props = ctypes.c_int(), PTR(), ctypes.create_string_buffer(200)
+    call("cuDeviceGet", ctypes.byref(device), 0)
+    call("cuDeviceGetName", props, 200, device)
+    call("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
+    call("cuCtxSetCurrent", context)
+    print(props.value.decode(), flush=True)
+    blocks = 132 * 32
+    n = blocks * THREADS
+    pool, out, given = Pool(8 << 30), Memory(4 * n), Memory(4 * n)
+    pool.zero()
+    state, words = 1, bytearray()
+    for _ in range(1 << 16):
+        state = (state * 6364136223846793005 + 1442695040888963407) % (1 << 64)
+        words += (state >> 33).to_bytes(4, "little")
+    given.put(bytes(words) * (4 * n // len(words) + 1) if 4 * n % len(words) == 0 else (bytes(words) * (4 * n // len(words) + 1))[:4 * n])
+    table = []
+    for text in TEXTS:
+        for mode in MODES:
+            module, symbol, description, described = twin(text, mode)
+            for refused in description["refused"]:
+                fault(refused)
+            for kernel in description["kernels"]:
+                row = measure(module, symbol, kernel, mode, described, (pool, out, given), blocks, n)
+                table.append(row)
+                print(json.dumps(row), flush=True)
+            call("cuModuleUnload", module)
+    for name in dict.fromkeys(row["kernel"] for row in table):
+        if len({row["paths"] for row in table if row["kernel"] == name}) != 1:
+            fault(name, "has other paths in other modes")
+    (OUT / "inside.json").write_text(json.dumps(table, indent=1))
+    for name in ("pool", "twins.ptx", *(f"twins.{mode}.json" for mode in MODES)):
+        (OUT / name).unlink(missing_ok=True)
+    print(f"{faults} faults")
+    return bool(faults)
+
+
+def measure(module, symbol, kernel, mode, described, memories, blocks, n):
+    name, (pool, out, given) = kernel["name"], memories
+    original, registers, _ = function(module, name)
+    copy, more, local = function(module, name + "__hetrace_inside")
+    # No pool: nothing is recorded, and nothing is else.
+    call("cuMemcpyHtoD_v2", symbol, bytes(8), ctypes.c_size_t(8))
+    if outcome(copy, 40, out, given, 40 * THREADS) != outcome(original, 40, out, given, 40 * THREADS):
+        fault(name, mode, "results differ without a pool")
+    call("cuMemcpyHtoD_v2", symbol, pool.at.value.to_bytes(8, "little"), ctypes.c_size_t(8))
+    read = check(name, original, copy, described, pool, out, given)
+    plain = timed(out.zero, original, blocks, out, given, n)
+    with_pool = timed(lambda: (out.zero(), pool.fresh()), copy, blocks, out, given, n)
+    asked, lost = sum(pool.asked()), int.from_bytes(pool.get(24)[16:], "little")
+    return {"kernel": name, "mode": mode, "registers": [registers, more], "local": local, "original_ms": plain,
+            "twin_ms": with_pool, "slowdown": with_pool / plain, "chunks": asked, "lost": lost,
+            "records": read["records"], "paths": read["paths"], "visits": sum(read["visits"].values())}
+
+
+sys.exit(main())
