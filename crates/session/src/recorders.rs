@@ -3,7 +3,6 @@
 
 use std::path::Path;
 
-use crate::access::Access;
 use crate::inside::Desk;
 use crate::manifest::{self, Manifest};
 use crate::os::{self, Kernel, Os};
