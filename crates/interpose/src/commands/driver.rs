@@ -28,6 +28,9 @@ const KEPT: usize = 32;
 const ENOUGH: u32 = 16;
 /// They are looked through with every so many.
 const EACH: u32 = 8;
+/// Commands of a kind that may go without times to learn it. Where the next command is always timed there is never a
+/// difference, and nothing is known for ever.
+const TRIES: u32 = 256;
 /// No call takes so many ticks longer for this: it waited for something else.
 const MOST: i64 = 1 << 20;
 
@@ -35,6 +38,8 @@ const MOST: i64 = 1 << 20;
 struct Kind {
     /// Ticks of the last call whose command was not timed; 0 if there was none.
     untimed: AtomicU32,
+    /// For how many commands it was asked whether some are to go without times.
+    tries: AtomicU32,
     /// How many differences there were.
     seen: AtomicU32,
     /// The last ones, in ticks.
@@ -47,6 +52,7 @@ impl Kind {
     const fn new() -> Self {
         Self {
             untimed: AtomicU32::new(0),
+            tries: AtomicU32::new(0),
             seen: AtomicU32::new(0),
             differences: [const { AtomicI32::new(0) }; KEPT],
             extra: AtomicU32::new(0),
@@ -81,8 +87,9 @@ impl Kind {
         }
     }
 
+    /// Whether enough is known, or was tried.
     fn is_known(&self) -> bool {
-        self.seen.load(Ordering::Relaxed) >= ENOUGH
+        self.seen.load(Ordering::Relaxed) >= ENOUGH || self.tries.fetch_add(1, Ordering::Relaxed) >= TRIES
     }
 }
 
@@ -96,7 +103,8 @@ fn typical(differences: &mut [i32]) -> u32 {
 
 static KINDS: [Kind; COMMAND_KINDS.len()] = [const { Kind::new() }; COMMAND_KINDS.len()];
 
-/// Whether it is known what timing commands of a kind takes.
+/// Whether it is known what timing commands of a kind takes, or not worth further commands without times. To be asked for
+/// each command that may go without.
 pub(super) fn is_known(kind: u8) -> bool {
     KINDS.get(usize::from(kind)).is_none_or(Kind::is_known)
 }
@@ -262,6 +270,14 @@ mod tests {
         // One without a neighbour says nothing.
         kind.add(true, 900_000);
         assert_eq!(kind.seen.load(Ordering::Relaxed), ENOUGH);
+    }
+
+    #[test]
+    fn what_is_never_learned_is_not_tried_for_ever() {
+        let kind = Kind::new();
+        // The call behind each of its calls is a timed command's, so that there is never a difference.
+        let without_times = (0..100_000).filter(|_| !kind.is_known()).count();
+        assert_eq!(without_times, TRIES as usize);
     }
 
     #[test]

@@ -197,7 +197,9 @@ impl Meter {
         self.counted.set(counted);
         let since = now.saturating_sub(self.credited.get());
         let most = u128::from(since) * u128::from(ppm) / u128::from(MILLION);
-        self.pressed.set(u32::from(u128::from(fresh) * u128::from(DRIVER) > most));
+        // All of the time can't be exceeded.
+        let is_limit = u64::from(ppm) < MILLION;
+        self.pressed.set(u32::from(is_limit && u128::from(fresh) * u128::from(DRIVER) > most));
     }
 
     /// Whether it matters what the driver takes for timing a command: where commands are few, whatever that is is within
