@@ -56,8 +56,13 @@ pub(super) fn os(os: Os, syscalls: &[String], buffer: u32) -> Result<Option<OsOp
     Ok(Some(OsOptions { asked, syscalls, ring_bytes: (buffer as usize) << 10, probes: Vec::new() }))
 }
 
-/// Adds the probes that the user has named. They are events of the operating system, so these are recorded, too.
-fn probe(args: &Run, os: &mut Option<OsOptions>) -> Result<()> {
+/// Returns the options of events of the operating system, with the probes that the user has named: they are such events, so
+/// these are recorded, too.
+fn with_probes(args: &Run) -> Result<Option<OsOptions>> {
+    let asked = os(args.os, &args.os_syscalls, args.os_buffer).map_err(wrong_value)?;
+    if args.usdt.is_empty() {
+        return Ok(asked);
+    }
     let possible = hetrace_session::os_probe();
     if let Some((why, fix)) = possible.why.zip(possible.fix) {
         bail!("--usdt needs root or CAP_PERFMON: {why}. To allow it: {fix}");
@@ -65,12 +70,11 @@ fn probe(args: &Run, os: &mut Option<OsOptions>) -> Result<()> {
     let program = hetrace_session::program(&args.command);
     let probes = usdt::find(program.as_deref(), &args.usdt);
     let probes = probes.map_err(|error| wrong_value(anyhow::Error::new(error).context("--usdt")))?;
-    let options = match os.take() {
+    let options = match asked {
         Some(options) => options,
-        None => self::os(Os::Tree, &args.os_syscalls, args.os_buffer)?.context("events of the system")?,
+        None => os(Os::Tree, &args.os_syscalls, args.os_buffer)?.context("events of the system")?,
     };
-    *os = Some(OsOptions { probes, ..options });
-    Ok(())
+    Ok(Some(OsOptions { probes, ..options }))
 }
 
 /// Runs a program under trace. Returns its status, whatever becomes of the report; 125 only
@@ -144,10 +148,7 @@ fn record(args: &Run) -> Result<Outcome> {
         window.map_or((None, String::new()), |(window, shown)| (Some(window), shown));
     let flight = args.flight.asked().map_err(wrong_value)?;
     let rotate = args.long.asked().map_err(wrong_value)?;
-    let mut os = os(args.os, &args.os_syscalls, args.os_buffer).map_err(wrong_value)?;
-    if !args.usdt.is_empty() {
-        probe(args, &mut os)?;
-    }
+    let os = with_probes(args)?;
     let early = Early::begin(os.as_ref());
     let libraries = chosen(&args.trace)?;
     let selection = selection(args);

@@ -151,11 +151,7 @@ impl<W: Fn(i64) -> bool> Machine<W> {
                 self.cpu(at.cpu).last = at.time;
                 self.lost(at);
             }
-            Happening::Probe(name) => {
-                let tid = at.tid.or_else(|| self.sure(at.cpu));
-                let life = tid.and_then(|tid| self.threads.get(&tid)?.life);
-                self.system.hits.extend(life.map(|life| Hit { time: at.time, life, name }));
-            }
+            Happening::Probe(name) => self.hit(at, name),
         }
         if let Some(cpu) = self.cpus.get_mut(at.cpu as usize) {
             cpu.last = at.time;
@@ -535,6 +531,12 @@ impl<W: Fn(i64) -> bool> Machine<W> {
         if let Some(thread) = self.threads.get_mut(&tid) {
             change(thread);
         }
+    }
+
+    fn hit(&mut self, at: At, name: Name) {
+        let tid = at.tid.or_else(|| self.sure(at.cpu));
+        let life = tid.and_then(|tid| self.threads.get(&tid)?.life);
+        self.system.hits.extend(life.map(|life| Hit { time: at.time, life, name }));
     }
 
     fn interrupt(&mut self, at: At, change: impl FnOnce(&mut Vec<Name>)) {
