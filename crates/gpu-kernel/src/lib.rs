@@ -5,8 +5,8 @@
 //!  blocks,    one of three modes                                                       replays each lane
 //!  loops                                                                               through the graph
 //! ```
-//! Nothing here knows a device, or a language of kernels: a graph is made of a kernel's text elsewhere, and records are
-//! read elsewhere.
+//! These know no device and no language of kernels. Beside them are [`ptx`], which makes graphs of NVIDIA's texts and twins
+//! of kernels that record, [`pool`], which reads what those wrote, and [`description`], which is kept between the two.
 //!
 //! What binds it:
 //! - Lanes of a warp may run apart and come together in any order (independent thread scheduling), so equations between
