@@ -148,13 +148,7 @@ pub unsafe fn enqueue<R: Copy>(
     if handle.is_null() {
         return result;
     }
-    let shared = !event.is_null();
-    if shared {
-        // SAFETY: a live event, just made.
-        unsafe { real::clRetainEvent(handle) };
-        shared::add(handle);
-    }
-    let event = Event { handle, shared };
+    let event = kept(handle, !event.is_null());
     let thread = COMMANDS.thread_in(&work);
     let place = thread.as_ref().and_then(|t| t.place().or_else(|| make_room(t, &mut work)));
     let (Some(thread), Some(place)) = (&thread, place) else {
@@ -180,6 +174,16 @@ pub unsafe fn enqueue<R: Copy>(
         Put::Full => give_up(event),
     }
     result
+}
+
+/// Makes an event that was just made ours; if the program has it, too, by a reference of our own.
+fn kept(handle: P, shared: bool) -> Event {
+    if shared {
+        // SAFETY: a live event, just made by a call that succeeded.
+        unsafe { real::clRetainEvent(handle) };
+        shared::add(handle);
+    }
+    Event { handle, shared }
 }
 
 /// Returns the queue if its commands are timed, and reports it where this session does not know it yet. No time: outside

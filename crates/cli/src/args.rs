@@ -38,7 +38,7 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Run a program, record what it does, and print a summary
-    Run(Run),
+    Run(Box<Run>),
     /// Print tables of calls, device commands and memory traffic
     Tally(Tally),
     /// Print every event, decoded

@@ -40,7 +40,7 @@ unsafe fn lists(environment: *mut *mut c_char) -> Option<Lists> {
     loop {
         // SAFETY: not behind the null pointer that ends it.
         let at = unsafe { environment.add(entries) };
-        // SAFETY: as above.
+        // SAFETY: an entry, or the null pointer that ends them.
         let entry = unsafe { *at };
         if entry.is_null() {
             break;
@@ -142,7 +142,7 @@ unsafe fn with_room<const N: usize, R>(
         // SAFETY: one of its entries, or the null pointer behind them.
         let place = unsafe { environment.add(at) };
         let is_list = ptr::eq(place, lists.place);
-        // SAFETY: as above.
+        // SAFETY: an entry, or the null pointer behind them: both can be read.
         slot.write(if is_list { lists.gate } else { unsafe { *place } });
     }
     Some(run(room.as_ptr().cast()))

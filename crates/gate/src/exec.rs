@@ -42,10 +42,10 @@ fn real<F: Copy>(number: usize) -> Option<F> {
 fn quietly<R>(ask: impl FnOnce() -> R) -> R {
     // SAFETY: the calling thread's own.
     let place = unsafe { libc::__errno_location() };
-    // SAFETY: as above.
+    // SAFETY: the thread's own `errno` lives as long as the thread.
     let before = unsafe { *place };
     let answer = ask();
-    // SAFETY: as above.
+    // SAFETY: the thread's own `errno`, to which nothing else refers.
     unsafe { *place = before };
     answer
 }

@@ -59,7 +59,8 @@ extern "C" fn start(_: c_int, _: *mut *mut c_char, first: *mut *mut c_char) {
     // SAFETY: environments end with a null pointer, and their texts with a zero.
     unsafe { environment::restore(current) };
     if !core::ptr::eq(current, first) {
-        // SAFETY: as above; a library that started before us has moved the environment, and `main` gets the first.
+        // SAFETY: what the loader handed over ends with a null pointer, too, its texts with a zero; a library that started
+        // before us has moved the environment, and `main` gets the first.
         unsafe { environment::restore(first) };
     }
 }

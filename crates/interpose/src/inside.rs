@@ -243,7 +243,7 @@ fn read_from(fd: i32) -> Option<Replaced> {
     }
     // SAFETY: fresh pages of that length.
     let is_whole = unsafe { fill_at(fd, pages, length) };
-    // SAFETY: as above; they stay until `release`, and nobody writes there any more.
+    // SAFETY: `length` bytes that were just mapped; they stay until `release`, and nobody writes there any more.
     let bytes: &'static [u8] = unsafe { std::slice::from_raw_parts(pages, length) };
     let image = if is_whole { CStr::from_bytes_until_nul(bytes).ok() } else { None };
     if image.is_none() {

@@ -9,6 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use hetrace_ring::clock;
 
+use crate::manifest::Manifest;
+
 /// When the program begins and ends; 0 while it has not.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Lifetime {
@@ -35,6 +37,14 @@ impl Lifetime {
     pub fn end(&self) {
         // The first to notice was nearer to the end.
         let _ = self.ended.compare_exchange(0, now(), Ordering::AcqRel, Ordering::Relaxed);
+    }
+
+    /// The program has ended: writes how long it lived, and what it took of processors, if it is known how it ended.
+    pub fn complete(&self, manifest: &mut Manifest) {
+        self.end();
+        if manifest.exit.is_some() {
+            (manifest.lifetime_ns, manifest.processor_ns) = (self.ns(), Some(self.processor_ns()));
+        }
     }
 
     /// Returns it in nanoseconds, once the program has ended.

@@ -225,9 +225,7 @@ pub fn run(options: &RunOptions, libraries: Vec<Found>, early: Early) -> Result<
     running.recording.begin(&control, &trace, &mut manifest);
     running.base = Manifest { notes: injection.notes.clone(), ..manifest.clone() };
     manifest.exit = running.drain_until_end(&control);
-    lifetime.end();
-    manifest.lifetime_ns = manifest.exit.and_then(|_| lifetime.ns());
-    manifest.processor_ns = manifest.exit.map(|_| lifetime.processor_ns());
+    lifetime.complete(&mut manifest);
     let recorded = recorders.finish();
     let living = running.recording.finish();
     let trace = running.rotating.as_ref().map_or(&trace, Rotating::trace).clone();

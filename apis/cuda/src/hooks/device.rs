@@ -358,7 +358,7 @@ pub unsafe fn cuModuleLoadFatBinary(time: u64, module: *mut P, image: *const c_v
 }
 
 pub unsafe fn cuModuleLoad(time: u64, module: *mut P, name: *const i8) -> CUresult {
-    // SAFETY: as above.
+    // SAFETY: the call's own arguments, of which `load` and `load_file` exchange the image only.
     enqueues(time, || unsafe {
         inside::load_file(name, module, Code::Module, |ours| match ours {
             Some(image) => real::cuModuleLoadData(module, image),
@@ -401,7 +401,7 @@ pub unsafe fn cuLibraryLoadData(
     values: *mut P,
     count: u32,
 ) -> CUresult {
-    // SAFETY: as above.
+    // SAFETY: the call's own arguments, of which `load` and `load_file` exchange the image only.
     enqueues(time, || unsafe {
         inside::load(code, library, Code::Library, |image, own| match own {
             true => {
@@ -428,7 +428,7 @@ pub unsafe fn cuLibraryLoadFromFile(
     values: *mut P,
     count: u32,
 ) -> CUresult {
-    // SAFETY: as above.
+    // SAFETY: the call's own arguments, of which `load` and `load_file` exchange the image only.
     enqueues(time, || unsafe {
         inside::load_file(name, library, Code::Library, |ours| match ours {
             None => {

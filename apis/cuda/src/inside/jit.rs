@@ -77,9 +77,9 @@ impl Jit {
             }
         }
         for i in 0..self.count {
-            // SAFETY: as above.
+            // SAFETY: the list has `count` names.
             if SIZES.contains(&unsafe { *self.names.add(i) }) {
-                // SAFETY: as above.
+                // SAFETY: the list has `count` values, which are the program's to write.
                 unsafe { *self.values.add(i) = null_mut() };
             }
         }
@@ -120,7 +120,7 @@ mod tests {
             218
         });
         assert_eq!((refused, values, &info, &error), (218, before, b"before", b"before"));
-        // SAFETY: as above.
+        // SAFETY: the lists have seven names and values.
         let jit = unsafe { Jit::of(7, names.as_mut_ptr(), values.as_mut_ptr()) }.expect("few");
         let done = jit.quietly(|_, _, values| {
             // SAFETY: the second value is that of CU_JIT_WALL_TIME.

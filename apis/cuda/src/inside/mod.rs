@@ -79,7 +79,7 @@ pub unsafe fn load_file(
     let _errno = ErrnoGuard::new();
     // SAFETY: contract: a text.
     let path = std::path::Path::new(<std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(
-        // SAFETY: as above.
+        // SAFETY: the caller's contract: a text that ends with a zero.
         unsafe { CStr::from_ptr(name.cast()) }.to_bytes(),
     ));
     let bytes = fs::metadata(path).ok().filter(|found| found.is_file()).and_then(|_| fs::read(path).ok());

@@ -48,7 +48,7 @@ struct Count {
 
 // SAFETY: it is made of atomics.
 unsafe impl Zeroed for Twin {}
-// SAFETY: as above.
+// SAFETY: all its members are atomics, for which zeros are values.
 unsafe impl Zeroed for Count {}
 
 static TWINS: Mapped<Twin, MOST> = Mapped::new();

@@ -85,7 +85,7 @@ fn events(trace: &hetrace_trace::trace::Trace) -> Option<u64> {
 /// Runs the command.
 pub fn dispatch(command: Command) -> Result<ExitCode> {
     match command {
-        Command::Run(args) => Ok(run::run(args)),
+        Command::Run(args) => Ok(run::run(*args)),
         Command::Start(args) => service::start(&args),
         Command::Pause(args) => service::pause(&args),
         Command::Resume(args) => service::resume(&args),

@@ -167,7 +167,7 @@ fn next(step: &NextStep, trace: &Path) -> String {
 /// Shows the tables; `trace` is the one that they are of, if it is a single one.
 fn show(all: &Aggregate, inside: Option<InsideRows>, trace: Option<&Path>, args: &args::Tally) -> Result<()> {
     let mut tables = all.tally();
-    tables.inside = inside.map(|rows| rows.compared(&tables));
+    tables.inside = inside.map(|rows| rows.compared(&tables.device));
     tables.sort(args.sort);
     let out = std::io::stdout();
     if args.json || args.csv.is_some() {

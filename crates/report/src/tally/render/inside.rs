@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::{Renderer, others, right};
-use crate::tally::inside::{InsideBlockRow, InsideRow};
+use crate::tally::rows::{InsideBlockRow, InsideRow};
 use crate::text::{Column, Table};
 use hetrace_trace::demangle;
 use hetrace_trace::text::{bytes, count, plural};

@@ -4,6 +4,7 @@ mod budget;
 mod capture;
 mod device;
 mod host;
+mod inside;
 mod program;
 mod sampled;
 
@@ -17,13 +18,14 @@ pub use hetrace_trace::collectives::{
 };
 pub use hetrace_trace::memory::{MemoryProcessRow, MemoryReleases, MemoryRow};
 pub use host::{ApiTotals, ErrorRow, HostRow, TracingRow, UnfinishedRow};
+pub use inside::{InsideBlockRow, InsideLoopRow, InsideRow, InsideRows, RefusedRow};
 pub use program::{
     HostTelemetryRow, OpenRangeRow, ProbeRow, RangeRow, SteppedRow, TelemetryRow, ThrottleRow,
 };
 
 pub use sampled::{SampleRow, SampledRow};
 
-use super::{By, InsideRows};
+use super::By;
 use hetrace_trace::trace::Exit;
 
 /// Version of the JSON form.

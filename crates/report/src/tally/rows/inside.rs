@@ -1,0 +1,127 @@
+//! Rows of what went on inside of kernels.
+
+use serde::{Deserialize, Serialize};
+
+/// A kernel of a process whose launches were recorded inside.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct InsideRow {
+    /// Its name, demangled.
+    pub kernel: String,
+    /// Its name as the module has it.
+    pub symbol: String,
+    /// The process.
+    pub pid: i64,
+    /// Where records were made: `branches`, `edges`, `blocks`.
+    pub mode: String,
+    /// Launches that were recorded.
+    pub launches: u64,
+    /// Launches of this kernel that ran as they were; nothing if that is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub launches_as_they_were: Option<u64>,
+    /// Time on the device of a launch that was recorded, by that of one that ran as it was, both in the mean; nothing if there
+    /// are not both.
+    pub slowdown: Option<f64>,
+    /// Thread blocks that recorded.
+    pub thread_blocks: u64,
+    /// Warps that recorded.
+    pub warps: u64,
+    /// Lanes that began.
+    pub begun: u64,
+    /// Of these, lanes whose end was recorded: the others were in it when the records end.
+    pub ended: u64,
+    /// Lanes that ran together, on the average of all instructions, of the lanes of a warp: 1 without divergence.
+    pub active: Option<f64>,
+    /// Streaming multiprocessors that ran it.
+    pub multiprocessors: u64,
+    /// The time of warps of the busiest of them, by that of all in the mean.
+    pub imbalance: Option<f64>,
+    /// Operations of all lanes on floating-point numbers, 16, 32 and 64 bits together.
+    pub flops: u64,
+    /// Bytes that all lanes loaded from global memory, and stored to it.
+    pub bytes: u64,
+    /// Its basic blocks that were run, by the time in them.
+    pub blocks: Vec<InsideBlockRow>,
+    /// Its loops, by header.
+    pub loops: Vec<InsideLoopRow>,
+    /// Records that made no sense.
+    pub faults: u64,
+}
+
+/// A basic block.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct InsideBlockRow {
+    /// Its number; 0 is where the kernel begins.
+    pub block: u64,
+    /// Where it begins in the source: `FILE:LINE`.
+    pub source: Option<String>,
+    /// How often a group of lanes ran it together.
+    pub visits: u64,
+    /// Whether there is a record for each visit; else groups that met are taken to have gone on together.
+    pub exact: bool,
+    /// How often a lane ran it.
+    pub lanes: u64,
+    /// Cycles that warps were in it, in all.
+    pub cycles: u64,
+    /// Its part of the kernel's cycles.
+    pub share: f64,
+    /// Instructions of its text.
+    pub instructions: u32,
+}
+
+/// A loop.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct InsideLoopRow {
+    /// The block through which lanes come in.
+    pub header: u64,
+    /// Where that begins in the source.
+    pub source: Option<String>,
+    /// How often a lane came in.
+    pub entered: u64,
+    /// How often a lane went back to the header, for each time that one came in.
+    pub trips: f64,
+    /// How often lanes left that had gone back 0, 1, 2 to 3, 4 to 7, … times; empty where that is not known.
+    pub distribution: Vec<u64>,
+}
+
+/// A kernel that was wanted, and ran as it was.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RefusedRow {
+    /// Its name, or the module's if it is all of it.
+    pub kernel: String,
+    /// Why.
+    pub reason: String,
+}
+
+/// Insides of a trace's kernels.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct InsideRows {
+    /// By the time in them.
+    #[serde(rename = "inside")]
+    pub kernels: Vec<InsideRow>,
+    /// What was not recorded.
+    #[serde(rename = "inside_refused")]
+    pub refused: Vec<RefusedRow>,
+    /// Records that found no room.
+    #[serde(rename = "inside_lost_records")]
+    pub lost: u64,
+    /// What could not be read, in words.
+    #[serde(rename = "inside_problems")]
+    pub problems: Vec<String>,
+}
+
+impl InsideRows {
+    /// Adds what another trace has.
+    pub fn extend(&mut self, other: InsideRows) {
+        self.kernels.extend(other.kernels);
+        self.refused.extend(other.refused);
+        self.refused.sort_by(|a, b| (&a.kernel, &a.reason).cmp(&(&b.kernel, &b.reason)));
+        self.refused.dedup();
+        self.lost += other.lost;
+        self.problems.extend(other.problems);
+    }
+}
