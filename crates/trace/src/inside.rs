@@ -259,7 +259,8 @@ mod tests {
     fn pool() -> Vec<u8> {
         const AT: u32 = 1 << 28 | 1;
         let mut pool = vec![0; 4096];
-        pool[..8].copy_from_slice(&2u64.to_le_bytes());
+        // One chunk of each of two counters: 0 and 1.
+        (pool[2048], pool[2048 + 64]) = (1, 1);
         pool[8..16].copy_from_slice(&9u64.to_le_bytes());
         pool[16..24].copy_from_slice(&5u64.to_le_bytes());
         let all = u32::MAX;

@@ -31,7 +31,7 @@ fn sample(arg: &Arg, command: &Command) -> String {
     let long = option(arg).unwrap();
     let candidates = [
         "7", "5s", "50ms", "2%", "16M", "auto", "time", "name", "json", "kernel", "a=b", "host", "USR2",
-        "1..2", "a@1..2",
+        "1..2", "a@1..2", "ctas:2",
     ];
     let rules = hetrace_report::lint::RULES.iter().map(|rule| rule.id);
     let takes = |value: &&str| {

@@ -1,10 +1,9 @@
 //! Rows of what went on inside of kernels.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 /// A kernel of a process whose launches were recorded inside.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct InsideRow {
     /// Its name, demangled.
     pub kernel: String,
@@ -49,8 +48,7 @@ pub struct InsideRow {
 }
 
 /// A basic block.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct InsideBlockRow {
     /// Its number; 0 is where the kernel begins.
     pub block: u64,
@@ -71,8 +69,7 @@ pub struct InsideBlockRow {
 }
 
 /// A loop.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct InsideLoopRow {
     /// The block through which lanes come in.
     pub header: u64,
@@ -87,8 +84,7 @@ pub struct InsideLoopRow {
 }
 
 /// A kernel that was wanted, and ran as it was.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct RefusedRow {
     /// Its name, or the module's if it is all of it.
     pub kernel: String,
@@ -97,8 +93,7 @@ pub struct RefusedRow {
 }
 
 /// Insides of a trace's kernels.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct InsideRows {
     /// By the time in them.
     #[serde(rename = "inside")]

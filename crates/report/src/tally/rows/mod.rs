@@ -166,8 +166,8 @@ pub struct Tally {
     /// What threads did with their CPUs, if they were sampled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sampled: Option<SampledRow>,
-    /// Insides of kernels, if asked for.
-    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    /// Insides of kernels, if asked for; not in saved sums.
+    #[serde(flatten, skip_serializing_if = "Option::is_none", skip_deserializing)]
     pub inside: Option<InsideRows>,
     /// Remarks of the tracer.
     pub notes: Vec<String>,
