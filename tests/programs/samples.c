@@ -5,7 +5,6 @@
 //
 // MODE: `work` (functions), `threads` (the same in threads that come and go), `child` (in a child that executes this
 // program again), `call` (in clGetPlatformIDs's callers and in a spin of the program), `system` (in system calls).
-#define _GNU_SOURCE
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
