@@ -88,10 +88,11 @@ pub(crate) fn collect(session: &Path, trace: &Path, access: Access) -> Vec<Strin
         ));
     }
     if lost.records > 0 || lost.asked > lost.used {
-        let (asked, records) = (lost.asked, lost.records);
-        let need = asked.saturating_mul(CHUNK).div_ceil(1 << 20);
+        // How much would have been enough is not known: who finds a pool full asks for no more.
+        let records = lost.records;
         notes.push(format!(
-            "LOST: {records} records inside kernels found no room; --inside-buffer {need}M would have been enough"
+            "LOST: {records} records inside kernels found no room: use a larger --inside-buffer, --inside-sample, or fewer \
+             launches (KERNEL@FIRST..LAST)"
         ));
     }
     notes.extend(refused.into_iter().map(|why| format!("--inside: {why}")));
