@@ -68,6 +68,10 @@ class Pool(Memory):
         header = self.get(CHUNK)
         return [int.from_bytes(header[at:at + 4], "little") for at in range(2048, CHUNK, 64)]
 
+    def lost(self):
+        header = self.get(CHUNK)
+        return sum(int.from_bytes(header[at:at + 8], "little") for at in (16, *range(2056, CHUNK, 64)))
+
     def used(self):
         last = max((asked - 1) * 32 + counter + 1 for counter, asked in enumerate(self.asked()))
         return min(self.size, (max(last, 0) + 1) * CHUNK)
@@ -199,7 +203,7 @@ def measure(module, symbol, kernel, mode, described, memories, blocks, n):
     read = check(name, original, copy, described, pool, out, given)
     plain = timed(out.zero, original, blocks, out, given, n)
     with_pool = timed(lambda: (out.zero(), pool.fresh()), copy, blocks, out, given, n)
-    asked, lost = sum(pool.asked()), int.from_bytes(pool.get(24)[16:], "little")
+    asked, lost = sum(pool.asked()), pool.lost()
     return {"kernel": name, "mode": mode, "registers": [registers, more], "local": local, "original_ms": plain,
             "twin_ms": with_pool, "slowdown": with_pool / plain, "chunks": asked, "lost": lost,
             "records": read["records"], "paths": read["paths"], "visits": sum(read["visits"].values())}

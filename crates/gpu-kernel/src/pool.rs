@@ -17,6 +17,8 @@ pub const CHUNK: usize = 4096;
 /// Counters of chunks that were asked for, and where they are, 64 bytes apart.
 const COUNTERS: usize = 32;
 const ASKED: usize = 2048;
+/// Counters of lost records beside them.
+const MISSED: usize = ASKED + 8;
 /// Chunks whose places a lane can keep in its register.
 const MOST: u64 = (1 << 23) - 1;
 const HEADER: usize = 64;
@@ -173,7 +175,8 @@ pub fn read(bytes: &[u8]) -> Pool {
     let mut pool = Pool {
         asked: asked.iter().sum(),
         chunks: u64_at(bytes, 8),
-        lost: u64_at(bytes, 16),
+        lost: (0..COUNTERS)
+            .fold(u64_at(bytes, 16), |sum, counter| sum.saturating_add(u64_at(bytes, MISSED + 64 * counter))),
         ..Pool::default()
     };
     let (mut heads, faults) = (Vec::new(), &mut pool.faults);

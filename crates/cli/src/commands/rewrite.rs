@@ -17,7 +17,7 @@ use sha2::{Digest, Sha256};
 use crate::args::Sites;
 
 /// Goes up when the same image becomes another.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// Most bytes of the cache; what was used longest ago goes first.
 const CACHE: u64 = 1 << 30;
 

@@ -23,6 +23,8 @@ const OFF: u32 = 0xc000_0000;
 /// Counters of chunks that were asked for, and where in the pool they are, 64 bytes apart.
 const COUNTERS: u32 = 32;
 const ASKED: u32 = 2048;
+/// Where counters of lost records are, beside those.
+const MISSED: u32 = ASKED + 8;
 /// Where in the pool it says that there are no chunks any more.
 const FULL: u32 = 24;
 /// Passes that are added up before one is recorded again: shows when loops that run for long were where.
@@ -414,13 +416,18 @@ impl Coder<'_> {
         self.losses();
     }
 
-    /// Adds what a lane has counted to the pool's losses.
+    /// Adds what a lane has counted to the pool's losses: to one of several counters, as all warps of a device come by here
+    /// when a pool is full.
     fn losses(&mut self) {
         self.pool();
+        self.line("mov.u32 %#_v, %smid;");
+        self.line(&format!("and.b32 %#_v, %#_v, {};", COUNTERS - 1));
+        self.line("mul.wide.u32 %#_a, %#_v, 64;");
+        self.line("add.u64 %#_a, %#_a, %#_b;");
         self.line(&format!("sub.u32 %#_x, %#_cur, {LOST:#x};"));
         self.line("shr.u32 %#_x, %#_x, 8;");
         self.line("cvt.u64.u32 %#_e, %#_x;");
-        self.line("red.global.add.u64 [%#_b+16], %#_e;");
+        self.line(&format!("red.global.add.u64 [%#_a+{MISSED}], %#_e;"));
         self.line(&format!("mov.u32 %#_cur, {LOST:#x};"));
     }
 

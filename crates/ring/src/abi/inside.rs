@@ -50,6 +50,14 @@ pub fn asked(header: &[u8]) -> u64 {
     asked_of(header).sum()
 }
 
+/// How many records found no room, according to a pool's header of [`CHUNK`] bytes.
+pub fn lost(header: &[u8]) -> u64 {
+    let word = |at: usize| {
+        header.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |word| u64::from_le_bytes(*word))
+    };
+    (0..COUNTERS as usize).fold(word(16), |sum, counter| sum.saturating_add(word(ASKED + 8 + 64 * counter)))
+}
+
 /// How many chunks at a pool's begin may be used, according to its header of [`CHUNK`] bytes; of `there` chunks.
 pub fn used(header: &[u8], there: u64) -> u64 {
     // The n-th chunk of counter c has the number 32 n + c.

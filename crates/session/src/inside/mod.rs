@@ -126,7 +126,7 @@ fn pool(from: &Path, to: &Path, access: Access, lost: &mut Loss) -> io::Result<(
     let (asked, used) = (inside::asked(&header), inside::used(&header, word(8).min(size / CHUNK - 1)));
     lost.asked = lost.asked.saturating_add(asked);
     lost.used += used;
-    lost.records = lost.records.saturating_add(word(16));
+    lost.records = lost.records.saturating_add(inside::lost(&header));
     access.need_folder(to.parent().unwrap_or(Path::new(".")))?;
     let mut out = access.make_file(to)?;
     io::Write::write_all(&mut out, &header)?;
