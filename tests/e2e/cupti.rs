@@ -108,7 +108,7 @@ fn what_it_takes_of_the_program_is_a_part_of_the_overhead() {
     assert_eq!(cuda["calls"], 0, "nothing is done inside of the calls");
     let mut tally = std::process::Command::new(hetrace_tests::hetrace());
     let done = hetrace_tests::bed::run(tally.args(["tally"]).arg(run.scratch.path().join("trace")));
-    assert!(done.out.contains(" in the collector of device times; "), "{}", done.out);
+    assert!(done.out.contains(" ms in the collector of device times, "), "{}", done.out);
 }
 
 #[test]

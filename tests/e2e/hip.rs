@@ -172,6 +172,12 @@ fn what_is_left_out_works_all_the_same() {
 }
 
 /// AMD's own library without a device: each call says so.
+/// AMD's library stands on HSA, whose calls are recorded, too, where it is.
+fn without_hsa(mut recorded: BTreeMap<String, u64>) -> BTreeMap<String, u64> {
+    recorded.retain(|name, _| !name.starts_with("hsa_"));
+    recorded
+}
+
 #[test]
 fn the_real_library_without_a_device() {
     if real().is_none() {
@@ -183,7 +189,7 @@ fn the_real_library_without_a_device() {
     // In this version it takes another struct than in the model: it is recorded by name and registers.
     let mut counted = ran.counted();
     assert_eq!(counted.remove("hipDrvMemcpy3D"), Some(1));
-    assert_eq!(ran.recorded(), counted);
+    assert_eq!(without_hsa(ran.recorded()), counted);
     ran.expect_calls(&[
         "hipInit(flags=0) = hipErrorInvalidDevice",
         "= hipErrorNoDevice",
@@ -252,6 +258,7 @@ fn two_versions_in_one_process() {
         let one = ran.bare.out.lines().filter(|line| *line == "init 0, count 0 of 1").count();
         let none = ran.bare.out.lines().filter(|line| line.starts_with("init 10")).count();
         assert_eq!((one, none), (1, 1), "{}", ran.bare.out);
-        assert_eq!(ran.recorded(), BTreeMap::from([("hipGetDeviceCount".into(), 2), ("hipInit".into(), 2)]));
+        let expected = BTreeMap::from([("hipGetDeviceCount".into(), 2), ("hipInit".into(), 2)]);
+        assert_eq!(without_hsa(ran.recorded()), expected);
     }
 }

@@ -83,7 +83,7 @@ static char **arguments;
 static const char *code(void)
 {
     static const char *const names[] = {"plain", "rare", "k300", "k500", "k1500", "k2000", "k3000",
-                                        "k4000", "k7000", "k9000", "k20000", "k1000000", "k1000000000"};
+                                        "k4000", "k7000", "k9000", "k20000", "k1000000", "k5000000", "k10000000", "k1000000000"};
     enum { NAMES = sizeof names / sizeof *names };
     static char text[65536];
     char name[32];
