@@ -183,7 +183,7 @@ pub fn run(options: &RunOptions, libraries: Vec<Found>, early: Early) -> Result<
     survive::install();
     // What no program can use here would only make the start longer.
     let (absent, present): (Vec<Found>, Vec<Found>) =
-        libraries.into_iter().partition(|l| options.way == Way::Auto && inject::is_absent(l));
+        libraries.into_iter().partition(inject::is_absent);
     let recovered = recover_others();
     let folder = Folder::make().map_err(RunError::Session)?;
     let control = shared(options, folder.path(), &present).map_err(RunError::Session)?;
