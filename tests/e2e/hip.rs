@@ -205,7 +205,7 @@ fn the_real_library_without_a_device() {
     let tally = ran.tally();
     let apis = tally["apis"].as_array().expect("APIs");
     let titles: Vec<&str> = apis.iter().filter_map(|api| api["title"].as_str()).collect();
-    assert_eq!(titles, ["HIP", "HIPRTC"]);
+    assert_eq!(titles, ["HIP", "HIPRTC", "HSA"]);
     let notes = tally["notes"].to_string();
     assert!(!notes.contains("have no times"), "no command ran: {notes}");
     let late = Ran::new(&[], &["late", REAL], None);
