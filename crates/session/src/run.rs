@@ -182,8 +182,7 @@ pub fn run(options: &RunOptions, libraries: Vec<Found>, early: Early) -> Result<
     // A program may cut short what it shares with us.
     survive::install();
     // What no program can use here would only make the start longer.
-    let (absent, present): (Vec<Found>, Vec<Found>) =
-        libraries.into_iter().partition(inject::is_absent);
+    let (absent, present): (Vec<Found>, Vec<Found>) = libraries.into_iter().partition(inject::is_absent);
     let recovered = recover_others();
     let folder = Folder::make().map_err(RunError::Session)?;
     let control = shared(options, folder.path(), &present).map_err(RunError::Session)?;
