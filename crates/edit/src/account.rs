@@ -4,6 +4,9 @@ use hetrace_ctf::account::{Account, FileAccount, StreamAccount, differences};
 use hetrace_ctf::read::{Files, Trace};
 use hetrace_format::files::BLOBS;
 
+/// What is said of records inside of kernels, which belong to processes as they were.
+pub(crate) const LEFT_OUT: &str = "left out; `hetrace tally --inside` of the trace itself has it";
+
 /// Returns a file beside the streams, with its content.
 pub(crate) fn file(name: &str, content: &[u8]) -> FileAccount {
     let file = FileAccount::of(name, content);

@@ -14,6 +14,8 @@ pub const PART: &str = hetrace_ctf::read::Part::FILE;
 pub const MODELS: &str = "hetrace/model";
 /// The folder of stored contents.
 pub const BLOBS: &str = "hetrace/blobs";
+/// The folder of what went on inside of kernels.
+pub const INSIDE: &str = "inside";
 
 /// In the folder of a session with events of the operating system: the trace of the program.
 pub const PROGRAM: &str = "hetrace";

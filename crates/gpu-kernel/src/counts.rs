@@ -18,6 +18,9 @@ use crate::graph::{Block, EXIT, Edge, Graph};
 use crate::plan::{Mode, Plan, Site};
 use crate::record::{Lanes, Record};
 
+/// Lanes that a group has at most, where groups are not known.
+const WARP: u64 = 32;
+
 /// What a warp recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Entry {
@@ -270,7 +273,7 @@ impl<'a> Counter<'a> {
             let from =
                 way.and_then(|(place, _)| if let Place::In(block) = place { Some(block) } else { None });
             if let Some(block) = warp.last.or(from) {
-                self.time[block] += spent;
+                self.time[block] = self.time[block].saturating_add(spent);
             }
             return;
         }
@@ -291,7 +294,7 @@ impl<'a> Counter<'a> {
             weight_of = weight_of.saturating_add(weight);
             let until = u128::from(spent) * u128::from(weight_of) / u128::from(whole.max(1));
             let until = u64::try_from(until).unwrap_or(spent);
-            self.time[block] += until - given;
+            self.time[block] = self.time[block].saturating_add(until - given);
             given = until;
         }
     }
@@ -301,7 +304,7 @@ impl<'a> Counter<'a> {
         for (trips, rounds) in self.trips.iter_mut().zip(&mut warp.rounds) {
             let Some(back) = trips.site.as_ref().filter(|(site, _)| *site == edge.from) else { continue };
             if back.1[edge.case] {
-                each(lanes, |lane| rounds[lane] += times);
+                each(lanes, |lane| rounds[lane] = rounds[lane].saturating_add(times));
                 continue;
             }
             // It leaves; of passes that were added up, once each.
@@ -330,7 +333,7 @@ impl<'a> Counter<'a> {
         let counted = loops.loops.iter().zip(self.trips).map(|(one, trips)| {
             let header = one.header;
             let back = loops.back.iter().filter(|edge| self.graph.target(**edge) == header);
-            let back: u64 = back.map(|edge| lanes.get(edge).copied().unwrap_or(0)).sum();
+            let back = back.map(|edge| lanes.get(edge).copied().unwrap_or(0)).fold(0, u64::saturating_add);
             let entered = blocks[header].lanes.saturating_sub(back);
             LoopCounts { header, entered, back, trips: trips.histogram }
         });
@@ -376,7 +379,9 @@ impl<'a> Counter<'a> {
                 [_, _, ..] => (self.sites[block].visits, !self.added[block]),
                 _ => (visits, false),
             };
-            let visits = visits.max(u64::from(lanes > 0)).min(lanes);
+            // Of a warp whose records were lost, more came in than went on.
+            let least = if exact { u64::from(lanes > 0) } else { lanes.div_ceil(WARP) };
+            let visits = visits.max(least).min(lanes);
             counts[block] = BlockCounts { lanes, visits, exact, time: 0 };
         }
         (counts, lanes)
@@ -413,12 +418,12 @@ impl<'a> Counter<'a> {
         let mut counts = vec![BlockCounts::default(); end];
         for edge in &edges {
             let count = &mut counts[edge.from];
-            count.lanes += lanes[edge];
+            count.lanes = count.lanes.saturating_add(lanes[edge]);
             // Each record is of one group; others may have come by where nothing is recorded.
-            count.visits += self.edges.get(edge).map_or(0, |flow| flow.visits);
+            count.visits = count.visits.saturating_add(self.edges.get(edge).map_or(0, |flow| flow.visits));
         }
         for count in &mut counts {
-            count.visits = count.visits.max(count.lanes.div_ceil(32)).min(count.lanes);
+            count.visits = count.visits.max(count.lanes.div_ceil(WARP)).min(count.lanes);
         }
         (counts, lanes)
     }

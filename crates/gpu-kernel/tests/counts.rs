@@ -112,7 +112,7 @@ proptest! {
     #[test]
     fn noise_is_counted_and_harmless(
         graph in graphs(),
-        noise in prop::collection::vec((0u64..50, 0u32..20, any::<u8>(), any::<u8>(), 0u16..5, 0u8..4), 0..60),
+        noise in prop::collection::vec((prop_oneof![0u64..50, any::<u64>()], 0u32..20, any::<u8>(), any::<u8>(), 0u16..5, 0u8..4), 0..60),
     ) {
         let entries: Vec<Entry> = noise.into_iter().map(|(time, site, active, chosen, case, kind)| match kind {
             0 => Entry::Begin { time, lanes: active.into() },
@@ -128,6 +128,17 @@ proptest! {
             prop_assert_eq!(found.blocks.len(), graph.len());
         }
     }
+}
+
+#[test]
+fn lost_ends_make_no_groups_of_more_lanes_than_a_warp_has() {
+    // 0 ► 1; 1 ► 1 or 2. Four warps' begins, and no more records: their ends found no room.
+    let graph = Graph::new(vec![vec![1], vec![1, 2], vec![EXIT]]).expect("a graph");
+    let plan = Plan::new(&graph, Mode::Branches);
+    let mut counter = Counter::new(&graph, &plan, &[1; 3]);
+    (0..4).for_each(|_| counter.warp([Entry::Begin { time: 0, lanes: 0xffff_ffff }]));
+    let found = counter.finish();
+    assert_eq!((found.blocks[0].lanes, found.blocks[0].visits), (128, 4));
 }
 
 #[test]

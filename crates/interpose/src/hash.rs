@@ -1,4 +1,4 @@
-//! Ids of stacks: hashes of 64 bits. Equal stacks have equal ids in all threads, processes and APIs; that two of the
+//! Hashes of 64 bits, by which stacks and the like are known: equal ones in all threads, processes and APIs. That two of the
 //! thousands of stacks of a program have one is less likely than one in 10^11.
 
 /// Fractional digits of pi.
@@ -12,9 +12,9 @@ pub(crate) fn mix(one: u64, two: u64) -> u64 {
     product as u64 ^ (product >> 64) as u64
 }
 
-/// Adds bytes to a hash.
+/// Adds bytes to a hash; the first to 0.
 #[inline(always)]
-pub(crate) fn add(hash: u64, bytes: &[u8]) -> u64 {
+pub fn add(hash: u64, bytes: &[u8]) -> u64 {
     let mut hash = mix(hash, bytes.len() as u64);
     let (pairs, rest) = bytes.as_chunks::<16>();
     for pair in pairs {

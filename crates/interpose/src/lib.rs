@@ -33,7 +33,7 @@ pub mod glob;
 mod grow;
 pub mod halves;
 pub mod handles;
-mod hash;
+pub mod hash;
 pub mod held;
 #[cfg(not(loom))]
 pub mod inside;

@@ -6,18 +6,16 @@
 //! ```
 //! A pool is read whole, and takes as much memory again while it is.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use hetrace_ctf::read::Files;
+use hetrace_format::files::INSIDE;
 pub use hetrace_gpu_kernel::description::{BlockText, Kernel as Described, Refused};
 use hetrace_gpu_kernel::pool::{self, Pool, Warp};
+pub use hetrace_gpu_kernel::ptx::TWIN;
 pub use hetrace_gpu_kernel::{BlockCounts, Counts, LoopCounts, Mode};
 use hetrace_gpu_kernel::{Counter, Description, Entry};
 
-/// The folder in a trace's folder.
-const FOLDER: &str = "inside";
-/// Ends the name of a kernel's copy that records.
-pub const TWIN: &str = "__hetrace_inside";
 /// Lanes of a warp.
 const LANES: u64 = 32;
 
@@ -56,18 +54,13 @@ pub struct Kernel {
 }
 
 impl Inside {
-    /// Returns whether there is anything in a trace's files.
-    pub fn is_there(files: &Files) -> bool {
-        !files.list(FOLDER).is_empty()
-    }
-
     /// Reads a trace's files.
     pub fn read(files: &Files) -> Self {
         let mut inside = Inside::default();
         let mut described: BTreeMap<u32, Described> = BTreeMap::new();
         let mut pools = Vec::new();
-        for name in files.list(FOLDER) {
-            let path = format!("{FOLDER}/{name}");
+        for name in files.list(INSIDE) {
+            let path = format!("{INSIDE}/{name}");
             if let Some(pid) = name.strip_suffix(".pool").and_then(process) {
                 pools.push((pid, path));
             } else if name.ends_with(".json") {
@@ -105,7 +98,7 @@ impl Inside {
             }
         };
         let read = pool::read(&bytes);
-        self.lost += read.lost;
+        self.lost = self.lost.saturating_add(read.lost);
         let faults = read.faults;
         let mut say = |number: u64, what: &str| {
             if number > 0 {
@@ -123,18 +116,19 @@ impl Inside {
     }
 
     fn process(&mut self, pid: i64, pools: &[Pool], described: &BTreeMap<u32, Described>) {
-        let launches = || pools.iter().flat_map(|pool| &pool.launches);
-        let numbers: BTreeSet<u32> = launches().map(|launch| launch.kernel).collect();
-        for number in numbers {
-            let of_kernel = launches().filter(|launch| launch.kernel == number);
+        let mut by_kernel: BTreeMap<u32, Vec<&pool::Launch>> = BTreeMap::new();
+        for launch in pools.iter().flat_map(|pool| &pool.launches) {
+            by_kernel.entry(launch.kernel).or_default().push(launch);
+        }
+        for (number, launches) in by_kernel {
             let Some(description) = described.get(&number) else {
-                let launches = of_kernel.count();
+                let launches = launches.len();
                 self.problems.push(format!(
                     "process {pid}: kernel {number} has no description: {launches} of its launches are left out"
                 ));
                 continue;
             };
-            match kernel(pid, description, of_kernel) {
+            match kernel(pid, description, &launches) {
                 Ok(kernel) => self.kernels.push(kernel),
                 Err(problem) => self.problems.push(format!("kernel {}: {problem}", description.name)),
             }
@@ -152,11 +146,7 @@ fn description(files: &Files, path: &str) -> Result<Description, String> {
     serde_json::from_slice(&bytes).map_err(|error| error.to_string())
 }
 
-fn kernel<'p>(
-    pid: i64,
-    description: &Described,
-    launches: impl Iterator<Item = &'p pool::Launch>,
-) -> Result<Kernel, String> {
+fn kernel(pid: i64, description: &Described, launches: &[&pool::Launch]) -> Result<Kernel, String> {
     let graph = description.graph().map_err(|error| error.to_string())?;
     let plan = description.plan(&graph).map_err(|error| error.to_string())?;
     let weights: Vec<u32> = description.blocks.iter().map(|block| block.instructions).collect();
@@ -179,8 +169,8 @@ fn kernel<'p>(
                 kernel.warps += 1;
                 let entries = entries(warp);
                 if let (Some(first), Some(last)) = (entries.first(), entries.last()) {
-                    *kernel.multiprocessors.entry(block.multiprocessor).or_default() +=
-                        time(last).saturating_sub(time(first));
+                    let cycles = kernel.multiprocessors.entry(block.multiprocessor).or_default();
+                    *cycles = cycles.saturating_add(time(last).saturating_sub(time(first)));
                 }
                 counter.warp(entries);
             }
@@ -249,7 +239,7 @@ mod tests {
 
     fn trace(pool: &[u8], json: &str) -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
-        std::fs::create_dir(folder.path().join(FOLDER)).unwrap();
+        std::fs::create_dir(folder.path().join(INSIDE)).unwrap();
         std::fs::write(folder.path().join("metadata"), "").unwrap();
         std::fs::write(folder.path().join("inside/7-0.pool"), pool).unwrap();
         std::fs::write(folder.path().join("inside/0-4096.json"), json).unwrap();

@@ -7,6 +7,7 @@ use std::ffi::CStr;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use hetrace_interpose::commands::{Mapped, Zeroed};
+use hetrace_interpose::hash;
 use hetrace_interpose::inside::{Chosen, chosen as choice};
 use hetrace_interpose::ring::abi::inside::TWIN;
 use hetrace_interpose::table::Table;
@@ -103,8 +104,7 @@ fn twins_in(code: P) -> Option<u64> {
 /// Returns the count of a kernel's launches; none if it was not chosen.
 fn count(name: &[u8]) -> Option<u32> {
     let chosen = choice(name)?;
-    let add = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-    let hash = name.iter().fold(0xcbf2_9ce4_8422_2325, add);
+    let hash = hash::add(0, name);
     if let Some(place) = NAMES.get(hash).filter(|place| *place > 0) {
         return u32::try_from(place - 1).ok();
     }

@@ -7,12 +7,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use hetrace_format::Manifest;
+use hetrace_format::files::INSIDE;
 use hetrace_format::manifest::{Cost, Exit, Origin};
 
 use super::Merged;
 use super::change::{Change, Clocks};
 use super::input::Input;
 use crate::Error;
+use crate::account::LEFT_OUT;
 use crate::merge::fields::Kind;
 
 /// Commands that are named as that of the whole.
@@ -59,6 +61,9 @@ pub(super) fn notes(inputs: &[Input], changes: &[Change], clocks: &Clocks) -> Ve
                  offset is unknown",
                 input.name
             ));
+        }
+        if !input.files.list(INSIDE).is_empty() {
+            notes.push(format!("what went on inside of kernels of {}: {LEFT_OUT}", input.name));
         }
         if !input.unknown.is_empty() {
             notes.push(format!(

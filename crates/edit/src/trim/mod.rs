@@ -25,7 +25,7 @@ use std::path::Path;
 use hetrace_ctf::account::{Account, StreamAccount};
 use hetrace_ctf::read::{Files, PACKED, Trace};
 use hetrace_format::Manifest;
-use hetrace_format::files::{KERNEL, MANIFEST, PART, PROGRAM};
+use hetrace_format::files::{INSIDE, KERNEL, MANIFEST, PART, PROGRAM};
 use hetrace_format::manifest::{Part, Written};
 
 use crate::account;
@@ -123,6 +123,9 @@ pub fn trim(
     let part = part(trace, path, &frame);
     let manifest = Manifest::rewrite(old.as_deref(), |manifest| {
         describe(manifest, lacks);
+        if !files.list(INSIDE).is_empty() {
+            manifest.notes.push(format!("what went on inside of kernels: {}", account::LEFT_OUT));
+        }
         manifest.trimmed.push(part);
         manifest.rotation = None;
         manifest.written = Written::of(account);

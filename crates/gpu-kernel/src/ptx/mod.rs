@@ -13,5 +13,5 @@ pub mod scan;
 mod twin;
 
 pub use flow::{Body, Flow, flow};
-pub use rewrite::{Refusal, Request, Rewritten, rewrite};
+pub use rewrite::{Refusal, Request, Rewritten, TWIN, rewrite};
 pub use scan::{BadText, Function, Kind, Module, Statement, scan};

@@ -63,15 +63,15 @@ fn row(kernel: &Kernel) -> (u64, InsideRow) {
         Some(format!("{}:{}", text.file.as_ref()?, text.line?))
     };
     let text = |block: usize| kernel.description.blocks.get(block).cloned().unwrap_or_default();
-    let cycles: u64 = kernel.counts.blocks.iter().map(|block| block.time).sum();
+    let cycles = kernel.counts.blocks.iter().map(|block| block.time).fold(0, u64::saturating_add);
     let part = |of: u64| if cycles == 0 { 0.0 } else { of as f64 / cycles as f64 };
     let (mut flops, mut bytes, mut lanes, mut slots) = (0u64, 0u64, 0.0, 0.0);
     let mut blocks = Vec::new();
     for (number, block) in kernel.counts.blocks.iter().enumerate().filter(|(_, block)| block.lanes > 0) {
         let text = text(number);
-        let of = |each: u32| block.lanes.saturating_mul(u64::from(each));
-        flops = flops.saturating_add(of(text.flops16 + text.flops32 + text.flops64));
-        bytes = bytes.saturating_add(of(text.loaded + text.stored));
+        let of = |each: &[u32]| block.lanes.saturating_mul(each.iter().copied().map(u64::from).sum());
+        flops = flops.saturating_add(of(&[text.flops16, text.flops32, text.flops64]));
+        bytes = bytes.saturating_add(of(&[text.loaded, text.stored]));
         lanes += block.lanes as f64 * f64::from(text.instructions);
         slots += block.visits as f64 * f64::from(text.instructions) * kernel.lanes_per_warp as f64;
         blocks.push(InsideBlockRow {
@@ -94,8 +94,8 @@ fn row(kernel: &Kernel) -> (u64, InsideRow) {
         distribution: one.trips.clone(),
     });
     let busiest = kernel.multiprocessors.values().max().copied().unwrap_or(0) as f64;
-    let mean =
-        kernel.multiprocessors.values().sum::<u64>() as f64 / kernel.multiprocessors.len().max(1) as f64;
+    let mean = kernel.multiprocessors.values().map(|cycles| *cycles as f64).sum::<f64>()
+        / kernel.multiprocessors.len().max(1) as f64;
     let row = InsideRow {
         kernel: demangle::full(&kernel.description.name).into_owned(),
         symbol: kernel.description.name.clone(),

@@ -116,7 +116,7 @@ impl InsideRows {
         self.refused.extend(other.refused);
         self.refused.sort_by(|a, b| (&a.kernel, &a.reason).cmp(&(&b.kernel, &b.reason)));
         self.refused.dedup();
-        self.lost += other.lost;
+        self.lost = self.lost.saturating_add(other.lost);
         self.problems.extend(other.problems);
     }
 }
