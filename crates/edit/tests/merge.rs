@@ -315,6 +315,19 @@ fn members_of_a_later_version_are_left_out_and_named() {
 }
 
 #[test]
+fn insides_of_kernels_are_left_out_and_that_is_said() {
+    let dir = tempfile::tempdir().unwrap();
+    let [a, b, all] = ["a", "b", "all"].map(|name| dir.path().join(name));
+    write(&a, SMALL, &HERE);
+    write(&b, SMALL, &Machine { boot: 8, offset: 0 });
+    std::fs::create_dir(b.join("inside")).unwrap();
+    std::fs::write(b.join("inside/7-0.pool"), "").unwrap();
+    let notes = merged(&[&a, &b], &all).notes;
+    let said: Vec<&String> = notes.iter().filter(|note| note.contains("inside of kernels")).collect();
+    assert!(matches!(&said[..], [one] if one.contains("kernels of b: left out")), "{notes:?}");
+}
+
+#[test]
 fn equal_ids_stay_apart_and_the_manifest_lists_them() {
     let dir = tempfile::tempdir().unwrap();
     let [a, b, all] = ["a", "b", "all"].map(|name| dir.path().join(name));

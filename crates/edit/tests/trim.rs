@@ -159,6 +159,18 @@ fn a_window_has_what_is_in_it_and_what_that_needs() {
 }
 
 #[test]
+fn insides_of_kernels_are_left_out_and_that_is_said() {
+    let dir = tempfile::tempdir().unwrap();
+    let (whole, part) = (dir.path().join("whole"), dir.path().join("part"));
+    calls::write(&whole, &a_few(), 7);
+    fs::create_dir(whole.join("inside")).unwrap();
+    fs::write(whole.join("inside/7-0.pool"), "").unwrap();
+    trim(&whole, &part, &window(Some(0), None), Form::Plain, &go_on).unwrap();
+    let manifest = fs::read_to_string(part.join("hetrace/manifest.json")).unwrap();
+    assert!(manifest.contains("inside of kernels: left out") && !part.join("inside").exists(), "{manifest}");
+}
+
+#[test]
 fn threads_and_apis_are_chosen() {
     let dir = tempfile::tempdir().unwrap();
     let trace = dir.path().join("trace");
