@@ -2,65 +2,23 @@
 //! from the model.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
-use hetrace_tests::bed::run;
-use hetrace_tests::fake_dnnl::{model, programs, real};
-use hetrace_tests::{Done, hetrace, reports};
-use tempfile::TempDir;
+use hetrace_tests::bed::{model, run};
+use hetrace_tests::fake_dnnl::{programs, real};
+use hetrace_tests::ran::Ran;
 
-/// A run under trace, beside one without.
-struct Ran {
-    bare: Done,
-    folder: PathBuf,
-    _scratch: TempDir,
+/// A program and its arguments, where libraries are looked for in `folder`.
+fn traced(options: &[&str], line: &[&str], folder: Option<&Path>) -> Ran {
+    let mut environment = vec![("OMP_NUM_THREADS", "2")];
+    environment.extend(folder.map(|folder| ("LD_LIBRARY_PATH", folder.to_str().expect("text"))));
+    Ran::new(options, &programs().join(line[0]), &line[1..], &environment)
 }
 
-impl Ran {
-    /// A program and its arguments, where libraries are looked for in `folder`.
-    fn new(options: &[&str], line: &[&str], folder: Option<&Path>) -> Ran {
-        let scratch = tempfile::tempdir().expect("scratch");
-        let trace = scratch.path().join("trace");
-        let program = programs().join(line[0]);
-        let with = |command: &mut Command| {
-            command.env("OMP_NUM_THREADS", "2");
-            if let Some(folder) = folder {
-                command.env("LD_LIBRARY_PATH", folder);
-            }
-            run(command)
-        };
-        let bare = with(Command::new(&program).args(&line[1..]));
-        let mut traced = Command::new(hetrace());
-        traced.args(["run", "-q", "--buffer", "8192"]).args(options).arg("-o").arg(&trace);
-        let done = with(traced.arg("--").arg(&program).args(&line[1..]));
-        assert_eq!((&done.out, done.status), (&bare.out, bare.status), "{line:?}: {}", done.err);
-        Ran { bare, folder: trace, _scratch: scratch }
-    }
-
-    fn report(&self, arguments: &[&str]) -> String {
-        reports::findings(&self.folder, arguments)
-    }
-
-    /// Calls of oneDNN by function, as they are in the trace; failed ones, too.
-    fn recorded(&self) -> BTreeMap<String, u64> {
-        let all = reports::recorded(&reports::tally(&self.folder)).into_iter();
-        all.filter(|(name, _)| name.starts_with("dnnl_")).collect()
-    }
-
-    /// Failures by function, as `tally` names them.
-    fn errors(&self) -> BTreeMap<String, String> {
-        let tally = reports::tally(&self.folder);
-        let rows = tally["errors"].as_array().expect("errors").iter();
-        let rows = rows.filter_map(|row| Some((row["name"].as_str()?, row["error"].as_str()?)));
-        let own = rows.filter(|(name, _)| name.starts_with("dnnl_"));
-        own.map(|(name, error)| (name.to_owned(), error.to_owned())).collect()
-    }
-
-    /// Whether `print` shows calls with these texts, in this order; `…` stands for anything.
-    fn expect_calls(&self, expected: &[&str]) {
-        reports::expect_lines(&self.report(&["print", "-c"]), expected);
-    }
+/// Failures of oneDNN by function, as `tally` names them.
+fn errors(ran: &Ran) -> BTreeMap<String, String> {
+    ran.errors().into_iter().filter(|(name, _)| name.starts_with("dnnl_")).collect()
 }
 
 #[test]
@@ -68,18 +26,18 @@ fn a_product_and_a_convolution_on_the_processor() {
     if real().is_none() {
         return;
     }
-    let ran = Ran::new(&["-m", "full"], &["dnnl2"], None);
+    let ran = traced(&["-m", "full"], &["dnnl2"], None);
     let out = &ran.bare.out;
     assert!(out.contains("product 192\nconvolution 12\nversion 2, gemm 6, refused 2 2, errno 42\n"), "{out}");
-    let mut counted = reports::counted(out);
+    let mut counted = ran.counted();
     // These have another form in oneDNN 3: of 2 they are counted by name.
     let changed = "dnnl_memory_create (6 calls), dnnl_memory_desc_get_size (6 calls)";
-    assert!(ran.report(&["tally"]).contains(changed), "{}", ran.report(&["tally"]));
+    assert!(ran.findings(&["tally"]).contains(changed), "{}", ran.findings(&["tally"]));
     assert_eq!(
         [counted.remove("dnnl_memory_create"), counted.remove("dnnl_memory_desc_get_size")],
         [Some(6); 2]
     );
-    assert_eq!(ran.recorded(), counted);
+    assert_eq!(ran.recorded_of("dnnl_"), counted);
     ran.expect_calls(&[
         "dnnl_engine_create(engine=[0x…kind=dnnl_cpu, index=0) = dnnl_success",
         "dnnl_stream_create(stream=[0x…flags=dnnl_stream_in_order",
@@ -96,11 +54,11 @@ fn a_product_and_a_convolution_on_the_processor() {
         "ndims=99, dims=[], …= dnnl_invalid_arguments",
         "index=77) = dnnl_invalid_arguments",
     ]);
-    let errors = ran.errors();
+    let errors = errors(&ran);
     assert_eq!(errors.len(), 2, "{errors:?}");
     assert_eq!(errors["dnnl_memory_desc_init_by_tag"], "dnnl_invalid_arguments");
-    let leaks = |ran: &Ran| ran.report(&["lint"]).matches("dnnl_memory_t").count();
-    assert_eq!(leaks(&ran), 0, "{}", ran.report(&["lint"]));
+    let leaks = |ran: &Ran| ran.findings(&["lint"]).matches("dnnl_memory_t").count();
+    assert_eq!(leaks(&ran), 0, "{}", ran.findings(&["lint"]));
 }
 
 /// What has another form in oneDNN 3 is recorded by its name of oneDNN 2.
@@ -109,20 +67,20 @@ fn functions_of_the_same_name_are_told_apart() {
     if real().is_none() {
         return;
     }
-    let second = Ran::new(&["-m", "full"], &["dnnl2"], None).report(&["print", "-c"]);
+    let second = traced(&["-m", "full"], &["dnnl2"], None).findings(&["print", "-c"]);
     let made = second.lines().find(|line| line.contains("dnnl_memory_create")).expect("a call");
     assert!(!made.contains("memory_desc="), "of oneDNN 2 only the registers are known: {made}");
-    let third = Ran::new(&["-m", "full"], &["dnnl3"], Some(programs())).report(&["print", "-c"]);
+    let third = traced(&["-m", "full"], &["dnnl3"], Some(programs())).findings(&["print", "-c"]);
     let made = third.lines().find(|line| line.contains("dnnl_memory_create")).expect("a call");
     assert!(made.contains("memory_desc=0x"), "{made}");
 }
 
 #[test]
 fn descriptors_of_the_third_version_are_objects() {
-    let ran = Ran::new(&["-m", "full"], &["dnnl3"], Some(programs()));
+    let ran = traced(&["-m", "full"], &["dnnl3"], Some(programs()));
     let out = &ran.bare.out;
     assert!(out.contains("refused 2, errno 42\n"), "{out}");
-    assert_eq!(ran.recorded(), reports::counted(out));
+    assert_eq!(ran.recorded_of("dnnl_"), ran.counted());
     ran.expect_calls(&[
         "dnnl_memory_desc_create_with_tag(memory_desc=[0x…ndims=2, dims=[64, 32], data_type=dnnl_f32, tag=",
         "dnnl_memory_create(memory=[0x…memory_desc=0x…engine=0x",
@@ -130,7 +88,7 @@ fn descriptors_of_the_third_version_are_objects() {
         "args=[{arg=1, memory=0x",
         "ndims=99, dims=[], …= dnnl_invalid_arguments",
     ]);
-    assert!(!ran.report(&["lint"]).contains("dnnl_memory_desc_t"), "{}", ran.report(&["lint"]));
+    assert!(!ran.findings(&["lint"]).contains("dnnl_memory_desc_t"), "{}", ran.findings(&["lint"]));
 }
 
 /// Debian's library exports what the model has of its version.
@@ -139,7 +97,7 @@ fn the_model_has_what_the_library_exports() {
     let Some(library) = real() else { return };
     let done = run(Command::new("nm").args(["-D", "--defined-only"]).arg(library));
     let exports: Vec<&str> = done.out.lines().filter_map(|l| l.split(' ').nth(2)).collect();
-    let api = model();
+    let api = model("dnnl");
     let functions = api["functions"].as_array().expect("functions");
     for f in functions.iter().filter(|f| f["since"] == "2.6") {
         let name = f["name"].as_str().expect("a name");

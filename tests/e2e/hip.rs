@@ -2,75 +2,28 @@
 //! own library, which finds no device here, and a fake of it, made from the model, on which kernels run on the host.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use hetrace_tests::bed::run;
 use hetrace_tests::fake_hip::{REAL, compiler, programs, real};
-use hetrace_tests::{Done, hetrace, reports};
-use serde_json::Value;
-use tempfile::TempDir;
+use hetrace_tests::hetrace;
+use hetrace_tests::ran::Ran;
 
-/// A run under trace, beside one without.
-struct Ran {
-    bare: Done,
-    done: Done,
-    folder: PathBuf,
-    _scratch: TempDir,
+/// A program and its arguments, where libraries are looked for in `folder`.
+fn traced(options: &[&str], line: &[&str], folder: Option<&Path>) -> Ran {
+    let folder = folder.map(|folder| ("LD_LIBRARY_PATH", folder.to_str().expect("text")));
+    Ran::new(options, &programs().join(line[0]), &line[1..], folder.as_slice())
 }
 
-impl Ran {
-    /// A program and its arguments, where libraries are looked for in `folder`.
-    fn new(options: &[&str], line: &[&str], folder: Option<&Path>) -> Ran {
-        let scratch = tempfile::tempdir().expect("scratch");
-        let trace = scratch.path().join("trace");
-        let program = programs().join(line[0]);
-        let with = |command: &mut Command| {
-            if let Some(folder) = folder {
-                command.env("LD_LIBRARY_PATH", folder);
-            }
-            run(command)
-        };
-        let bare = with(Command::new(&program).args(&line[1..]));
-        let mut traced = Command::new(hetrace());
-        traced.args(["run", "-q", "--buffer", "8192"]).args(options).arg("-o").arg(&trace);
-        let done = with(traced.arg("--").arg(&program).args(&line[1..]));
-        assert_eq!((&done.out, done.status), (&bare.out, bare.status), "{line:?}: {}", done.err);
-        Ran { bare, done, folder: trace, _scratch: scratch }
-    }
-
-    /// `work` on the fake library.
-    fn work(options: &[&str]) -> Ran {
-        Ran::new(options, &["work"], Some(programs()))
-    }
-
-    fn report(&self, arguments: &[&str]) -> String {
-        reports::report(&self.folder, arguments)
-    }
-
-    fn tally(&self) -> Value {
-        reports::tally(&self.folder)
-    }
-
-    /// Calls by function, as they are in the trace; failed ones, too.
-    fn recorded(&self) -> BTreeMap<String, u64> {
-        reports::recorded(&self.tally())
-    }
-
-    /// Calls by function, as the program has counted them.
-    fn counted(&self) -> BTreeMap<String, u64> {
-        reports::counted(&self.bare.out)
-    }
-
-    /// Whether `print` shows calls with these texts, in this order; `…` stands for anything.
-    fn expect_calls(&self, expected: &[&str]) {
-        reports::expect_lines(&self.report(&["print", "-c"]), expected);
-    }
+/// `work` on the fake library.
+fn work(options: &[&str]) -> Ran {
+    traced(options, &["work"], Some(programs()))
 }
 
 #[test]
 fn every_call_of_a_program_is_recorded_once() {
-    let ran = Ran::work(&[]);
+    let ran = work(&[]);
     assert_eq!(ran.done.status, 3);
     assert!(ran.bare.out.contains("polls 6, 1.5 ms, last 1015\n"), "the program works: {}", ran.bare.out);
     let mut counted = ran.counted();
@@ -78,7 +31,7 @@ fn every_call_of_a_program_is_recorded_once() {
     assert_eq!(counted["hipEventQuery"], 6, "polls that are folded count");
     // The calls that only keep a launch's configuration are recorded in full mode.
     let glue = ["__hipPushCallConfiguration", "__hipPopCallConfiguration"];
-    let full = Ran::work(&["-m", "full"]);
+    let full = work(&["-m", "full"]);
     assert_eq!(full.recorded(), counted);
     glue.iter().for_each(|name| assert_eq!(counted.remove(*name), Some(10)));
     assert_eq!(ran.recorded(), counted);
@@ -86,7 +39,7 @@ fn every_call_of_a_program_is_recorded_once() {
 
 #[test]
 fn arguments_are_decoded() {
-    Ran::work(&["-m", "full"]).expect_calls(&[
+    work(&["-m", "full"]).expect_calls(&[
         "hipInit(flags=0) = hipSuccess",
         "hipGetDeviceCount(count=[1]) = hipSuccess",
         "name=\"a fake of gfx90a\"",
@@ -126,7 +79,7 @@ fn arguments_are_decoded() {
 
 #[test]
 fn reports_know_what_the_functions_do() {
-    let ran = Ran::work(&[]);
+    let ran = work(&[]);
     let tally = ran.tally();
     let failed = tally["errors"].as_array().expect("errors");
     let failed: BTreeMap<&str, &str> =
@@ -153,21 +106,21 @@ fn reports_know_what_the_functions_do() {
         let done = run(&mut line);
         assert!(matches!(done.status, 0 | 1), "{command}: {}", done.err);
     }
-    let diff = run(Command::new(hetrace()).arg("diff").args([&ran.folder, &Ran::work(&[]).folder]));
+    let diff = run(Command::new(hetrace()).arg("diff").args([&ran.folder, &work(&[]).folder]));
     assert!(matches!(diff.status, 0 | 1), "{}", diff.err);
 }
 
 #[test]
 fn the_fake_opened_late_is_traced() {
     let library = programs().join("libamdhip64.so.6");
-    let ran = Ran::new(&[], &["late", &library.display().to_string()], Some(programs()));
+    let ran = traced(&[], &["late", &library.display().to_string()], Some(programs()));
     assert_eq!(ran.bare.out, "init 0, count 0 of 1\n");
     ran.expect_calls(&["hipInit(flags=0) = hipSuccess", "hipGetDeviceCount(count=[1]) = hipSuccess"]);
 }
 
 #[test]
 fn what_is_left_out_works_all_the_same() {
-    let ran = Ran::work(&["--exclude", "hip*", "--exclude", "__hip*", "--exclude", "_Z*"]);
+    let ran = work(&["--exclude", "hip*", "--exclude", "__hip*", "--exclude", "_Z*"]);
     assert_eq!(ran.recorded(), BTreeMap::new());
 }
 
@@ -183,7 +136,7 @@ fn the_real_library_without_a_device() {
     if real().is_none() {
         return;
     }
-    let ran = Ran::new(&[], &["none"], None);
+    let ran = traced(&[], &["none"], None);
     assert_eq!(ran.done.status, 4);
     assert!(ran.bare.out.contains("count 100 of "), "a device is here: {}", ran.bare.out);
     // In this version it takes another struct than in the model: it is recorded by name and registers.
@@ -208,7 +161,7 @@ fn the_real_library_without_a_device() {
     assert_eq!(titles, ["HIP", "HIPRTC", "HSA"]);
     let notes = tally["notes"].to_string();
     assert!(!notes.contains("have no times"), "no command ran: {notes}");
-    let late = Ran::new(&[], &["late", REAL], None);
+    let late = traced(&[], &["late", REAL], None);
     assert!(late.bare.out.starts_with("init 10"), "{}", late.bare.out);
     late.expect_calls(&["hipInit(flags=0) = hipErrorInvalidDevice", "= hipErrorNoDevice"]);
 }
@@ -216,7 +169,7 @@ fn the_real_library_without_a_device() {
 /// From version 7 on HIPRTC's library is the only one that has it.
 #[test]
 fn the_compiler_alone() {
-    let ran = Ran::new(&[], &["rtc"], Some(&programs().join("alone")));
+    let ran = traced(&[], &["rtc"], Some(&programs().join("alone")));
     assert_eq!(ran.recorded(), ran.counted());
     ran.expect_calls(&[
         "hiprtcVersion(",
@@ -232,7 +185,7 @@ fn a_compiled_program() {
     if real().is_none() || compiler().is_none() {
         return;
     }
-    let ran = Ran::new(&["-m", "full"], &["compiled"], None);
+    let ran = traced(&["-m", "full"], &["compiled"], None);
     assert!(ran.bare.out.starts_with("malloc 101, launch 10"), "{}", ran.bare.out);
     ran.expect_calls(&[
         "__hipRegisterFatBinary(data=0x",
@@ -243,7 +196,7 @@ fn a_compiled_program() {
         "__hipUnregisterFatBinary(modules=0x",
     ]);
     // Neither is recorded where only what matters is.
-    assert!(!Ran::new(&[], &["compiled"], None).recorded().contains_key("__hipPushCallConfiguration"));
+    assert!(!traced(&[], &["compiled"], None).recorded().contains_key("__hipPushCallConfiguration"));
 }
 
 /// Each copy in a process is reached by those who asked it.
@@ -254,7 +207,7 @@ fn two_versions_in_one_process() {
     }
     let fake = programs().join("libamdhip64.so.6").display().to_string();
     for order in [[REAL, &fake], [&fake, REAL]] {
-        let ran = Ran::new(&[], &["late", order[0], order[1]], None);
+        let ran = traced(&[], &["late", order[0], order[1]], None);
         let one = ran.bare.out.lines().filter(|line| *line == "init 0, count 0 of 1").count();
         let none = ran.bare.out.lines().filter(|line| line.starts_with("init 10")).count();
         assert_eq!((one, none), (1, 1), "{}", ran.bare.out);

@@ -2,83 +2,28 @@
 //! own runtime, which finds no device here, and a fake of it, made from the model.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
-use hetrace_tests::bed::run;
-use hetrace_tests::fake_hsa::{exported, model, programs, real};
-use hetrace_tests::{Done, hetrace, reports};
+use hetrace_tests::bed::{model, run};
+use hetrace_tests::fake_hsa::{exported, programs, real};
+use hetrace_tests::ran::Ran;
 use serde_json::Value;
-use tempfile::TempDir;
 
-/// A run under trace, beside one without.
-struct Ran {
-    bare: Done,
-    done: Done,
-    folder: PathBuf,
-    _scratch: TempDir,
+/// A program and its arguments, where libraries are looked for in `folder`.
+fn traced(options: &[&str], line: &[&str], folder: Option<&Path>) -> Ran {
+    let folder = folder.map(|folder| ("LD_LIBRARY_PATH", folder.to_str().expect("text")));
+    Ran::new(options, &programs().join(line[0]), &line[1..], folder.as_slice())
 }
 
-impl Ran {
-    /// A program and its arguments, where libraries are looked for in `folder`.
-    fn new(options: &[&str], line: &[&str], folder: Option<&Path>) -> Ran {
-        let scratch = tempfile::tempdir().expect("scratch");
-        let trace = scratch.path().join("trace");
-        let program = programs().join(line[0]);
-        let with = |command: &mut Command| {
-            if let Some(folder) = folder {
-                command.env("LD_LIBRARY_PATH", folder);
-            }
-            run(command)
-        };
-        let bare = with(Command::new(&program).args(&line[1..]));
-        let mut traced = Command::new(hetrace());
-        traced.args(["run", "-q", "--buffer", "8192"]).args(options).arg("-o").arg(&trace);
-        let done = with(traced.arg("--").arg(&program).args(&line[1..]));
-        assert_eq!((&done.out, done.status), (&bare.out, bare.status), "{line:?}: {}", done.err);
-        Ran { bare, done, folder: trace, _scratch: scratch }
-    }
-
-    /// `work` on the fake runtime.
-    fn work(options: &[&str], arguments: &[&str]) -> Ran {
-        Ran::new(options, &[&["work"], arguments].concat(), Some(programs()))
-    }
-
-    fn report(&self, arguments: &[&str]) -> String {
-        reports::findings(&self.folder, arguments)
-    }
-
-    fn tally(&self) -> Value {
-        reports::tally(&self.folder)
-    }
-
-    /// Calls by function, as they are in the trace; failed ones, too.
-    fn recorded(&self) -> BTreeMap<String, u64> {
-        reports::recorded(&self.tally())
-    }
-
-    /// Calls by function, as the program has counted them.
-    fn counted(&self) -> BTreeMap<String, u64> {
-        reports::counted(&self.bare.out)
-    }
-
-    /// Failures by function, as `tally` names them.
-    fn errors(&self) -> BTreeMap<String, String> {
-        let tally = self.tally();
-        let rows = tally["errors"].as_array().expect("errors").iter();
-        let text = |row: &Value, key: &str| row[key].as_str().map(str::to_owned);
-        rows.filter_map(|row| Some((text(row, "name")?, text(row, "error")?))).collect()
-    }
-
-    /// Whether `print` shows calls with these texts, in this order; `…` stands for anything.
-    fn expect_calls(&self, expected: &[&str]) {
-        reports::expect_lines(&self.report(&["print", "-c"]), expected);
-    }
+/// `work` on the fake runtime.
+fn work(options: &[&str], arguments: &[&str]) -> Ran {
+    traced(options, &[&["work"], arguments].concat(), Some(programs()))
 }
 
 #[test]
 fn every_call_of_a_program_is_recorded_once() {
-    let full = Ran::work(&["-m", "full"], &[]);
+    let full = work(&["-m", "full"], &[]);
     assert_eq!(full.done.status, 3);
     let out = &full.bare.out;
     assert!(out.contains("tables: 0 0x1001, host 0x6000, left out 1\n"), "the program works: {out}");
@@ -89,12 +34,12 @@ fn every_call_of_a_program_is_recorded_once() {
     for detail in ["hsa_queue_add_write_index_relaxed", "hsa_queue_load_read_index_scacquire"] {
         assert_eq!(counted.remove(detail), Some(1));
     }
-    assert_eq!(Ran::work(&[], &[]).recorded(), counted);
+    assert_eq!(work(&[], &[]).recorded(), counted);
 }
 
 #[test]
 fn arguments_are_decoded() {
-    Ran::work(&["-m", "full"], &[]).expect_calls(&[
+    work(&["-m", "full"], &[]).expect_calls(&[
         "hsa_init() = HSA_STATUS_SUCCESS",
         "hsa_system_get_info(attribute=HSA_SYSTEM_INFO_VERSION_MAJOR, value=1)",
         "hsa_agent_get_info(agent=0x10, attribute=HSA_AGENT_INFO_NAME, value=\"a host\")",
@@ -134,7 +79,7 @@ fn arguments_are_decoded() {
 
 #[test]
 fn reports_know_what_the_functions_do() {
-    let ran = Ran::work(&[], &[]);
+    let ran = work(&[], &[]);
     let expected = [
         ("hsa_amd_memory_pool_allocate", "HSA_STATUS_ERROR_INVALID_MEMORY_POOL"),
         ("hsa_ext_image_destroy", "HSA_STATUS_ERROR_INVALID_ARGUMENT"),
@@ -145,13 +90,13 @@ fn reports_know_what_the_functions_do() {
     assert_eq!(ran.errors(), expected, "an iteration that the program ended is no failure");
     // All that was made was given back.
     let leaks = |ran: &Ran| {
-        let lint = ran.report(&["lint"]);
+        let lint = ran.findings(&["lint"]);
         let leaks = lint.lines().filter(|line| line.contains("leak"));
         leaks.map(str::to_owned).collect::<Vec<_>>()
     };
-    assert_eq!(leaks(&ran), [""; 0], "{}", ran.report(&["lint"]));
-    let left = Ran::work(&[], &["leave"]);
-    assert!(left.report(&["lint"]).contains("hsa_signal_t"), "{}", left.report(&["lint"]));
+    assert_eq!(leaks(&ran), [""; 0], "{}", ran.findings(&["lint"]));
+    let left = work(&[], &["leave"]);
+    assert!(left.findings(&["lint"]).contains("hsa_signal_t"), "{}", left.findings(&["lint"]));
     let memory = &left.tally()["memory"][0];
     assert_eq!(
         (memory["peak_bytes"].as_u64(), memory["left_bytes"].as_u64()),
@@ -163,10 +108,10 @@ fn reports_know_what_the_functions_do() {
 /// HIP is made of HSA: its calls are a layer below.
 #[test]
 fn hsa_is_below_hip() {
-    let ran = Ran::new(&[], &["layers"], Some(programs()));
+    let ran = traced(&[], &["layers"], Some(programs()));
     assert!(ran.bare.out.starts_with("copied\n"), "{}", ran.bare.out);
     let tally: Value =
-        serde_json::from_str(&ran.report(&["tally", "--by", "layer", "--json"])).expect("JSON");
+        serde_json::from_str(&ran.findings(&["tally", "--by", "layer", "--json"])).expect("JSON");
     let layers = tally["host"].as_array().expect("rows").iter();
     let layers: BTreeMap<&str, u64> =
         layers.filter_map(|row| Some((row["layer"].as_str()?, row["calls"].as_u64()?))).collect();
@@ -177,7 +122,7 @@ fn hsa_is_below_hip() {
 #[test]
 fn the_real_runtime_without_a_device() {
     let Some(library) = real() else { return };
-    let ran = Ran::new(&[], &["none"], None);
+    let ran = traced(&[], &["none"], None);
     assert!(ran.bare.out.contains("signal 0x100b, table 0x100b, end 0x100b, errno 42\n"), "{}", ran.bare.out);
     assert_eq!(ran.recorded(), ran.counted());
     let errors = ran.errors();

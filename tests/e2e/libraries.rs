@@ -6,8 +6,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use hetrace_tests::bed::model;
 use hetrace_tests::bed::run;
-use hetrace_tests::fake_libraries::{APIS, each_once, folders, library, model, programs};
+use hetrace_tests::fake_libraries::{APIS, each_once, folders, library, programs};
 use hetrace_tests::{Done, fake, hetrace, reports};
 use serde_json::Value;
 use tempfile::TempDir;

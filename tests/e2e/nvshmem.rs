@@ -1,61 +1,28 @@
 //! NVSHMEM: one of two processing elements on a fake of the host library, made from the model, above the fake driver.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::process::Command;
 
 use hetrace_tests::bed::run;
-use hetrace_tests::{Done, fake, fake_nvshmem, hetrace, reports};
+use hetrace_tests::ran::Ran;
+use hetrace_tests::{fake, fake_nvshmem, hetrace, reports};
 use serde_json::Value;
-use tempfile::TempDir;
 
-/// A run under trace, beside one without.
-struct Ran {
-    bare: Done,
-    folder: PathBuf,
-    scratch: TempDir,
-}
-
-impl Ran {
-    fn work(options: &[&str]) -> Ran {
-        let scratch = tempfile::tempdir().expect("scratch");
-        let trace = scratch.path().join("trace");
-        let program = fake_nvshmem::library().join("work");
-        let folders = [fake_nvshmem::library(), fake::driver()].map(|f| f.display().to_string());
-        let with = |command: &mut Command| run(command.env("LD_LIBRARY_PATH", folders.join(":")));
-        let bare = with(&mut Command::new(&program));
-        let mut traced = Command::new(hetrace());
-        traced.args(["run", "-q", "--buffer", "8192", "--device-times", "events"]).args(options);
-        let done = with(traced.arg("-o").arg(&trace).arg("--").arg(&program));
-        assert_eq!((&done.out, done.status), (&bare.out, bare.status), "{}", done.err);
-        Ran { bare, folder: trace, scratch }
-    }
-
-    /// What a command prints of the trace.
-    fn report(&self, arguments: &[&str]) -> String {
-        reports::findings(&self.folder, arguments)
-    }
-
-    fn tally(&self) -> Value {
-        reports::tally(&self.folder)
-    }
-
-    /// Calls of NVSHMEM by function, as they are in the trace; failed ones, too.
-    fn recorded(&self) -> BTreeMap<String, u64> {
-        let all = reports::recorded(&self.tally()).into_iter();
-        all.filter(|(name, _)| name.starts_with("nvshmem")).collect()
-    }
+fn work(options: &[&str]) -> Ran {
+    let folders = [fake_nvshmem::library(), fake::driver()].map(|f| f.display().to_string()).join(":");
+    let options = [&["--device-times", "events"], options].concat();
+    Ran::new(&options, &fake_nvshmem::library().join("work"), &[], &[("LD_LIBRARY_PATH", &folders)])
 }
 
 #[test]
 fn every_call_of_a_program_is_recorded_once() {
-    let ran = Ran::work(&["-m", "full"]);
+    let ran = work(&["-m", "full"]);
     let out = &ran.bare.out;
     assert!(out.contains("a fake of NVSHMEM 3.8, status 2, 0 of 2\n"), "{out}");
     assert!(out.contains("got -8, done 0, refused 1 1, errno 42\n"), "{out}");
-    assert_eq!(ran.recorded(), reports::counted(out));
+    assert_eq!(ran.recorded_of("nvshmem"), ran.counted());
     reports::expect_lines(
-        &ran.report(&["print", "-c"]),
+        &ran.findings(&["print", "-c"]),
         &[
             "nvshmemx_get_uniqueid(uniqueid=[{",
             "nvshmemx_hostlib_init_attr(flags=NVSHMEMX_INIT_WITH_UNIQUEID, ",
@@ -83,7 +50,7 @@ fn every_call_of_a_program_is_recorded_once() {
 /// What is moved, how much, and among whom, by the roles: types are in the functions' names.
 #[test]
 fn puts_gets_and_collectives_are_of_their_types() {
-    let ran = Ran::work(&[]);
+    let ran = work(&[]);
     let tally = ran.tally();
     let rows = tally["collectives"].as_array().expect("rows").iter();
     let mut bytes: BTreeMap<(String, String), u64> = BTreeMap::new();
@@ -109,8 +76,8 @@ fn puts_gets_and_collectives_are_of_their_types() {
 
 #[test]
 fn the_driver_is_a_layer_below() {
-    let ran = Ran::work(&[]);
-    let layers = ran.report(&["tally", "--by", "layer", "--json"]);
+    let ran = work(&[]);
+    let layers = ran.findings(&["tally", "--by", "layer", "--json"]);
     let layers: Value = serde_json::from_str(&layers).expect("JSON");
     let rows = layers["host"].as_array().expect("rows").iter();
     let names: Vec<&str> = rows.filter_map(|row| row["layer"].as_str()).collect();

@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
+use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::platform::Platform;
@@ -15,8 +16,21 @@ use crate::seen::Seen;
 /// No test program takes this long, however busy the machine; one that does hangs.
 const LIMIT: Duration = Duration::from_secs(600);
 
-fn root() -> &'static Path {
+pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tests/ lies in the root")
+}
+
+/// The model of an API.
+pub fn model(api: &str) -> Value {
+    let text = std::fs::read_to_string(root().join(format!("apis/{api}/api.json"))).expect("the model");
+    serde_json::from_str(&text).expect("JSON")
+}
+
+/// Writes a file of a program unless it is so already: only what has changed is built again.
+pub(crate) fn keep(file: &Path, text: &str) {
+    if std::fs::read_to_string(file).ok().as_deref() != Some(text) {
+        std::fs::write(file, text).expect("a file");
+    }
 }
 
 /// The `hetrace` under test.

@@ -6,16 +6,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
+use crate::bed::{model, root};
 use serde_json::Value;
 
 /// Versions of the fake CUPTI, with their names.
 const CUPTI: [(u32, &str); 2] = [(28, "libcupti.so.12"), (130_401, "libcupti.so.13")];
 /// Programs that are linked to the driver alone.
 const PROGRAMS: &[&str] = &["work", "looked_up", "misuse", "inside"];
-
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tests/ lies in the root")
-}
 
 /// The folder with the fake `libcuda.so.1`.
 pub fn driver() -> &'static Path {
@@ -66,8 +63,7 @@ pub fn sanitized(name: &str, sanitizer: &str) -> PathBuf {
 
 fn build(out: &Path) {
     std::fs::create_dir_all(out).expect("a folder");
-    let text = std::fs::read_to_string(root().join("apis/cuda/api.json")).expect("the model");
-    let api: Value = serde_json::from_str(&text).expect("JSON");
+    let api = model("cuda");
     std::fs::write(out.join("fake_cuda_tables.h"), tables(&api)).expect("a file");
     std::fs::write(out.join("fake_cuda_defaults.c"), defaults(&api)).expect("a file");
     let sources = root().join("tests/programs/cuda");

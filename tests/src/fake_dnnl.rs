@@ -5,14 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-use serde_json::Value;
-
-use crate::bed::run;
+use crate::bed::{self, keep, root, run};
 use crate::fake_nccl;
-
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tests/ lies in the root")
-}
 
 /// The real oneDNN 2 (Debian's package), with its headers. Without it says so.
 pub fn real() -> Option<PathBuf> {
@@ -26,26 +20,17 @@ pub fn real() -> Option<PathBuf> {
     Some(found.to_owned())
 }
 
-/// The model.
-pub fn model() -> Value {
-    let text = std::fs::read_to_string(root().join("apis/dnnl/api.json")).expect("the model");
-    serde_json::from_str(&text).expect("JSON")
-}
-
 /// The folder with the fake `libdnnl.so.3`, and the programs.
 pub fn programs() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
         let out = root().join("target/test-programs/dnnl");
         std::fs::create_dir_all(&out).expect("a folder");
-        let mut api = model();
+        let mut api = bed::model("dnnl");
         let functions = api["functions"].as_array_mut().expect("functions");
         functions.retain(|f| f["until"].is_null());
         let (file, text) = (out.join("defaults.c"), fake_nccl::defaults(&api));
-        // Only what has changed is built again.
-        if std::fs::read_to_string(&file).ok().as_deref() != Some(&text) {
-            std::fs::write(&file, text).expect("a file");
-        }
+        keep(&file, &text);
         let mut make = Command::new("make");
         make.args(["-s", "-C"])
             .arg(root().join("tests/programs/dnnl"))

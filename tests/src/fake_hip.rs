@@ -8,15 +8,11 @@ use std::sync::OnceLock;
 
 use serde_json::Value;
 
-use crate::bed::run;
+use crate::bed::{keep, model, root, run};
 use crate::fake_nccl;
 
 /// The name of AMD's own.
 pub const REAL: &str = "libamdhip64.so.5";
-
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tests/ lies in the root")
-}
 
 /// AMD's own library (Debian's package). Without it says so.
 pub fn real() -> Option<PathBuf> {
@@ -51,10 +47,7 @@ pub fn programs() -> &'static Path {
         let both = [fake_nccl::defaults(&hip), rtc.clone(), finder(&hip)].concat();
         for (name, text) in [("defaults.c", both), ("rtc_defaults.c", rtc)] {
             let file = out.join(name);
-            // Only what has changed is built again.
-            if std::fs::read_to_string(&file).ok().as_deref() != Some(&text) {
-                std::fs::write(&file, text).expect("a file");
-            }
+            keep(&file, &text);
         }
         let mut make = Command::new("make");
         make.args(["-s", "-C"])
@@ -66,11 +59,6 @@ pub fn programs() -> &'static Path {
         assert_eq!((done.status, &*done.err), (0, ""), "the programs, without a warning");
         out
     })
-}
-
-fn model(api: &str) -> Value {
-    let text = std::fs::read_to_string(root().join(format!("apis/{api}/api.json"))).expect("the model");
-    serde_json::from_str(&text).expect("JSON")
 }
 
 /// What `hipGetProcAddress` needs: the library's own functions by their names, without those of variants.

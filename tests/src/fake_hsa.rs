@@ -7,17 +7,13 @@ use std::sync::OnceLock;
 
 use serde_json::Value;
 
-use crate::bed::run;
+use crate::bed::{keep, model, root, run};
 use crate::fake_nccl;
 
 /// The name of AMD's own.
 pub const REAL: &str = "libhsa-runtime64.so.1";
 /// What the runtime hands out in tables and does not export.
 const HANDED_OUT: [&str; 2] = ["hsa_ven_amd_loader_", "hsa_ven_amd_pcs_"];
-
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tests/ lies in the root")
-}
 
 /// AMD's own runtime (Debian's package). Without it says so.
 pub fn real() -> Option<PathBuf> {
@@ -27,12 +23,6 @@ pub fn real() -> Option<PathBuf> {
         return None;
     }
     Some(found)
-}
-
-/// The model.
-pub fn model(api: &str) -> Value {
-    let text = std::fs::read_to_string(root().join(format!("apis/{api}/api.json"))).expect("the model");
-    serde_json::from_str(&text).expect("JSON")
 }
 
 /// The names of the functions that the runtime exports.
@@ -53,10 +43,7 @@ pub fn programs() -> &'static Path {
         functions.retain(|f| exported.iter().any(|name| f["name"] == **name));
         for (name, api) in [("defaults.c", hsa), ("hip_defaults.c", model("hip"))] {
             let (file, text) = (out.join(name), fake_nccl::defaults(&api));
-            // Only what has changed is built again.
-            if std::fs::read_to_string(&file).ok().as_deref() != Some(&text) {
-                std::fs::write(&file, text).expect("a file");
-            }
+            keep(&file, &text);
         }
         let mut make = Command::new("make");
         make.args(["-s", "-C"])

@@ -9,6 +9,7 @@ use std::sync::OnceLock;
 
 use serde_json::Value;
 
+use crate::bed::model;
 use crate::fake_nccl::{Prototype, defaults, prototypes};
 use crate::{fake, fake_cublas};
 
@@ -44,12 +45,6 @@ pub fn library(api: &str, major: u32) -> PathBuf {
 /// The program that calls each function of an API once.
 pub fn each_once(api: &str) -> PathBuf {
     programs().join(format!("each_{api}"))
-}
-
-/// An API's model.
-pub fn model(api: &str) -> Value {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../apis/{api}/api.json"));
-    serde_json::from_str(&std::fs::read_to_string(path).expect("the model")).expect("JSON")
 }
 
 fn sources() -> PathBuf {

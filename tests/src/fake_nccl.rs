@@ -8,6 +8,7 @@ use std::sync::OnceLock;
 
 use serde_json::Value;
 
+use crate::bed::model;
 use crate::fake;
 
 /// The folder with the fake `libnccl.so.2`, and the programs that are linked to it.
@@ -23,8 +24,7 @@ pub fn library() -> &'static Path {
 fn build(out: &Path) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tests/ lies in the root");
     std::fs::create_dir_all(out).expect("a folder");
-    let text = std::fs::read_to_string(root.join("apis/nccl/api.json")).expect("the model");
-    let api: Value = serde_json::from_str(&text).expect("JSON");
+    let api = model("nccl");
     std::fs::write(out.join("defaults.c"), defaults(&api)).expect("a file");
     let sources = root.join("tests/programs/nccl");
     let cc = |arguments: &[&str]| {

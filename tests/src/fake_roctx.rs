@@ -5,11 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-use crate::bed::run;
-
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tests/ lies in the root")
-}
+use crate::bed::{root, run};
 
 /// The folder with roctracer's own `libroctx64.so.4`: Debian's package, unpacked. Without it says so.
 pub fn roctracer() -> Option<PathBuf> {

@@ -12,14 +12,10 @@ use std::sync::OnceLock;
 
 use serde_json::Value;
 
-use crate::bed::run;
+use crate::bed::{root, run};
 
 /// The version of the API that the programs are made for: that of Debian 12's loader and headers.
 const VERSION: (u32, u32) = (1, 4);
-
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tests/ lies in the root")
-}
 
 /// The folder with the programs and `libze_fake.so`; none, and a line that says so, where the loader or its headers
 /// are not installed.

@@ -8,14 +8,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-use crate::bed::{self, copy, run};
+use crate::bed::{self, copy, root, run};
 
 /// The invented API's name.
 pub const NAME: &str = "gizmo";
-
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tests/ lies in the root")
-}
 
 /// What was made of `tests/invented`.
 #[derive(Debug)]

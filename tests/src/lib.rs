@@ -22,6 +22,7 @@ pub mod fake_ze;
 pub mod invented;
 pub mod openmp;
 pub mod platform;
+pub mod ran;
 pub mod reports;
 pub mod seen;
 pub mod torture;

@@ -5,11 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-use crate::bed::run;
-
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tests/ lies in the root")
-}
+use crate::bed::{root, run};
 
 /// The version and the folder of the newest LLVM with an OpenMP runtime and the headers of its tools.
 fn llvm() -> Option<(u32, PathBuf)> {
