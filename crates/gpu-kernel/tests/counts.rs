@@ -93,7 +93,7 @@ proptest! {
 
     #[test]
     fn sums_are_those_of_what_happened(
-        graph in graphs(),
+        graph in graphs(14),
         lanes in 1u32..=33,
         random in prop::collection::vec(any::<u32>(), 0..400),
     ) {
@@ -111,7 +111,7 @@ proptest! {
 
     #[test]
     fn noise_is_counted_and_harmless(
-        graph in graphs(),
+        graph in graphs(14),
         noise in prop::collection::vec((prop_oneof![0u64..50, any::<u64>()], 0u32..20, any::<u8>(), any::<u8>(), 0u16..5, 0u8..4), 0..60),
     ) {
         let entries: Vec<Entry> = noise.into_iter().map(|(time, site, active, chosen, case, kind)| match kind {

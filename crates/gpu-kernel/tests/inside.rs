@@ -2,6 +2,8 @@
 //! what each lane did.
 
 mod interpreter;
+#[path = "random/graphs.rs"]
+mod random;
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -12,25 +14,11 @@ use hetrace_gpu_kernel::ptx::{self, Kind, Request, rewrite};
 use hetrace_gpu_kernel::{Decoder, Ended, Mode, Step, pool};
 use interpreter::{Device, Launch, Program, Random, Truth};
 use proptest::prelude::*;
+use random::graphs;
 
 /// Results of up to this many threads, from the begin of memory; the pool is behind them.
 const RESULTS: usize = 4096;
 const POOL: usize = 65_536;
-
-/// A kernel: by block, where it leads. The last block ends, and each block has a way to it.
-fn graphs() -> impl Strategy<Value = Graph> {
-    (2usize..12).prop_flat_map(|blocks| {
-        let block = move |from: usize| {
-            let forward = from + 1..=blocks;
-            let other = prop::collection::vec(0..=blocks, 0..3);
-            (forward, other, any::<prop::sample::Index>()).prop_map(move |(forward, mut to, place)| {
-                to.insert(place.index(to.len() + 1), forward);
-                to.into_iter().map(|to| if to == blocks { EXIT } else { to }).collect::<Vec<_>>()
-            })
-        };
-        (0..blocks).map(block).collect::<Vec<_>>().prop_map(|to| Graph::new(to).expect("a graph"))
-    })
-}
 
 /// Writes a kernel with this graph. Each block says its number, and chooses by what all lanes of a thread block have alike,
 /// or each lane for itself; when its fuel is spent, forward.
@@ -344,7 +332,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(32) })]
 
     #[test]
-    fn what_is_decoded_is_what_lanes_did(graph in graphs(), threads in 1u32..=40, seed: u64) {
+    fn what_is_decoded_is_what_lanes_did(graph in graphs(12), threads in 1u32..=40, seed: u64) {
         let text = text(&graph, &mut Random(seed));
         let plain = run(&Program::new(&text, "k"), threads, seed, 1);
         for way in WAYS {
@@ -357,7 +345,7 @@ proptest! {
     }
 
     #[test]
-    fn what_finds_no_room_is_counted(graph in graphs(), threads in 1u32..=40, seed: u64, chunks in 0u64..40) {
+    fn what_finds_no_room_is_counted(graph in graphs(12), threads in 1u32..=40, seed: u64, chunks in 0u64..40) {
         let text = text(&graph, &mut Random(seed));
         let (twins, kernel) = twin(&text, WAYS[3]);
         let run = run(&Program::new(&twins, "k__hetrace_inside"), threads, seed, chunks);
@@ -382,7 +370,7 @@ proptest! {
 
     #[test]
     fn any_pool_can_be_read(
-        graph in graphs(),
+        graph in graphs(12),
         seed: u64,
         noise in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..40),
         length: prop::sample::Index,
@@ -410,7 +398,7 @@ proptest! {
 
     #[test]
     fn any_text_is_rewritten_or_refused(
-        graph in graphs(),
+        graph in graphs(12),
         seed: u64,
         noise in prop::collection::vec((any::<prop::sample::Index>(), "[ -~\n]{0,3}"), 1..6),
         way in 0..WAYS.len(),

@@ -13,7 +13,7 @@ proptest! {
 
     #[test]
     fn what_comes_out_is_what_happened(
-        graph in graphs(),
+        graph in graphs(14),
         lanes in 1u32..=33,
         random in prop::collection::vec(any::<u32>(), 0..400),
     ) {
@@ -39,7 +39,7 @@ proptest! {
 
     #[test]
     fn passes_that_are_added_up_are_all_there(
-        graph in graphs(),
+        graph in graphs(14),
         lanes in 1u32..=33,
         random in prop::collection::vec(any::<u32>(), 0..400),
     ) {
@@ -63,7 +63,7 @@ proptest! {
 
     #[test]
     fn no_records_lead_astray(
-        graph in graphs(),
+        graph in graphs(14),
         records in prop::collection::vec((0u64..50, 0u32..20, any::<u8>(), any::<u8>(), 0u16..4), 0..60),
     ) {
         let records: Vec<Record> = records
@@ -83,7 +83,7 @@ proptest! {
     }
 
     #[test]
-    fn edges_are_never_more_than_choices(graph in graphs()) {
+    fn edges_are_never_more_than_choices(graph in graphs(14)) {
         // A spanning tree of the blocks that are reached, and the end, has as many edges as there are blocks.
         let reached = graph.reachable().iter().filter(|reached| **reached).count();
         let edges = graph.edges().filter(|edge| graph.reachable()[edge.from]).count();

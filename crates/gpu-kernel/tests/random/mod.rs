@@ -2,23 +2,10 @@
 
 use hetrace_gpu_kernel::graph::EXIT;
 use hetrace_gpu_kernel::{Edge, Graph, Lanes, Plan, Record, Site};
-use proptest::prelude::*;
 
-/// A kernel: by block, where it leads. The last block ends, and each block has a way to it.
-pub fn graphs() -> impl Strategy<Value = Graph> {
-    (2usize..14).prop_flat_map(|blocks| {
-        let block = move |from: usize| {
-            // Forward by one way at least, so that all lanes can end.
-            let forward = from + 1..=blocks;
-            let other = prop::collection::vec(0..=blocks, 0..3);
-            (forward, other, any::<prop::sample::Index>()).prop_map(move |(forward, mut to, place)| {
-                to.insert(place.index(to.len() + 1), forward);
-                to.into_iter().map(|to| if to == blocks { EXIT } else { to }).collect::<Vec<_>>()
-            })
-        };
-        (0..blocks).map(block).collect::<Vec<_>>().prop_map(|to| Graph::new(to).expect("a graph"))
-    })
-}
+mod graphs;
+
+pub use graphs::graphs;
 
 /// What a lane did: its blocks with the times at which it ran them.
 pub type Truth = Vec<(usize, u64)>;
