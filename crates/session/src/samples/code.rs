@@ -13,8 +13,7 @@ use addr2line::gimli::{
 use hetrace_format::Handle;
 use hetrace_format::define::Module;
 use hetrace_os::perf::sampled::Map;
-use object::elf::{PF_X, PT_LOAD};
-use object::read::elf::{ElfFile64, ProgramHeader};
+use object::read::elf::ElfFile64;
 use object::{Object, ObjectSection, ReadCache};
 
 use super::hash;
@@ -63,10 +62,10 @@ impl Code {
     pub fn open(map: &Map) -> Self {
         let path = String::from_utf8_lossy(&map.path).into_owned();
         let read = if map.path == VDSO { Read::vdso() } else { Read::file(Path::new(&path)) };
-        let told: String = map.build_id.iter().map(|byte| format!("{byte:02x}")).collect();
+        let reported = file::hex(&map.build_id);
         // What the kernel says of what is mapped holds; old kernels say nothing.
-        let read = read.filter(|read| told.is_empty() || told == read.build_id).unwrap_or_default();
-        let build_id = if told.is_empty() { read.build_id } else { told };
+        let read = read.filter(|read| reported.is_empty() || reported == read.build_id).unwrap_or_default();
+        let build_id = if reported.is_empty() { read.build_id } else { reported };
         let identity = if build_id.is_empty() { &path } else { &build_id };
         let module = Handle(hash::text(identity).max(1));
         let [frames, index] = [read.frames, read.index];
@@ -164,12 +163,9 @@ impl Read {
 
     fn of<'d, R: object::ReadRef<'d>>(data: R) -> Option<Self> {
         let elf = ElfFile64::<object::Endianness, _>::parse(data).ok()?;
-        let endian = elf.endian();
-        let code = elf.elf_program_headers().iter().filter_map(|header| {
-            let is_code = header.p_type(endian) == PT_LOAD && (header.p_flags(endian) & PF_X).0 != 0;
-            let start = header.p_offset(endian);
-            let place = start..start.saturating_add(header.p_filesz(endian));
-            is_code.then(|| (place, header.p_vaddr(endian).wrapping_sub(start)))
+        let code = file::code(&elf).map(|code| {
+            let add = code.address.wrapping_sub(code.stored.start);
+            (code.stored, add)
         });
         let section = |name: &str| {
             let section = elf.section_by_name(name)?;
@@ -177,7 +173,7 @@ impl Read {
         };
         let id = elf.build_id().ok().flatten().unwrap_or_default();
         Some(Self {
-            build_id: id.iter().map(|byte| format!("{byte:02x}")).collect(),
+            build_id: file::hex(id),
             segments: code.collect(),
             frames: section(".eh_frame").unwrap_or_default(),
             index: section(".eh_frame_hdr").unwrap_or_default(),

@@ -10,7 +10,7 @@ use addr2line::Loader;
 use hetrace_format::define::Module;
 use object::elf::{PF_X, PT_LOAD};
 use object::read::elf::{ElfFile64, ProgramHeader};
-use object::{Object, ReadCache};
+use object::{Endianness, Object, ReadCache, ReadRef};
 
 /// Where distributions put debug information.
 const DEBUG: &str = "/usr/lib/debug";
@@ -105,14 +105,32 @@ fn apart(build_id: &str) -> Option<PathBuf> {
 /// Where a file has code, as its program headers say.
 fn segments(path: &Path) -> Option<Vec<Range<u64>>> {
     let cache = ReadCache::new(opened(path)?);
-    let file = ElfFile64::<object::Endianness, _>::parse(&cache).ok()?;
-    let endian = file.endian();
-    let code = file.elf_program_headers().iter().filter_map(|header| {
-        let is_code = header.p_type(endian) == PT_LOAD && (header.p_flags(endian) & PF_X).0 != 0;
-        let start = header.p_vaddr(endian);
-        is_code.then(|| start..start.saturating_add(header.p_memsz(endian)))
-    });
+    let elf = ElfFile64::parse(&cache).ok()?;
+    let code = code(&elf).map(|code| code.address..code.address.saturating_add(code.bytes));
     Some(code.collect())
+}
+
+/// A segment that is executed.
+pub struct Segment {
+    /// Where it is in the file, and how much of it.
+    pub stored: Range<u64>,
+    /// Its address, as the file has it, and how much is there.
+    pub address: u64,
+    pub bytes: u64,
+}
+
+/// Returns the segments of a program or library that are executed.
+pub fn code<'d, R: ReadRef<'d>>(elf: &ElfFile64<'d, Endianness, R>) -> impl Iterator<Item = Segment> {
+    let endian = elf.endian();
+    elf.elf_program_headers().iter().filter_map(move |header| {
+        let is_code = header.p_type(endian) == PT_LOAD && (header.p_flags(endian) & PF_X).0 != 0;
+        let start = header.p_offset(endian);
+        is_code.then(|| Segment {
+            stored: start..start.saturating_add(header.p_filesz(endian)),
+            address: header.p_vaddr(endian),
+            bytes: header.p_memsz(endian),
+        })
+    })
 }
 
 /// Opens a file, and nothing that one would wait for.
@@ -125,9 +143,13 @@ pub fn opened(path: &Path) -> Option<fs::File> {
 /// The build id of a file, to base 16; empty if it has none.
 pub fn build_id(path: &Path) -> Option<String> {
     let cache = ReadCache::new(opened(path)?);
-    let file = ElfFile64::<object::Endianness, _>::parse(&cache).ok()?;
-    let id = file.build_id().ok()?.unwrap_or_default();
-    Some(id.iter().fold(String::new(), |id, byte| id + &format!("{byte:02x}")))
+    let elf = ElfFile64::<Endianness, _>::parse(&cache).ok()?;
+    Some(hex(elf.build_id().ok()?.unwrap_or_default()))
+}
+
+/// Returns a build id as it is written.
+pub fn hex(id: &[u8]) -> String {
+    id.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The file with what several files of debug information have in common.
