@@ -41,7 +41,7 @@ pub fn collector_takes(call_ns: [u16; 3]) {
 }
 
 /// What some work usually takes: a running median, by which a thread that was interrupted, or waited for a processor, is
-/// told from one that worked.
+/// distinguished from one that worked.
 #[derive(Debug)]
 pub(crate) struct Usual(AtomicU64);
 

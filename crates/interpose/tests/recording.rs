@@ -465,7 +465,7 @@ fn own_work_that_was_disturbed_counts_apart() {
         assert!(calls > CALLS * 9 / 10, "{calls} ordinary ones");
         assert!(ticks / calls <= limit && limit <= 1 << 14, "{ticks} ticks of {calls}, limit {limit}");
         assert!(own.iter().sum::<u64>() > (DISTURBED + 1) * least, "each says what it took: {own:?}");
-        // Of which an interruption counts as little as it can be told from work, and collecting is the store's to count.
+        // Of which an interruption counts as little as it can be distinguished from work, and collecting is the store's to count.
         let most = apart * (1 << 14);
         assert!(apart_ticks > 0 && apart_ticks <= most && collecting == 0, "{apart_ticks} {collecting}");
     });

@@ -23,7 +23,7 @@ pub struct UserProbe {
     pub file: PathBuf,
     /// Where the instruction lies in the file, in bytes.
     pub offset: u64,
-    /// Where the number lies in the file that tells the program how many listen; 0 if it has none.
+    /// Where the number lies in the file from which the program knows how many listen; 0 if it has none.
     pub semaphore: u64,
     /// Its arguments.
     pub arguments: Vec<Argument>,

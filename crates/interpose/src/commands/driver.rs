@@ -2,7 +2,7 @@
 //! are only counted (`--max-overhead`).
 //!
 //! An event makes some drivers hand a command to the device at once, or ask for an interrupt. That is done inside of
-//! the program's calls, where nothing tells it from the call's own work. So calls are compared: each that enqueues a
+//! the program's calls, where nothing distinguishes it from the call's own work. So calls are compared: each that enqueues a
 //! timed command with the last one before it that enqueued a command of the same kind which is not timed. What was
 //! put off may be done by the next command's call, so that its time counts as well; if that command is timed, too, the
 //! pair says nothing.

@@ -6,7 +6,7 @@
 //! LOST     8 id u64   16 number u64   24 pid u32   28 tid u32   32 time u64   40 id u64
 //! made     SAMPLE with   0 number u16   4 thread u32   8 arguments u64 each   then bits u64: those without a value
 //! ```
-//! Samples of different probes are told from each other by the number that each event has, so they have a ring buffer of
+//! Samples of different probes are distinguished by the number that each event has, so they have a ring buffer of
 //! their own for each CPU.
 
 use std::ffi::CString;

@@ -399,7 +399,7 @@ fn tracing_remark(row: &TracingRow, traces: usize) -> String {
     )
 }
 
-/// What is not in the statement, as it can't be told from the program's own time.
+/// What is not in the statement, as it can't be distinguished from the program's own time.
 fn missing(row: &TracingRow) -> String {
     let mut missing = vec!["the dynamic loader's work", "caches beyond the nearest"];
     if row.timing_ns > 0 && row.driver_ns == 0 {
