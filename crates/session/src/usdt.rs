@@ -66,18 +66,16 @@ pub fn find(program: Option<&Path>, globs: &[String]) -> Result<Vec<UserProbe>, 
         let theirs = file.map(probes);
         let of = theirs.as_ref().unwrap_or(&own);
         let glob = format!("{PREFIX}{name}");
-        let before = found.len();
-        let mut is_new = false;
-        for probe in of.iter().filter(|probe| glob_matches(&glob, &probe.event)) {
-            is_new = true;
-            if !found.contains(probe) {
-                found.push(probe.clone());
-            }
-        }
-        if !is_new && found.len() == before {
+        let mut matching = of.iter().filter(|probe| glob_matches(&glob, &probe.event)).peekable();
+        if matching.peek().is_none() {
             let names: BTreeSet<&str> = of.iter().filter_map(|p| p.event.strip_prefix(PREFIX)).collect();
             let known = names.into_iter().map(str::to_owned).collect();
             return Err(Error::Nothing { asked: asked.clone(), known });
+        }
+        for probe in matching {
+            if !found.contains(probe) {
+                found.push(probe.clone());
+            }
         }
     }
     Ok(found)

@@ -175,8 +175,10 @@ impl Device {
                     *sums.entry(site).or_insert(0) += end - start;
                 }
             }
-            let sums = self.sampled.entry(*place).or_default();
-            sampled.add((thread.pid, thread.tid), &GapPart { start, end, ..*part }, sums);
+            if !sampled.is_empty() {
+                let sums = self.sampled.entry(*place).or_default();
+                sampled.add((thread.pid, thread.tid), &GapPart { start, end, ..*part }, sums);
+            }
         }
     }
 

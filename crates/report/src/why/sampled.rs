@@ -57,6 +57,11 @@ impl Sampled {
         Ok(sampled)
     }
 
+    /// Returns whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.by_thread.is_empty()
+    }
+
     /// Adds the samples of a thread in a part of a gap, if that is its own work.
     pub fn add(&self, thread: (i64, i64), part: &Part, sums: &mut QuickMap<Cause, Sums>) {
         if !matches!(part.cause, Cause::Host | Cause::AfterWait(_)) {
