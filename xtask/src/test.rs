@@ -96,13 +96,13 @@ fn slow<'s>() -> Vec<Step<'s>> {
     steps
 }
 
-/// Explores what threads do to each other, in seconds. In a folder of its own, since the flag would
-/// have everything else built again.
+/// Explores what threads do to each other, in seconds: linking with link-time optimization would take longer. In a folder
+/// of its own, since the flag would have everything else built again.
 fn interleavings() -> Result<steps::Outcome> {
     let target = repo::root().join("target/loom");
     let target = target.to_str().context("the path of the repository is not text")?;
     cargo(
         &["test", "--release", "-p", "hetrace-ring", "-p", "hetrace-interpose", "--test", "loom*"],
-        &[("RUSTFLAGS", "--cfg loom"), ("CARGO_TARGET_DIR", target)],
+        &[("RUSTFLAGS", "--cfg loom"), ("CARGO_TARGET_DIR", target), ("CARGO_PROFILE_RELEASE_LTO", "off")],
     )
 }
