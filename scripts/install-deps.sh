@@ -14,7 +14,7 @@ set -eu
 
 tests="build-essential pocl-opencl-icd oclgrind clinfo ocl-icd-opencl-dev opencl-headers
        babeltrace2 otf2-tools nodejs python3 python3-venv libc-bin libc-dev-bin zstd clpeak
-       musl-tools gcc-multilib rpm fish zsh libamdhip64-5 libhsa-runtime64-1 libze1 libze-dev libdnnl-dev
+       musl-tools gcc-multilib rpm fish zsh libamdhip64-5 libhsa-runtime64-1 librocm-smi64-1 libze1 libze-dev libdnnl-dev
        libomp-19-dev"
 full="hashcat python3-pyopencl piglit clblast-tests clfft-client
       libopenmm-plugins python3-simtk ffmpeg lttng-tools liblttng-ust-dev python3-lttnganalyses

@@ -24,6 +24,7 @@ pub mod openmp;
 pub mod platform;
 pub mod ran;
 pub mod reports;
+pub mod sampled;
 pub mod seen;
 pub mod torture;
 

@@ -415,6 +415,12 @@ pub struct Run {
     /// The NVML library for --sample [default: libnvidia-ml.so.1, as the loader finds it]
     #[arg(long, value_name = "FILE", env = "HETRACE_NVML")]
     pub nvml: Option<PathBuf>,
+    /// The ROCm SMI library for --sample, also where no GPU of AMD's is seen [default: librocm_smi64.so of ROCm 5 to 7]
+    #[arg(long, value_name = "FILE", env = "HETRACE_ROCM_SMI")]
+    pub rocm_smi: Option<PathBuf>,
+    /// The Level Zero loader for --sample, also where no GPU of Intel's is seen [default: libze_loader.so.1]
+    #[arg(long, value_name = "FILE", env = "HETRACE_SYSMAN")]
+    pub sysman: Option<PathBuf>,
     /// Record events of the operating system: context switches, wake-ups, interrupts, system calls, page
     /// faults, block I/O, processes. As root or with CAP_PERFMON; other users get the context switches of
     /// their own threads. The trace folder then contains two traces, `hetrace` and `kernel`

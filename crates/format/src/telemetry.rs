@@ -30,7 +30,7 @@ definitions! { "telemetry":
         device: u32,
         /// The driver's number of it.
         index: u32,
-        /// Who was asked (`nvml`).
+        /// Who was asked (`nvml`, `rocm-smi`, `sysman`).
         source: String,
         /// `GPU-…`: the same in every process.
         uuid: String,
@@ -40,7 +40,7 @@ definitions! { "telemetry":
         pci: String,
         /// Version of the driver.
         driver: String,
-        /// Power readings are `instant`, or averages as the `driver` chooses.
+        /// Power readings are `instant`, averages as the `driver` chooses, or since the reading before (`interval`).
         power: String,
         /// Names of the quantities that it reports.
         available: String,
@@ -97,7 +97,7 @@ pub enum Quantity {
     Throttle,
     /// Traffic of all NVLinks, `tx` and `rx`, bytes per second.
     Nvlink,
-    /// Traffic over PCIe, `tx` and `rx`, bytes per second.
+    /// Traffic over PCIe, `tx` and `rx`, bytes per second while the query lasted, or since the one before.
     Pcie,
     /// What processors did: `user` code, `system` (with interrupts), nothing while they waited for I/O (`iowait`),
     /// other machines' work (`steal`); thousandths of one processor's time.

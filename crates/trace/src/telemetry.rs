@@ -80,7 +80,9 @@ impl Monitored {
 
     /// Whether an API's device is this one.
     pub fn is(&self, device: &Device) -> bool {
-        !device.uuid.is_empty() && bare(&device.uuid).eq_ignore_ascii_case(bare(&self.uuid))
+        let same = |uuid: &str| uuid.eq_ignore_ascii_case(bare(&self.uuid));
+        !device.uuid.is_empty()
+            && (same(bare(&device.uuid)) || spelled(&device.uuid).is_some_and(|text| same(&text)))
     }
 
     fn describe(&mut self, device: telemetry::Monitored) {
@@ -124,6 +126,15 @@ impl Monitored {
 /// An identity without what says of what kind it is.
 fn bare(uuid: &str) -> &str {
     uuid.strip_prefix("GPU-").unwrap_or(uuid)
+}
+
+/// What the 16 bytes of an identity spell, if they are hexadecimal digits: HIP gives the number of AMD's devices so.
+fn spelled(uuid: &str) -> Option<String> {
+    let digits: Vec<u8> = uuid.bytes().filter(|byte| *byte != b'-').collect();
+    let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+    let bytes: Vec<u8> = digits.chunks(2).map(byte).collect::<Option<_>>()?;
+    let is_text = bytes.len() == 16 && bytes.iter().all(u8::is_ascii_hexdigit);
+    String::from_utf8(bytes).ok().filter(|_| is_text)
 }
 
 /// The telemetry of a trace.
@@ -208,5 +219,23 @@ fn integer(value: Scalar<'_>) -> Option<i64> {
         Scalar::Unsigned(v) => Some(i64::try_from(v).unwrap_or(i64::MAX)),
         Scalar::Enum { value, .. } => i64::try_from(value).ok(),
         other => other.as_i64(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_device_is_found_by_its_identity_however_an_api_spells_it() {
+        let sampled = |uuid: &str| Monitored { uuid: uuid.to_owned(), ..Monitored::default() };
+        let device = |uuid: &str| Device { uuid: uuid.to_owned(), ..Device::default() };
+        let same = "86000000-0000-0000-0000-00000000007f";
+        assert!(sampled(&format!("GPU-{same}")).is(&device(&same.to_uppercase())));
+        // HIP: the digits themselves.
+        let digits = "61626364-6566-3030-3030-303030303031";
+        assert!(sampled("GPU-abcdef0000000001").is(&device(digits)));
+        assert!(!sampled("GPU-abcdef0000000002").is(&device(digits)));
+        assert!(!sampled("").is(&device("")) && !sampled("GPU-abcdef0000000001").is(&device("x")));
     }
 }

@@ -4,6 +4,8 @@
 //!             telemetry           occupancy            doctor
 //!  host       /proc, /sys         —                    shared memory, clock, power
 //!  nvidia     NVML                multiprocessors      driver, toolkit, CUPTI, NVML
+//!  amd        ROCm SMI            —                    —
+//!  intel      Level Zero sysman   —                    —
 //! ```
 //! A vendor is a folder, a [`Vendor`] in it, and a line in [`ALL`]; whoever uses this crate
 //! goes through that list and knows no vendor by name. What no vendor knows is unknown:
@@ -12,11 +14,17 @@
 //! Occupancy is arithmetic on what a trace says. Telemetry and the doctor ask the machine,
 //! and stand behind features of the same names, which analyses do without.
 
+mod amd;
 #[cfg(feature = "doctor")]
 pub mod doctor;
 mod host;
+mod intel;
+#[cfg(feature = "telemetry")]
+mod load;
 mod nvidia;
 pub mod occupancy;
+#[cfg(feature = "telemetry")]
+mod pci;
 #[cfg(feature = "telemetry")]
 pub mod telemetry;
 
@@ -45,7 +53,7 @@ pub trait Vendor: Sync {
 }
 
 /// All of them. The host comes first.
-pub const ALL: &[&dyn Vendor] = &[&host::Host, &nvidia::Nvidia];
+pub const ALL: &[&dyn Vendor] = &[&host::Host, &nvidia::Nvidia, &amd::Amd, &intel::Intel];
 
 #[cfg(test)]
 mod tests {

@@ -23,7 +23,7 @@ pub enum Reading {
     },
     /// Frequencies in MHz; 0 if the device does not report one.
     Clocks {
-        /// Streaming multiprocessors.
+        /// Streaming multiprocessors, or what other vendors call their compute units.
         sm: u32,
         /// Device memory.
         memory: u32,
@@ -72,7 +72,7 @@ pub enum Reading {
         /// Received.
         rx: u64,
     },
-    /// Bytes per second on the bus while the query lasted.
+    /// Bytes per second on the bus while the query lasted, or since the one before.
     Pcie {
         /// Sent by the device.
         tx: u64,
@@ -123,8 +123,8 @@ pub struct Device {
     pub name: String,
     /// Where it is on the bus: `domain:bus:device.function`.
     pub pci: String,
-    /// What its power readings are: `instant`, or `driver` if the driver
-    /// chooses (an average over 1 s on most devices).
+    /// What its power readings are: `instant`, `driver` if the driver chooses (an average over 1 s on most devices), or
+    /// `interval`, an average since the reading before.
     pub power: String,
     /// The most it may draw, in milliwatts; 0 if not known.
     pub power_limit: u64,

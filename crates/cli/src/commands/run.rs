@@ -183,8 +183,9 @@ fn record(args: &Run) -> Result<Outcome> {
         inside: args.inside.asked().map_err(wrong_value)?,
         compress: args.compress,
         sample: args.sample.map(|period| {
-            let libraries = args.nvml.iter().map(|file| ("nvml".to_owned(), file.clone())).collect();
-            telemetry::Options { period, libraries }
+            let given = [("nvml", &args.nvml), ("rocm-smi", &args.rocm_smi), ("sysman", &args.sysman)];
+            let given = given.into_iter().filter_map(|(name, file)| Some((name.to_owned(), file.clone()?)));
+            telemetry::Options { period, libraries: given.collect() }
         }),
         os,
         cpu_sample: args.cpu_sample,

@@ -236,7 +236,10 @@ fn files_of_nonsense_are_no_values() {
     put(root.path(), &[("sys/devices/system/cpu/present", "0-99999999,x,7-3,\n")]);
     put(root.path(), &[("sys/class/powercap/intel-rapl:0/energy_uj", "many\n")]);
     let host = Host::open(root.path());
-    for (device, about) in host.devices().iter().enumerate() {
+    // Of the processors, which are as many as are believed, the first and the last.
+    let (count, few) = (host.devices().len(), 64);
+    let devices = host.devices().iter().enumerate().filter(|(at, _)| *at < few || *at + few >= count);
+    for (device, about) in devices {
         for quantity in Quantity::ALL {
             for _ in 0..2 {
                 let answer = host.read(device, quantity);
