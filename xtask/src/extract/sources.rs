@@ -204,7 +204,7 @@ mod tests {
     fn packages_are_found_unpacked() {
         for (name, source, unpacked) in [
             ("wheel", "{ wheel = \"toy-headers==1.2\" }", "toy_headers-1.2-py3-none-any"),
-            ("debian", "{ debian = \"libtoy-dev=1.2-3\" }", "libtoy-dev_1.2-3_amd64"),
+            ("debian", "{ debian = \"libtoy-dev=1.2-3\" }", "libtoy-dev_1.2-3_all"),
         ] {
             let (api, folder) = toy(name, source);
             let none = found(&api, Some(&folder)).unwrap_err();

@@ -185,11 +185,11 @@ impl RocmSmi {
 
     fn describe(&self, index: u32) -> Device {
         let api = &self.api;
-        // SAFETY: here and below there is room for a number.
+        // SAFETY: there is room for a number of 64 bits.
         let unique = number(|to: &mut u64| unsafe { (api.unique_id)(index, to) });
-        // SAFETY: see above.
+        // SAFETY: there is room for a number of 64 bits.
         let pci = number(|to: &mut u64| unsafe { (api.pci)(index, to) });
-        // SAFETY: see above; the first sensor.
+        // SAFETY: there is room for a number of 64 bits; 0 is the first sensor.
         let cap = number(|to: &mut u64| unsafe { (api.power_cap)(index, 0, to) });
         Device {
             index,

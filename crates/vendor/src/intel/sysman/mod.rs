@@ -45,7 +45,7 @@ struct Of(Handle);
 // SAFETY: a handle is a number to the driver, whose functions are thread-safe for telemetry's: the specification lets them
 // be called from any thread.
 unsafe impl Send for Of {}
-// SAFETY: see above; nothing is read through it here.
+// SAFETY: nothing is read through it here, and the driver's functions may be called from several threads.
 unsafe impl Sync for Of {}
 
 /// The parts of a device that are asked.
@@ -185,7 +185,7 @@ impl Sysman {
             on_subdevice: 0,
             subdevice: 0,
         };
-        // SAFETY: as for frequencies.
+        // SAFETY: the handle is the driver's; the structure says what it is, and nothing follows it.
         let status = unsafe { (self.api.engine_properties)(engines.0, &mut to) };
         (status == SUCCESS).then_some(to.group)
     }
@@ -202,7 +202,7 @@ impl Sysman {
             has_threshold1: 0,
             has_threshold2: 0,
         };
-        // SAFETY: as for frequencies.
+        // SAFETY: the handle is the driver's; the structure says what it is, and nothing follows it.
         let status = unsafe { (self.api.sensor_properties)(sensor.0, &mut to) };
         (status == SUCCESS).then_some(to.kind)
     }
@@ -214,10 +214,10 @@ impl Sysman {
         about.stype = stype::DEVICE_PROPERTIES;
         // SAFETY: the handle is the driver's; the structure says what it is.
         unsafe { (self.api.device_properties)(parts.device.0, &mut about) };
-        // SAFETY: as above.
+        // SAFETY: numbers and an address: zeros are valid.
         let mut bus: api::PciProperties = unsafe { std::mem::zeroed() };
         bus.stype = stype::PCI_PROPERTIES;
-        // SAFETY: as for the device's properties.
+        // SAFETY: the handle is the driver's; the structure says what it is.
         let has_bus = unsafe { (self.api.pci_properties)(parts.device.0, &mut bus) } == SUCCESS;
         let uuid = about.core.uuid.iter().any(|byte| *byte != 0);
         let device = Device {
