@@ -13,7 +13,7 @@ pub struct ParseError {
 }
 
 impl ParseError {
-    pub(super) fn new(line: u32, kind: ParseErrorKind) -> Self {
+    pub(in crate::metadata) fn new(line: u32, kind: ParseErrorKind) -> Self {
         Self { line, kind }
     }
 }

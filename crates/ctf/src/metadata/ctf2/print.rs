@@ -1,48 +1,11 @@
 //! A [`TraceClass`] to the fragments of CTF 2.
 
+use super::SEPARATOR;
 use super::json::Json;
+use super::object::Object;
 use super::print_field::Printer;
 use super::upgrade::upgrade;
-use super::{SEPARATOR, names};
-use crate::class::{ClockClass, EnvValue, EventClass, Identity, Scope, StreamClass, TraceClass};
-use crate::read::PlanError;
-
-/// An object that is being made.
-#[derive(Default)]
-pub(super) struct Object(Vec<(String, Json)>);
-
-impl Object {
-    /// One with the property that all have.
-    pub fn new(kind: &str) -> Self {
-        Object::default().with("type", kind)
-    }
-
-    pub fn with(mut self, name: &str, value: impl Into<Json>) -> Self {
-        self.0.push((name.into(), value.into()));
-        self
-    }
-
-    /// The same with a property that may be missing.
-    pub fn maybe(self, name: &str, value: Option<impl Into<Json>>) -> Self {
-        match value {
-            Some(value) => self.with(name, value),
-            None => self,
-        }
-    }
-
-    /// The same with the parts of an identity.
-    fn identity(self, of: &Identity) -> Self {
-        self.maybe("namespace", of.namespace.as_deref())
-            .maybe("name", of.name.as_deref())
-            .maybe("uid", of.uid.as_deref())
-    }
-}
-
-impl From<Object> for Json {
-    fn from(object: Object) -> Self {
-        Json::Object(object.0)
-    }
-}
+use crate::class::{ClockClass, EnvValue, EventClass, Identity, PlanError, StreamClass, TraceClass};
 
 /// Returns the metadata of a trace, as fragments that any CTF 2 reader takes; one of CTF
 /// 1.8 as [`upgrade`] makes it.
@@ -127,7 +90,7 @@ fn event_class(printer: &Printer<'_>, stream: &StreamClass, event: &EventClass) 
     let name = Some(event.name.clone()).filter(|name| !name.is_empty());
     let attributes =
         Object::default().maybe("log-level", event.log_level).maybe("emf-uri", event.emf_uri.as_deref());
-    let attributes = Some(attributes).filter(|a| !a.0.is_empty());
+    let attributes = Some(attributes).filter(|a| !a.is_empty());
     Object::new("event-record-class")
         .with("id", event.id)
         .with("data-stream-class-id", stream.id)
@@ -135,11 +98,4 @@ fn event_class(printer: &Printer<'_>, stream: &StreamClass, event: &EventClass) 
         .maybe("attributes", attributes.map(|a| Object::default().with("babeltrace.org,2020", a)))
         .maybe("specific-context-field-class", event.context.as_ref().map(|c| printer.structure(c)))
         .with("payload-field-class", printer.structure(&event.fields))
-}
-
-/// Returns a field location.
-pub(super) fn location(scope: Option<Scope>, parents: u32, path: &[String]) -> Object {
-    let up = (0..parents).map(|_| Json::Null);
-    let path = up.chain(path.iter().map(|name| Json::from(name.as_str())));
-    Object::default().maybe("origin", scope.map(names::scope_name)).with("path", Json::Array(path.collect()))
 }

@@ -1,7 +1,7 @@
 //! Enumerations that a trace uses again and again, which get a name so that
 //! they are written once.
 
-use crate::class::{EnumClass, EventClass, FieldClass, StructClass, TraceClass};
+use super::{EnumClass, EventClass, FieldClass, StructClass, TraceClass};
 
 /// An enumeration with fewer names is as short as a reference to it.
 const WORTH_A_NAME: usize = 4;
@@ -17,7 +17,7 @@ pub(crate) fn collect(trace: &TraceClass) -> Vec<&EnumClass> {
 }
 
 /// Returns the enumerations of an event that are long enough for a name, each once.
-pub(super) fn of_event(event: &EventClass) -> Vec<&EnumClass> {
+pub(crate) fn of_event(event: &EventClass) -> Vec<&EnumClass> {
     let mut seen = Vec::new();
     event.context.iter().chain([&event.fields]).for_each(|structure| visit(structure, &mut seen));
     seen.into_iter().map(|(class, _)| class).collect()

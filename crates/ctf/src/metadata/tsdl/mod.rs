@@ -7,7 +7,6 @@
 
 mod ast;
 mod attributes;
-mod error;
 mod lex;
 mod lower;
 mod lower_number;
@@ -17,13 +16,12 @@ mod parse;
 mod parse_type;
 mod print;
 mod print_type;
-pub(crate) mod shared_enums;
+mod quote;
 
 use crate::class::TraceClass;
 use crate::metadata;
 
-pub use crate::metadata::MetadataError;
-pub use error::{ParseError, ParseErrorKind};
+pub use crate::metadata::error::{MetadataError, ParseError, ParseErrorKind};
 pub use print::{Growing, print};
 
 /// Reads metadata: plain text, or in packets as LTTng writes it.

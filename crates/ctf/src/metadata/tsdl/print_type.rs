@@ -3,7 +3,7 @@
 use std::fmt::{Arguments, Write};
 
 use super::names::{to_ident, to_raw_ident};
-use super::print::quoted;
+use super::quote::quoted;
 use crate::class::{
     Base, ByteOrder, Encoding, EnumClass, Field, FieldClass, FieldPath, FloatClass, IntegerClass,
     StructClass, VariantClass,

@@ -1,26 +1,15 @@
 //! An event, as the reader shows it.
 
-use super::decode::Decoder;
-use super::error::DecodeError;
-use super::packet::{Head, PacketInfo};
-use super::plan::{Int, Kind, Node};
-use super::stream::{Kinds, StreamReader};
-use super::visit::{FieldVisitor, TreeBuilder};
+use super::super::decode::Decoder;
+use super::super::error::DecodeError;
+use super::super::packet::{Head, PacketInfo};
+use super::super::plan::{Int, Kind, Node};
+use super::super::position::Position;
+use super::super::visit::{FieldVisitor, TreeBuilder};
+use super::{Kinds, StreamReader};
 use crate::bits::word;
 use crate::class::{ByteOrder, ClockClass, EventClass, FieldClass, Scope, StreamClass, StructClass};
 use crate::value::{Scalar, Value};
-
-/// Where the parts of an event are, in bits from the start of its packet.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Position {
-    pub index: usize,
-    pub timestamp: Option<u64>,
-    pub header_at: u64,
-    pub common_at: u64,
-    pub context_at: u64,
-    pub fields_at: u64,
-    pub end: u64,
-}
 
 /// An event. Its parts are decoded when asked for; text borrows the reader,
 /// whose packet may have been decompressed.
@@ -145,7 +134,7 @@ impl<'e, 't> Event<'e, 't> {
         }
     }
 
-    /// Returns the bytes of the packet from the payload on, for a [`Picker`](super::Picker) of the
+    /// Returns the bytes of the packet from the payload on, for a [`Picker`](crate::read::Picker) of the
     /// class; none if it does not start at a byte.
     #[inline]
     pub fn payload(&self) -> Option<&'e [u8]> {

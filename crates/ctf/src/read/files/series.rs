@@ -17,7 +17,8 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::files::{Files, KERNEL, OWN, has_metadata};
+use super::super::data::Repeated;
+use super::{Files, KERNEL, OWN, has_metadata};
 
 /// Digits of a part's name at least.
 const DIGITS: usize = 4;
@@ -33,15 +34,6 @@ pub struct Part {
     pub number: u32,
     /// What is repeated, by the name of the stream without `.zst`.
     pub earlier: BTreeMap<String, Repeated>,
-}
-
-/// What is repeated at the beginning of a stream.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Repeated {
-    /// Bytes, as they lie in the file.
-    pub bytes: u64,
-    /// Packets.
-    pub packets: u64,
 }
 
 impl Part {
@@ -198,7 +190,7 @@ impl Series {
 }
 
 /// Returns the numbers that folders in a folder have as names, in their order.
-pub(super) fn numbers(folder: &Path) -> Vec<u32> {
+pub(in crate::read) fn numbers(folder: &Path) -> Vec<u32> {
     let number = |entry: fs::DirEntry| {
         let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
         Part::number(entry.file_name().to_str()?).filter(|_| is_folder)

@@ -1,7 +1,7 @@
 //! References to lengths and tags, from names to positions.
 
 use super::scopes::Scopes;
-use crate::class::{Field, FieldClass, FieldPath, Scope, StructClass};
+use super::{EnumClass, Field, FieldClass, FieldPath, Scope, StructClass, VariantClass};
 
 /// Stands in a [`Place`] for the elements of an array, whichever.
 pub(crate) const ELEMENT: u32 = u32::MAX;
@@ -167,4 +167,19 @@ fn find(fields: &[Field], name: &str) -> Option<usize> {
         .iter()
         .rposition(|f| f.name == name)
         .or_else(|| fields.iter().rposition(|f| f.name.strip_prefix('_').is_some_and(|n| n == name)))
+}
+
+/// Returns the options by the values of the tag. Some writers put the `_` of an
+/// identifier into the label as well, others do not.
+pub(crate) fn ranges(tag: &EnumClass, variant: &VariantClass) -> Vec<(i128, i128, usize)> {
+    let option = |label: &str| {
+        let options = &variant.options;
+        let bare = |name: &str| name.strip_prefix('_').map(str::to_owned);
+        options
+            .iter()
+            .position(|o| o.name == label)
+            .or_else(|| options.iter().position(|o| bare(&o.name).as_deref() == Some(label)))
+            .or_else(|| options.iter().position(|o| bare(label).as_deref() == Some(&o.name)))
+    };
+    tag.mappings.iter().filter_map(|m| Some((m.start, m.end, option(&m.label)?))).collect()
 }

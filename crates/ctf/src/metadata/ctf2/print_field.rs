@@ -2,12 +2,12 @@
 
 use super::json::Json;
 use super::names;
-use super::print::{Object, location};
+use super::object::Object;
+use crate::class::shared_enums;
 use crate::class::{
     Base, BlobClass, BlobLength, ByteOrder, Encoding, EnumClass, FieldClass, FieldPath, FloatClass,
-    IntegerClass, IntegerForm, OptionalClass, Role, Roles, StructClass, TraceClass, VariantClass,
+    IntegerClass, IntegerForm, OptionalClass, Role, Roles, Scope, StructClass, TraceClass, VariantClass,
 };
-use crate::tsdl::shared_enums;
 
 /// Knows what has a name.
 pub(super) struct Printer<'c> {
@@ -119,6 +119,13 @@ fn ranges(ranges: impl Iterator<Item = (i128, i128)>) -> Json {
 }
 
 /// Returns what all classes of a fixed number of bits have.
+/// Returns a field location.
+fn location(scope: Option<Scope>, parents: u32, path: &[String]) -> Object {
+    let up = (0..parents).map(|_| Json::Null);
+    let path = up.chain(path.iter().map(|name| Json::from(name.as_str())));
+    Object::default().maybe("origin", scope.map(names::scope_name)).with("path", Json::Array(path.collect()))
+}
+
 fn bits(kind: &str, length: u32, align: u32, order: ByteOrder, reversed: bool) -> Object {
     let (order, other) = match order {
         ByteOrder::Little => ("little-endian", "last-to-first"),

@@ -4,7 +4,8 @@ use std::fmt::Write;
 
 use super::names::to_raw_ident;
 use super::print_type::Printer;
-use super::shared_enums;
+use super::quote::quoted;
+use crate::class::shared_enums;
 use crate::class::{ByteOrder, ClockClass, EnvValue, EventClass, StreamClass, TraceClass};
 
 /// Returns the metadata of a trace, as text that any CTF 1.8 reader takes.
@@ -143,28 +144,6 @@ fn event_block(p: &mut Printer, stream_id: u64, event: &EventClass) {
         p.assign_struct("context", event.context.as_ref());
         p.assign_struct("fields", Some(&event.fields));
     });
-}
-
-/// Returns a text between quotes, with what would end it or the line escaped.
-pub(super) fn quoted(text: &str) -> String {
-    let mut quoted = String::with_capacity(text.len() + 2);
-    quoted.push('"');
-    for c in text.chars() {
-        match c {
-            '"' => quoted.push_str("\\\""),
-            '\\' => quoted.push_str("\\\\"),
-            '\n' => quoted.push_str("\\n"),
-            '\t' => quoted.push_str("\\t"),
-            '\r' => quoted.push_str("\\r"),
-            // Always three digits, so that a digit behind is not taken for one.
-            c if c.is_ascii_control() => {
-                let _ = write!(quoted, "\\{:03o}", u32::from(c));
-            }
-            c => quoted.push(c),
-        }
-    }
-    quoted.push('"');
-    quoted
 }
 
 fn hyphenated(uuid: &[u8; 16]) -> String {

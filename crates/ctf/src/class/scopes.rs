@@ -1,6 +1,6 @@
 //! The six structures that an event is made of.
 
-use crate::class::{EventClass, Scope, StreamClass, StructClass, TraceClass};
+use super::{EventClass, Scope, StreamClass, StructClass, TraceClass};
 
 /// The classes of all scopes as one event sees them.
 #[derive(Clone, Copy)]

@@ -9,11 +9,11 @@
 //! makes JSON of classes (`print_field`); those of a CTF 1.8 trace are first given roles and
 //! locations instead of names (`upgrade`). The data streams of both versions are the same.
 
-mod error;
 mod json;
 mod lower;
 mod lower_field;
 mod names;
+mod object;
 mod print;
 mod print_field;
 mod properties;
@@ -22,7 +22,7 @@ mod upgrade;
 use crate::class::TraceClass;
 use crate::metadata::{self, MetadataError};
 
-pub use error::{JsonError, JsonErrorKind};
+pub use crate::metadata::error::{JsonError, JsonErrorKind};
 pub use print::print;
 pub use upgrade::upgrade;
 

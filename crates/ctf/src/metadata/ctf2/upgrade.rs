@@ -1,11 +1,11 @@
 //! A CTF 1.8 trace in the terms of CTF 2: roles and locations instead of names.
 
+use crate::class::resolve::{ELEMENT, Place, ranges, resolve};
+use crate::class::scopes::Scopes;
 use crate::class::{
-    BlobClass, BlobLength, Encoding, FieldClass, FieldPath, Identity, IntegerClass, OptionRange, Role, Roles,
-    Scope, StringClass, StructClass, TraceClass,
+    BlobClass, BlobLength, Encoding, FieldClass, FieldPath, Identity, IntegerClass, OptionRange, PlanError,
+    Role, Roles, Scope, StringClass, StructClass, TraceClass, clock_of,
 };
-use crate::read::PlanError;
-use crate::read::internal::{ELEMENT, Place, Scopes, clock_of, ranges, resolve};
 
 /// Describes the same bytes by the rules of CTF 2. What CTF 2 cannot say is left
 /// out: clocks that are not the one of their stream, and ASCII, which is UTF-8.
