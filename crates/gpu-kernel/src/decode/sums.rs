@@ -8,7 +8,7 @@
 
 use std::collections::VecDeque;
 
-use crate::decode::{Decoder, Ended, Fault, Path, Step, Violation};
+use super::{Decoder, Ended, Fault, Path, Step, Violation};
 use crate::graph::{Block, EXIT};
 use crate::plan::Site;
 use crate::record::{Lanes, Record};
