@@ -24,7 +24,7 @@ pub fn pages(length: usize) -> *mut u8 {
 
 /// The same, of which a forked child finds zeros: it can touch nothing of its parent's.
 #[cold]
-pub(super) fn own_pages(length: usize) -> *mut u8 {
+pub(crate) fn own_pages(length: usize) -> *mut u8 {
     let _errno = ErrnoGuard::new();
     let fresh = pages(length);
     // SAFETY: the range mapped above, which nothing else refers to yet.
@@ -38,7 +38,7 @@ pub(super) fn own_pages(length: usize) -> *mut u8 {
 
 /// Maps memory for `length` bytes of values to where `place` leads, unless it leads somewhere; `map` is [`pages`] or
 /// [`own_pages`]. Returns whether it leads somewhere now.
-pub(super) fn map_once<T>(place: &AtomicPtr<T>, length: usize, map: fn(usize) -> *mut u8) -> bool {
+pub(crate) fn map_once<T>(place: &AtomicPtr<T>, length: usize, map: fn(usize) -> *mut u8) -> bool {
     if !place.load(Ordering::Acquire).is_null() {
         return true;
     }

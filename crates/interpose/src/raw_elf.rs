@@ -1,6 +1,6 @@
 //! A library's tables as they lie in memory, read without calling anything.
 //!
-//! [`super::Object`] is the comfortable way; this one serves before the C library
+//! [`crate::elf::Object`] is the comfortable way; this one serves before the C library
 //! may be called ([`crate::direct`]), and knows versions of symbols and functions
 //! that are chosen for the processor.
 //!
