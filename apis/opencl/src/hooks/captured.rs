@@ -2,9 +2,9 @@
 //! options in `semantics.toml`; without one each is a test of a word and the call.
 #![allow(clippy::too_many_arguments, reason = "the prototypes are the API's")]
 
-use super::build::{self, BUILD, COMPILE, LINK};
-use super::objects::{self, Kind};
-use super::{code, launch, properties};
+use crate::capture::build::{self, BUILD, COMPILE, LINK};
+use crate::capture::objects::{self, Kind};
+use crate::capture::{code, launch, properties};
 use crate::device;
 use crate::generated::prelude::{NO_GEOMETRY, P, geometry};
 use crate::generated::real;

@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use hetrace_interpose::commands::reference::{self, Events};
 use hetrace_interpose::ring::abi::{ClockRecord, special};
 
-use super::contexts::{Context, living};
-use super::record::send;
-use super::{device_key, driver};
+use super::super::record::send;
+use super::super::{device_key, driver};
+use super::{Context, living};
 use crate::generated::prelude::{P, null_mut};
 
 /// The latest comparison of a device's clock with the host's, by ordinal.

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize
 use hetrace_interpose::ring::clock::nanoseconds;
 use hetrace_interpose::{ErrnoGuard, Spent, spend};
 
-use super::{deliver, flusher};
+use super::super::deliver;
 
 /// Bytes of a buffer: as mapped, and the smallest size that CUPTI is given.
 const MOST: usize = 1 << 20;
@@ -105,7 +105,7 @@ impl Slot {
 /// A buffer full of zeros, or NULL if there is no memory or there are too many.
 fn take() -> *mut u8 {
     // Without our thread they are read when the program synchronizes, if it does.
-    let most = if flusher::runs() { ALL } else { KEPT };
+    let most = if super::runs() { ALL } else { KEPT };
     for (number, slot) in POOL.iter().enumerate().take(most) {
         if !slot.becomes(state::FREE, state::TAKEN) {
             continue;
@@ -193,7 +193,7 @@ pub unsafe extern "C" fn requested(buffer: *mut *mut u8, size: *mut usize, recor
     let _errno = ErrnoGuard::new();
     let now = nanoseconds(libc::CLOCK_MONOTONIC);
     let since = now.saturating_sub(LAST.swap(now, Ordering::Relaxed));
-    let next = next_size(SIZE.load(Ordering::Relaxed), since, flusher::period_ns());
+    let next = next_size(SIZE.load(Ordering::Relaxed), since, super::period_ns());
     SIZE.store(next, Ordering::Relaxed);
     let behind = UNREAD.load(Ordering::Relaxed) > MOST_UNREAD;
     // In the middle of a launch.
@@ -224,8 +224,8 @@ pub unsafe extern "C" fn completed(_: *mut c_void, _: u32, buffer: *mut u8, size
         UNREAD.fetch_add(size, Ordering::Relaxed);
         slot.valid.store(valid.min(size).min(MOST), Ordering::Relaxed);
         slot.state.store(state::FILLED, Ordering::Release);
-        if flusher::runs() {
-            flusher::wake();
+        if super::runs() {
+            super::wake();
         }
     }
     OUTSTANDING.fetch_sub(1, Ordering::Relaxed);
