@@ -26,12 +26,12 @@ use hetrace_format::files::{MANIFEST, METADATA};
 use hetrace_os::Room;
 use serde::{Deserialize, Serialize};
 
+use super::before::before;
 use super::noting::Notes;
 use super::store::{Sealed, Store};
-use super::write::before;
 use crate::access::Access;
-use crate::os;
-use crate::output::{Before, Files, StreamFile};
+use crate::layout;
+use crate::stream_files::{Before, Files, StreamFile};
 
 /// Bytes of records of the time before, in memory and at the beginning of each part.
 const EARLIER: u64 = 256 << 20;
@@ -266,7 +266,7 @@ impl Series {
 
     /// Returns the folder of the program's trace in that of a part.
     fn program(&self, part: &Path) -> PathBuf {
-        if self.has_kernel { os::folders(part).0 } else { part.to_owned() }
+        if self.has_kernel { layout::folders(part).0 } else { part.to_owned() }
     }
 
     /// Returns the folder of the program's trace of a part.
@@ -276,7 +276,7 @@ impl Series {
 
     /// Returns the folder of the operating system's events of a part; none if there are none.
     pub fn kernel(&self, number: u32) -> Option<PathBuf> {
-        self.has_kernel.then(|| os::folders(&self.whole(number)).1)
+        self.has_kernel.then(|| layout::folders(&self.whole(number)).1)
     }
 
     /// Makes the trace in the first folder the first part.
@@ -405,7 +405,7 @@ impl Series {
         let fresh = Fresh { number, program: self.program(&hidden), hidden, whole };
         if self.has_kernel {
             self.access.make_folder(&fresh.program)?;
-            os::make_part(&os::folders(&fresh.hidden).1, number, self.access)?;
+            layout::make_kernel_part(&layout::folders(&fresh.hidden).1, number, self.access)?;
         }
         Ok(fresh)
     }
