@@ -35,7 +35,7 @@ impl Tally {
                 },
             );
         }
-        let left = self.memory.iter().map(|row| row.left).fold(0, u64::saturating_add);
+        let left = self.memory.iter().map(|row| row.live_allocations).fold(0, u64::saturating_add);
         if left > 0 {
             return step("lint", format!("{} never released", plural(left, "allocation")));
         }
