@@ -225,7 +225,7 @@ fn images_count_with_the_bytes_of_their_pixels() {
     let devices = sum("allocations") / 4;
     assert!(devices > 0, "{tables}");
     assert_eq!(sum("allocated_bytes"), devices * 2 * (32 * 16 * 4 + 32 * 16 * 4 * 4), "{images:?}");
-    assert_eq!((sum("unsized_allocations"), sum("left_bytes")), (0, 0), "{images:?}");
+    assert_eq!((sum("unsized_allocations"), sum("live_bytes")), (0, 0), "{images:?}");
 }
 
 #[test]

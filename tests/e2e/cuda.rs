@@ -65,7 +65,7 @@ fn default_streams_of_threads() {
 }
 
 #[test]
-fn contexts_that_end_with_work_under_way() {
+fn contexts_that_end_with_work_in_flight() {
     let run = work("events", "destroy");
     let (seen, doubt) = (run.seen(), run.doubt());
     check_order(&seen, doubt);
@@ -298,7 +298,7 @@ fn wait_for_streams(source: &str) -> u64 {
     let rows = why["waits"].as_array().expect("waits");
     let row = rows.iter().find(|row| row["name"] == "cuStreamSynchronize").expect("the wait");
     assert_eq!(row["calls"], 4, "{source}: {row}");
-    let at_once = row["at_once"].as_u64().expect("a count");
+    let at_once = row["immediate"].as_u64().expect("a count");
     // Default streams of two contexts have one handle and are two queues.
     let tally: serde_json::Value =
         serde_json::from_str(&read(&["tally", "--json", "--by", "queue"])).expect("JSON");

@@ -54,15 +54,15 @@ impl Run {
         let kernels = seen.commands.iter().filter(|c| c.kind == "kernel").count() as u64;
         let losses = &manifest(&self.trace())["losses"];
         let count = |name: &str| losses[name].as_u64().expect("a count");
-        let (lost, under_way) = (count("device_commands"), count("commands_under_way"));
+        let (lost, in_flight) = (count("device_commands"), count("commands_in_flight"));
         match (source, ends_well(what)) {
-            ("off", _) => assert_eq!(kernels + lost + under_way, 0, "{what:?}"),
+            ("off", _) => assert_eq!(kernels + lost + in_flight, 0, "{what:?}"),
             // What the collector still had is gone, but not silently.
-            ("auto", false) => assert_eq!(kernels + lost + under_way, launched, "{what:?}"),
+            ("auto", false) => assert_eq!(kernels + lost + in_flight, launched, "{what:?}"),
             _ => {
-                assert_eq!(kernels + lost + under_way, launched, "{source} {what:?}");
+                assert_eq!(kernels + lost + in_flight, launched, "{source} {what:?}");
                 // Nobody waits for ever at the end, and machines for tests are busy.
-                assert!(under_way <= launched / 10, "{source} {what:?}: {under_way} of {launched}");
+                assert!(in_flight <= launched / 10, "{source} {what:?}: {in_flight} of {launched}");
             }
         }
         seen

@@ -15,8 +15,8 @@ fn with_version(version: u32, mode: &str) -> Run {
 }
 
 /// Calls whose commands CUPTI has not reported.
-fn under_way(run: &Run) -> u64 {
-    run.manifest()["losses"]["commands_under_way"].as_u64().expect("a count")
+fn in_flight(run: &Run) -> u64 {
+    run.manifest()["losses"]["commands_in_flight"].as_u64().expect("a count")
 }
 
 /// CUPTI has reported everything, exactly, and nothing else was done to know it.
@@ -117,7 +117,7 @@ fn what_it_drops_is_counted() {
     let seen = run.seen();
     check_order(&seen, 0);
     // Counted once.
-    assert_eq!((seen.commands.len() as u64, run.lost(), under_way(&run)), (7200, 800, 0));
+    assert_eq!((seen.commands.len() as u64, run.lost(), in_flight(&run)), (7200, 800, 0));
 }
 
 #[test]
@@ -127,7 +127,7 @@ fn a_program_that_uses_it_gets_it() {
         let seen = run.seen();
         assert_eq!(run.done.out, "30 kernels\n", "{program}: {}", run.done.err);
         assert_eq!(kinds(&seen), BTreeMap::from([("kernel", 50)]), "{program}");
-        assert_eq!((run.lost(), under_way(&run)), (0, 0), "{program}");
+        assert_eq!((run.lost(), in_flight(&run)), (0, 0), "{program}");
         check_order(&seen, run.doubt());
         let notes = run.manifest()["notes"].to_string();
         assert!(notes.contains("events from here on, because the program uses CUPTI itself"), "{notes}");
@@ -152,17 +152,17 @@ fn a_kill_costs_no_more_than_a_period() {
     // What it costs is reported, but for a launch that had just begun.
     let missing = (launches.len() - seen.commands.len()) as u64;
     assert!(
-        missing > 0 && (missing - 1..=missing).contains(&under_way(&run)),
+        missing > 0 && (missing - 1..=missing).contains(&in_flight(&run)),
         "{missing} {}",
-        under_way(&run)
+        in_flight(&run)
     );
 }
 
 #[test]
-fn a_program_may_end_with_work_under_way() {
-    let run = work("auto", "underway");
+fn a_program_may_end_with_work_in_flight() {
+    let run = work("auto", "unwaited");
     assert_eq!(kinds(&run.seen()), BTreeMap::from([("kernel", 10), ("untimed", 5)]));
-    assert_eq!(under_way(&run), 0, "reported as such");
+    assert_eq!(in_flight(&run), 0, "reported as such");
 }
 
 #[test]

@@ -89,7 +89,7 @@ fn images_have_their_bytes() {
 fn a_program_that_releases_nothing_has_its_commands_all_the_same() {
     let traced = trace(Platform::Pocl, &["ending", "norelease"]);
     let finished = check_order(&traced).len() as u64;
-    let in_flight = traced.manifest()["losses"]["commands_under_way"].as_u64().expect("a number");
+    let in_flight = traced.manifest()["losses"]["commands_in_flight"].as_u64().expect("a number");
     assert_eq!(finished + in_flight, 11, "{in_flight} in flight");
     assert!(in_flight >= 1, "the last one never runs");
 }
@@ -113,7 +113,7 @@ fn check_in_flight(mode: &str) {
     let traced = in_flight(&["-q", "--buffer", "8192"], mode);
     assert_eq!(by_kind(&check_order(&traced)), BTreeMap::from([("kernel", 60_000)]), "{mode}");
     let losses = &traced.manifest()["losses"];
-    assert_eq!((&losses["device_commands"], &losses["commands_under_way"]), (&json!(0), &json!(0)), "{mode}");
+    assert_eq!((&losses["device_commands"], &losses["commands_in_flight"]), (&json!(0), &json!(0)), "{mode}");
     assert!(!traced.done.err.contains("LOST"), "{}", traced.done.err);
 }
 
@@ -152,7 +152,7 @@ fn commands_beyond_the_bound_are_counted_and_said() {
         assert_eq!(check_order(&traced).len(), 1_000);
         let losses = &traced.manifest()["losses"];
         assert_eq!(losses["device_commands"], 59_000);
-        assert_eq!(losses["commands_under_way"], 0);
+        assert_eq!(losses["commands_in_flight"], 0);
         let report = &traced.done.err;
         assert_eq!(report.matches("LOST: 59000 device commands").count(), 1, "{report}");
         let note = "more than 1000 commands were in flight";

@@ -284,8 +284,8 @@ fn tally_knows_how_much_memory_was_held() {
         let [row] = rows(&tables, "memory") else { panic!("{mode}: one kind on one device: {tables}") };
         assert_eq!(text(row, "kind"), "device", "{row}");
         assert_eq!(row["device"], rows(&tables, "clock_errors")[0]["device"], "{row}");
-        assert_eq!((number(row, "peak_bytes"), number(row, "left_bytes")), (most, left), "{mode}: {row}");
-        assert_eq!(number(row, "left"), left / 1000, "{mode}: {row}");
+        assert_eq!((number(row, "peak_bytes"), number(row, "live_bytes")), (most, left), "{mode}: {row}");
+        assert_eq!(number(row, "live_allocations"), left / 1000, "{mode}: {row}");
         let releases = &tables["memory_releases"];
         assert_eq!((number(releases, "releases"), number(releases, "unknown")), (1, 0), "{mode}");
     }

@@ -99,7 +99,7 @@ fn reports_know_what_the_functions_do() {
     assert!(left.findings(&["lint"]).contains("hsa_signal_t"), "{}", left.findings(&["lint"]));
     let memory = &left.tally()["memory"][0];
     assert_eq!(
-        (memory["peak_bytes"].as_u64(), memory["left_bytes"].as_u64()),
+        (memory["peak_bytes"].as_u64(), memory["live_bytes"].as_u64()),
         (Some(4000), Some(4000)),
         "{memory}"
     );

@@ -276,7 +276,7 @@ fn a_rank_that_does_not_come_to_a_collective() {
     assert_eq!((last.name.as_str(), last.end), ("cuStreamSynchronize", None));
     assert!(run.seen.commands.is_empty(), "{:?}", run.seen.commands);
     let manifest = hetrace_tests::counts::manifest(&run.scratch.path().join("trace"));
-    assert_eq!(manifest["losses"]["commands_under_way"], 1);
+    assert_eq!(manifest["losses"]["commands_in_flight"], 1);
     let (tally, print) = (run.report("tally"), run.report("print"));
     assert!(tally.contains("Unfinished collectives"), "{tally}");
     assert!(tally.contains("cuStreamSynchronize"), "{tally}");

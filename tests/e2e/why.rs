@@ -244,7 +244,7 @@ fn polling_is_found_and_is_no_loss_while_the_device_works() {
     seen.check();
     let waits = seen.report["waits"].as_array().expect("waits");
     let polls = waits.iter().find(|wait| text(wait, "name") == "clGetEventInfo").expect("polls wait");
-    assert_eq!((&polls["polling"], number(polls, "at_once")), (&Value::Bool(true), 0), "{polls}");
+    assert_eq!((&polls["polling"], number(polls, "immediate")), (&Value::Bool(true), 0), "{polls}");
     assert!(number(polls, "busy_ns") > number(polls, "ns") / 2, "{polls}");
     assert!(seen.text.contains("Polling: clGetEventInfo is asked again and again"), "{}", seen.text);
     // The time is the kernels', not the polls'.
@@ -289,7 +289,7 @@ fn launches_that_the_device_outruns_are_no_case_for_several_queues() {
     seen.check();
     assert!(seen.report["verdict"]["busy_share"].as_f64().expect("a share") < 0.5, "{}", seen.verdict());
     assert!(seen.saving("queues").is_none(), "they share what they write: {}", seen.report["savings"]);
-    let launching = ["launch", "device latency", "not submitted", "call", "late return"];
+    let launching = ["launch", "device latency", "not submitted", "call", "wake-up latency"];
     // How long each gap is, a busy machine decides.
     let of_launches = seen.causes().iter().filter(|cause| launching.contains(&text(cause, "kind")));
     let gaps: u64 = of_launches.map(|cause| number(cause, "gaps")).sum();

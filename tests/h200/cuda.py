@@ -234,7 +234,7 @@ def device_counts(tables):
 
 
 def losses(tables):
-    keys = ("lost_events", "lost_calls", "lost_device_commands", "commands_under_way", "unwritten_bytes",
+    keys = ("lost_events", "lost_calls", "lost_device_commands", "commands_in_flight", "unwritten_bytes",
             "damaged_bytes", "damaged", "lost_packets", "orphaned_exits", "impossible_orders", "commands_without_call")
     return {k: tables[k] for k in keys if tables.get(k)}
 

@@ -11,6 +11,7 @@ mod extract;
 mod lines;
 mod model;
 mod repo;
+mod steps;
 mod test;
 mod tidy;
 mod torture;

@@ -1,19 +1,18 @@
 //! `cargo xtask test`: everything that shows whether hetrace works.
 //!
 //! The order is that of how quickly steps fail; but all are run, and the end says what became of
-//! each. Steps are in [`steps`]; what takes long is behind `--full`.
+//! each. Steps are in [`crate::steps`]; what takes long is behind `--full`.
 
 mod fuzz;
 mod sanitize;
-pub mod steps;
 
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, ensure};
 use clap::Parser;
 
+use crate::steps::{self, Step, cargo, run_all};
 use crate::{repo, torture};
-use steps::{Step, cargo, run_all};
 
 /// Arguments of `test`.
 #[derive(Parser)]

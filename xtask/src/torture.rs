@@ -13,12 +13,12 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use anyhow::{Context, Result, ensure};
 use hetrace_tests::torture::{self, Case, Place, Row, User};
 
-use crate::test::steps::Outcome;
-use crate::{repo, test};
+use crate::repo;
+use crate::steps::{self, Outcome};
 
 /// Runs the cases whose names contain `only`, and all else that the table shows.
 pub fn run(only: &str, seed: Option<u64>) -> Result<ExitCode> {
-    let built = test::steps::cargo(&repo::build_arguments()?, &[])?;
+    let built = steps::cargo(&repo::build_arguments()?, &[])?;
     ensure!(built == Outcome::Passed, "build: {built}");
     let seed = seed.unwrap_or_else(arbitrary);
     println!("==> torture: seed {seed}");

@@ -22,7 +22,7 @@ library! {
         signature: c"cuInit",
         sonames: &["libcuda.so"],
         begins,
-        beside: crate::device::cupti::exported,
+        beside: crate::beside,
         versioned: false,
         several: false,
         version: None,

@@ -10,6 +10,8 @@
 //! * [`measure`]: sizes that only the API itself knows.
 #![allow(non_snake_case, clippy::missing_safety_doc, missing_docs)]
 
+use std::ffi::{CStr, c_void};
+
 mod device;
 mod entry;
 mod errors;
@@ -18,6 +20,11 @@ mod hooks;
 mod inside;
 mod kernel_args;
 mod measure;
+
+/// What `dlsym` gives of libraries beside the driver: CUPTI's, whose user we are.
+fn beside(name: &CStr) -> Option<*mut c_void> {
+    device::cupti::exported(name)
+}
 
 /// Starts the library: when it is loaded, or when something of the API may be there.
 extern "C" fn loaded() {

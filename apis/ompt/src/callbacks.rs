@@ -32,7 +32,7 @@ macro_rules! callbacks {
             #[inline(always)]
             unsafe extern "C" fn passed_on($($arg: $ty),*) {
                 // SAFETY: this event's type.
-                let next = unsafe { crate::next::callback::<unsafe extern "C" fn($($ty),*)>($number) };
+                let next = unsafe { crate::passed::callback::<unsafe extern "C" fn($($ty),*)>($number) };
                 if let Some(next) = next {
                     // SAFETY: see the head of callbacks.rs.
                     unsafe { next($($arg),*) };
@@ -280,7 +280,7 @@ pub unsafe extern "C" fn control_tool(
     }
     // SAFETY: this event's type.
     let next =
-        unsafe { crate::next::callback::<unsafe extern "C" fn(u64, u64, P, *const c_void) -> c_int>(11) };
+        unsafe { crate::passed::callback::<unsafe extern "C" fn(u64, u64, P, *const c_void) -> c_int>(11) };
     // SAFETY: see the head of this file.
     next.map_or(0, |next| unsafe { next(command, modifier, argument, code) })
 }

@@ -12,7 +12,7 @@ use hetrace_interpose::is_selected;
 
 use crate::generated::tables::FUNCTIONS;
 use crate::generated::wrappers::*;
-use crate::{callbacks, next, target, tasks, tool};
+use crate::{callbacks, passed, runtime, target, tasks};
 
 /// Values of `ompt_set_result_t` from here on mean that an event is reported, at least at times.
 const SOMETIMES: c_uint = 3;
@@ -88,7 +88,7 @@ events! {
 const TWINS: [[c_uint; 2]; 4] = [[8, 33], [9, 34], [10, 35], [22, 36]];
 
 /// What the runtime has said of our callback for an event, and 1 more; 0 if it has none of ours.
-static ANSWERS: [AtomicU32; next::EVENTS] = [const { AtomicU32::new(0) }; next::EVENTS];
+static ANSWERS: [AtomicU32; passed::EVENTS] = [const { AtomicU32::new(0) }; passed::EVENTS];
 
 impl Event {
     /// Whether anything of it may be recorded.
@@ -101,7 +101,7 @@ impl Event {
 
     /// Asks the runtime to report it to us. Returns what it says.
     fn ask(&self) -> c_uint {
-        let answer = tool::set_callback(self.number, self.callback.0);
+        let answer = runtime::set_callback(self.number, self.callback.0);
         if let Some(place) = ANSWERS.get(self.number as usize) {
             place.store(answer + 1, Ordering::Relaxed);
         }
@@ -111,7 +111,7 @@ impl Event {
     }
 
     fn drop(&self) {
-        tool::set_callback(self.number, null());
+        runtime::set_callback(self.number, null());
         if let Some(place) = ANSWERS.get(self.number as usize) {
             place.store(0, Ordering::Relaxed);
         }
@@ -159,7 +159,7 @@ pub fn wanted(number: c_uint) -> c_uint {
         return SOMETIMES;
     }
     // Nothing of it is recorded: the tool has it for itself.
-    tool::set_callback(number, next::raw(number))
+    runtime::set_callback(number, passed::raw(number))
 }
 
 /// Takes the one of two events that the next tool knows, or else the newer.
@@ -168,7 +168,7 @@ fn choose(older: c_uint, newer: c_uint) {
     if answer(older.number).is_none() && answer(newer.number).is_none() {
         return;
     }
-    let knows_older_only = !next::raw(older.number).is_null() && next::raw(newer.number).is_null();
+    let knows_older_only = !passed::raw(older.number).is_null() && passed::raw(newer.number).is_null();
     if knows_older_only && answer(older.number).is_none() {
         newer.drop();
         older.ask();
@@ -195,7 +195,7 @@ mod tests {
     fn every_event_of_the_specification_has_a_callback() {
         let ours: BTreeSet<c_uint> = EVENTS.iter().map(|event| event.number).collect();
         assert_eq!(ours, all());
-        assert!(EVENTS.len() == ours.len() && ours.iter().all(|number| (*number as usize) < next::EVENTS));
+        assert!(EVENTS.len() == ours.len() && ours.iter().all(|number| (*number as usize) < passed::EVENTS));
     }
 
     #[test]

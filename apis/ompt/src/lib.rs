@@ -23,6 +23,8 @@ mod code;
 mod events;
 mod generated;
 mod next;
+mod passed;
+mod runtime;
 mod target;
 mod tasks;
 mod tool;

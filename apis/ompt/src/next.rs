@@ -8,38 +8,16 @@ use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 use crate::generated::prelude::P;
-use crate::tool::{Lookup, StartTool, Started};
-use crate::{events, tool};
+use crate::passed::CALLBACKS;
+use crate::runtime::{Lookup, StartTool, Started};
+use crate::{events, runtime};
 
 /// By this our library is known, whatever its path: one that a launcher around this one has named, too.
 #[unsafe(no_mangle)]
 static hetrace_is_tool: u8 = 1;
 
-/// More than there are events.
-pub const EVENTS: usize = 64;
-
 /// What the next tool has returned to us as we did to the runtime; NULL if there is none.
 static NEXT: AtomicPtr<Started> = AtomicPtr::new(null_mut());
-/// Its callbacks, by the event's number.
-static CALLBACKS: [AtomicPtr<c_void>; EVENTS] = [const { AtomicPtr::new(null_mut()) }; EVENTS];
-
-/// Returns the next tool's callback of an event.
-///
-/// # Safety
-/// `F` is that event's type.
-#[inline(always)]
-pub unsafe fn callback<F: Copy>(event: c_uint) -> Option<F> {
-    const { assert!(size_of::<F>() == size_of::<P>()) };
-    let there = CALLBACKS.get(event as usize)?.load(Ordering::Acquire);
-    // SAFETY: contract of this function: not NULL, so the tool's own function of this type.
-    (!there.is_null()).then(|| unsafe { std::mem::transmute_copy::<P, F>(&there) })
-}
-
-/// Returns the address of the next tool's callback of an event; NULL if it has none.
-pub fn raw(event: c_uint) -> *const c_void {
-    CALLBACKS.get(event as usize).map_or(null_mut(), |callback| callback.load(Ordering::Acquire))
-}
-
 /// Starts the next tool, as the runtime would if we were not there: the first library of the list behind ours that
 /// wants to be one. Returns its path.
 ///
@@ -158,7 +136,7 @@ unsafe extern "C" fn look_up(name: *const c_char) -> *mut c_void {
         b"ompt_set_callback" => set_callback as *mut c_void,
         b"ompt_get_callback" => get_callback as *mut c_void,
         b"ompt_finalize_tool" => finalize_tool as *mut c_void,
-        _ => tool::look_up(name),
+        _ => runtime::look_up(name),
     }
 }
 const _: Lookup = look_up;

@@ -6,7 +6,7 @@ use crate::callbacks::{BEGIN, END, callbacks, halves};
 use crate::code::{address, seen, seen_first};
 use crate::generated::prelude::P;
 use crate::generated::wrappers::*;
-use crate::tool::Lookup;
+use crate::runtime::Lookup;
 
 /// Both endpoints: all that is known is that it happened.
 const BOTH: c_uint = BEGIN | END;

@@ -2,17 +2,17 @@
 //! symbols stand before the loader's.
 //!
 //! There may be several loaders in a process (a wheel of Python brings its own), and
-//! drivers have the same names; [`layer`] says what lies below us in a loader that
+//! drivers have the same names; [`above`] says what lies below us in a loader that
 //! calls us as its layer. `hetrace_interpose::library` does the rest.
 
 use std::ffi::c_void;
 
-use hetrace_interpose::library::{Loader, Traits, global_scope};
-use hetrace_interpose::{library, session};
+use hetrace_interpose::library;
+use hetrace_interpose::library::{Loader, Traits};
 
+use crate::above;
 use crate::generated::prelude::{Address, P};
 use crate::generated::tables::NAMES;
-use crate::layer;
 
 fn begins(name: &[u8]) -> bool {
     name.starts_with(b"cl") && name.get(2).is_some_and(u8::is_ascii_uppercase)
@@ -33,19 +33,9 @@ library! {
         loader: Some(Loader {
             driver: c"clIcdGetPlatformIDsKHR",
             lacks: None,
-            below: layer::below,
+            below: above::below,
             starting,
         }),
-    }
-}
-
-/// Starts the preloaded way, if this is it.
-pub fn started() {
-    // SAFETY: a NUL-terminated name that only this library has.
-    let own = unsafe { libc::dlsym(global_scope(), c"clGetLayerInfo".as_ptr()) };
-    // Dormant, or loaded as a layer: nobody is bound to us.
-    if session().is_some() && std::ptr::eq(own, layer::clGetLayerInfo as *const c_void) {
-        LIBRARY.started();
     }
 }
 

@@ -1,6 +1,8 @@
 //! Functions whose answers must look as if we were not there, and those that
 //! hand out other functions. Named `hook` in `semantics.toml`.
 
+mod captured;
+
 use std::ffi::CStr;
 
 use hetrace_interpose::table::Table;
@@ -12,7 +14,7 @@ use crate::generated::tables::{HANDED_OUT, LOADER, NAMES};
 use crate::queues::{self, ASKED, OUT_OF_ORDER, PROFILED};
 use crate::{capture, device, kernels, layer};
 
-pub use crate::capture::hooks::*;
+pub use captured::*;
 
 const CL_SUCCESS: i32 = 0;
 const CL_PROFILING_INFO_NOT_AVAILABLE: i32 = -7;

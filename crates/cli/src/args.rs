@@ -1,4 +1,4 @@
-//! What can be typed.
+//! Options of commands: those that several have, and those of the largest.
 
 use std::ffi::OsString;
 use std::ops::RangeInclusive;
@@ -6,10 +6,11 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use clap::{Args, ValueEnum, ValueHint};
 
 mod flight;
 mod inside;
+mod kernel;
 mod long;
 mod read;
 mod time;
@@ -17,90 +18,11 @@ mod window;
 
 pub use flight::Flight;
 pub use inside::{Inside, Sites};
+pub use kernel::Kernel;
 pub use long::Long;
 pub use read::{Print, Tally};
 pub use time::time;
 pub use window::Window;
-
-/// Shows what a program and its accelerators really did, on one timeline.
-#[derive(Debug, Parser)]
-#[command(name = "hetrace", version, about, long_about = None, max_term_width = 100)]
-#[command(after_help = "\
-`hetrace ./app args` is short for `hetrace run -- ./app args`. Each option has an environment variable and a place \
-in hetrace.toml; `hetrace man` has them, and the exit statuses.")]
-pub struct Cli {
-    /// What to do.
-    #[command(subcommand)]
-    pub command: Command,
-}
-
-/// The commands.
-#[derive(Debug, Subcommand)]
-pub enum Command {
-    /// Run a program, record what it does, and print a summary
-    Run(Box<Run>),
-    /// Print tables of calls, device commands and memory traffic
-    Tally(Tally),
-    /// Print every event, decoded
-    Print(Print),
-    /// Show what each thread was in at the end, its last calls, and commands that did not end: after a crash or a hang
-    Postmortem(super::commands::postmortem::Postmortem),
-    /// Write a timeline for Perfetto (ui.perfetto.dev)
-    Timeline(super::commands::timeline::Timeline),
-    /// Convert a trace to the format of another tool
-    Export(super::commands::export::Export),
-    /// Show where the time of each device went, and why it was idle
-    Why(super::commands::why::Why),
-    /// Find API misuse and waste: leaks, use after release, out-of-bounds copies, needless waits, and more
-    Lint(Lint),
-    /// Compare two sets of runs: what became slower, and whether the difference is significant
-    Diff(super::commands::diff::Diff),
-    /// Measure what tracing costs a program: bare and traced in turn
-    Cost(super::commands::cost::Cost),
-    /// Verify that a trace is complete and undamaged
-    Check(super::commands::check::Check),
-    /// Extract a part of a trace: a time window, some threads, some APIs
-    Trim(super::commands::trim::Trim),
-    /// Merge traces into one: of ranks, of hosts, of programs started separately
-    Merge(super::commands::merge::Merge),
-    /// Pack a trace into one compressed file, which all commands can read
-    Pack(super::commands::pack::Pack),
-    /// Unpack a packed trace into a folder
-    Unpack(super::commands::pack::Unpack),
-    /// Write what a program that runs has recorded so far, so that its trace can be read now
-    Snapshot(super::commands::snapshot::Snapshot),
-    /// Show what a program that runs spends its time in, refreshed as it goes
-    Top(super::commands::top::Top),
-    /// Add to a trace what a killed hetrace left in shared memory
-    Recover(Recover),
-    /// Record programs that run already and were started dormant (see `hetrace env`)
-    Start(super::commands::service::Start),
-    /// Pause the recording that `start` began
-    Pause(super::commands::service::Whose),
-    /// Resume it
-    Resume(super::commands::service::Whose),
-    /// End it, and finish the trace
-    Stop(super::commands::service::Whose),
-    /// List what is being recorded for this user
-    Status(super::commands::service::Status),
-    /// Run the service that records for `start`, in the foreground
-    Service(super::commands::service::Service),
-    /// Print shell commands after which programs start dormant: eval "$(hetrace env)"
-    Env(super::commands::service::Env),
-    /// Let the programs of all login shells start dormant, or no longer
-    System(super::commands::system::System),
-    /// Show what is recorded of each function
-    Model(Model),
-    /// Show what works on this machine, what does not and why, and how to fix it
-    Doctor(Doctor),
-    /// Show the manual page of a command
-    Man(super::commands::man::Man),
-    /// Print what bash, zsh or fish complete
-    Completions(super::commands::completions::Completions),
-    /// Rewrite an image of device code; `run --inside` starts it
-    #[command(hide = true)]
-    Rewrite(super::commands::rewrite::Rewrite),
-}
 
 /// How much is recorded.
 #[derive(Debug, Clone, Copy, ValueEnum, Default, PartialEq, Eq)]
@@ -540,7 +462,10 @@ pub struct Doctor {
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+
     use super::*;
+    use crate::command_line::{Cli, Command};
 
     #[test]
     fn launches_are_a_name_and_numbers() {

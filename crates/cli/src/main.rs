@@ -1,6 +1,7 @@
 //! The `hetrace` command.
 
 mod args;
+mod command_line;
 mod commands;
 mod settings;
 mod usage;
@@ -11,7 +12,7 @@ use std::process::ExitCode;
 use clap::FromArgMatches;
 use clap::error::ContextKind;
 
-use args::Cli;
+use command_line::Cli;
 use commands::say;
 use settings::Problem;
 
@@ -29,7 +30,7 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(code) => return code,
     };
-    match commands::dispatch(cli.command) {
+    match command_line::dispatch(cli.command) {
         Ok(code) => code,
         Err(error) => {
             // A reader that has seen enough (`| head`) is no failure.
@@ -47,7 +48,7 @@ fn main() -> ExitCode {
 
 /// Returns what is to be done, or the exit status after what is wrong was said.
 fn parse(typed: Vec<OsString>) -> Result<Cli, ExitCode> {
-    let command = settings::command();
+    let command = command_line::whole();
     if let Some(what) = usage::no_command(&typed, &command, std::env::var_os("PATH").as_deref()) {
         say(format_args!("{what}"));
         return Err(ExitCode::from(NO_PROGRAM));

@@ -6,25 +6,23 @@
 mod file;
 
 use clap::builder::BoolishValueParser;
-use clap::{Arg, ArgAction, Command, CommandFactory};
+use clap::{Arg, ArgAction, Command};
 
 pub use file::{File, NAME, Problem, VARIABLE, find};
 
-use crate::args::Cli;
-
 /// Returns the command line, each option with its environment variable.
-pub fn command() -> Command {
-    Cli::command().mut_subcommands(|command| {
+pub fn with_variables(whole: Command) -> Command {
+    whole.mut_subcommands(|command| {
         let prefix = match command.get_name() {
             // Its options came first, and have the short names.
             "run" => "HETRACE".to_owned(),
             name => format!("HETRACE_{}", variable(name)),
         };
-        with_variables(command, &prefix)
+        with_prefix(command, &prefix)
     })
 }
 
-fn with_variables(command: Command, prefix: &str) -> Command {
+fn with_prefix(command: Command, prefix: &str) -> Command {
     let command = command.mut_args(|arg| {
         let Some(long) = option(&arg).map(variable) else { return arg };
         // A flag's variable may say no, too.
@@ -41,7 +39,7 @@ fn with_variables(command: Command, prefix: &str) -> Command {
     });
     command.mut_subcommands(|below| {
         let prefix = format!("{prefix}_{}", variable(below.get_name()));
-        with_variables(below, &prefix)
+        with_prefix(below, &prefix)
     })
 }
 

@@ -34,11 +34,10 @@ pub mod account;
 pub mod archive;
 pub mod bits;
 pub mod class;
-pub mod ctf2;
 pub mod metadata;
 pub mod read;
-pub mod tsdl;
 pub mod value;
 pub mod write;
 
+pub use metadata::{ctf2, tsdl};
 pub use value::{Scalar, Value};

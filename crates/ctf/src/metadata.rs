@@ -1,12 +1,13 @@
 //! Metadata of either version: TSDL of CTF 1.8 or JSON of CTF 2, in packets or not.
 
+pub mod ctf2;
 mod error;
 mod packetized;
+pub mod tsdl;
 
 use std::borrow::Cow;
 
 use crate::class::TraceClass;
-use crate::{ctf2, tsdl};
 
 pub use error::MetadataError;
 

@@ -10,12 +10,13 @@
 //!  earliest, latest  0,10 10 recorded    10,30         30 recorded                      30,end
 //! ```
 
+mod sums;
+
 use std::collections::VecDeque;
 
 use crate::graph::{Block, EXIT, Edge, Graph};
 use crate::plan::{Mode, Plan, Site};
 use crate::record::{Lanes, Record};
-use crate::sums;
 
 /// One block in a lane's path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -23,7 +23,6 @@ pub mod plan;
 pub mod pool;
 pub mod ptx;
 pub mod record;
-mod sums;
 
 pub use counts::{BlockCounts, Counter, Counts, Entry, LoopCounts};
 pub use decode::{Decoder, Ended, Fault, Path, Step, Violation};

@@ -19,7 +19,7 @@ use hetrace_ring::{clock, record};
 
 use crate::cancel::NoCancel;
 use crate::errno::ErrnoGuard;
-use crate::own::{self, Process, phase};
+use crate::own::{self, Process, arena, header, phase};
 use crate::process::{PATH, Session};
 use crate::spent;
 use crate::text::Text;
@@ -109,13 +109,6 @@ pub(crate) fn start(session: &Session, process: &Process) {
         header.setup_ticks.fetch_add(clock::ticks().wrapping_sub(began), Ordering::Relaxed);
     }
     spent::say_loading();
-}
-
-/// The header of the process's arena, if it has one.
-pub(crate) fn header(process: &Process) -> Option<&'static ArenaHeader> {
-    let ready = process.phase.load(Ordering::Acquire) == phase::READY;
-    let base = process.arena.load(Ordering::Relaxed);
-    (ready && !base.is_null()).then(|| arena(base))
 }
 
 fn make(session: &Session, process: &Process) -> Result<(), &'static str> {
@@ -299,13 +292,6 @@ fn create<'b>(session: &Session, buffer: &'b mut [u8; PATH + 64]) -> Option<(&'b
 fn base(process: &Process) -> Option<*mut u8> {
     let base = process.arena.load(Ordering::Relaxed);
     (!base.is_null()).then_some(base)
-}
-
-/// The header of an arena.
-fn arena(base: *mut u8) -> &'static ArenaHeader {
-    // SAFETY: an arena stays mapped as long as the process is this one, and its first page has
-    // memory; the members that change are atomics.
-    unsafe { &*base.cast::<ArenaHeader>() }
 }
 
 /// What the launcher lets this process take until it says so anew. What others take the launcher finds out: a count in

@@ -15,7 +15,7 @@ use crate::grow::{give_making_back, give_next_back, grow};
 use crate::own::{self, Process};
 use crate::process::{KEY, Session, session};
 use crate::spent::make_memory;
-use crate::{arena, budget, errors, tls};
+use crate::{account, arena, errors, tls};
 
 /// Data bytes of a thread's first ring. One that fills it gets a larger one.
 const FIRST: u64 = 64 << 10;
@@ -151,13 +151,13 @@ fn begin(session: &Session, process: &Process, writer: &Writer) -> bool {
     // SAFETY: the ring of `set_next`, above or of an earlier time: no other writer uses it. Arena and
     // control file stay mapped as long as the process is this one.
     unsafe { writer.attach(base, data, session.control_pointer(), session.reported_pointer()) };
-    budget::begin(writer);
+    account::begin(writer);
     true
 }
 
 /// Nobody tries again for a while.
 fn no_room(process: &Process) {
-    if let Some(header) = arena::header(process) {
+    if let Some(header) = own::header(process) {
         header.rings_failed.fetch_add(1, Ordering::Relaxed);
     }
     process.not_before.store(clock::ticks().wrapping_add(PAUSE), Ordering::Relaxed);
@@ -199,7 +199,7 @@ fn give_up(writer: &'static Writer) {
 #[cold]
 #[inline(never)]
 pub(crate) fn lose_call() {
-    match own::process().and_then(arena::header) {
+    match own::process().and_then(own::header) {
         Some(header) => _ = header.calls_without_ring.fetch_add(1, Ordering::Relaxed),
         None => session().iter().for_each(|session| _ = session.reported().calls_without_arena.increase()),
     }
@@ -220,7 +220,7 @@ pub(crate) unsafe extern "C" fn thread_ended(writer: *mut libc::c_void) {
     if writer.owner.load(Ordering::Relaxed) != own::this_thread() {
         return;
     }
-    budget::end(writer);
+    account::end(writer);
     writer.flush();
     // SAFETY: an API stores nothing but null, or a pointer to what begins with an `Extra` and is
     // never freed (`thread_extra` says so).

@@ -4,31 +4,24 @@
 //! learns what its calls and commands took, and where its decisions are recorded. Nothing of it is done
 //! in a session without a budget.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
-use hetrace_ring::abi::{BudgetStepRecord, RingHeader, flag, option, special};
+use hetrace_ring::abi::{flag, option};
 use hetrace_ring::clock;
-use hetrace_ring::writer::{STEPS, Writer, add_in_one};
+use hetrace_ring::writer::{Writer, add_in_one};
 
-use crate::arena;
-use crate::call::{record_on, recording};
+use crate::account::{self, limit, of_commands};
 use crate::members::Val;
-use crate::own;
 use crate::process::session;
-use crate::put::Plain;
-use crate::{native, python};
+use crate::thread::recording;
+use crate::{native, own, python};
+
+pub use crate::account::{is_limited, set_beside};
 
 /// Ticks that recording a call takes, until the launcher has measured it.
 const CALL_TICKS: u32 = 180;
 /// Ticks that adding a call up takes, of which two readings of the counter are most.
 const SUM_TICKS: u64 = 90;
-/// Ticks, about a millisecond, that a process may spend before it has earned any: its first calls.
-const GRANT: u64 = 1 << 21;
-/// The same for each other thread.
-const GRANT_THREAD: u64 = 1 << 16;
-/// Ticks that timing a command takes beside our own work: in the driver and on the device.
-static BESIDE: AtomicU32 = AtomicU32::new(0);
-
 /// A result of a call that says nothing more than that it was made: such calls may be added up. Numbers of
 /// 32 bits are error codes, of which 0 is success.
 pub trait Outcome: Copy {
@@ -80,89 +73,6 @@ impl<T: Copy, const N: usize> Outcome for Val<[T; N]> {
     fn is_ordinary(self) -> bool {
         true
     }
-}
-
-/// How much of a thread's time may be spent, in parts per million; 0: as much as it takes.
-fn budget() -> u32 {
-    let Some(session) = session() else { return 0 };
-    let all = session.control().overhead_ppm.load(Ordering::Relaxed);
-    // What the process's APIs have together, the drainer divides among them.
-    let ours = own::process().and_then(arena::header).map_or(0, |h| h.overhead_ppm.load(Ordering::Relaxed));
-    if ours == 0 { all } else { ours.min(all) }
-}
-
-/// Whether this session has a budget.
-#[inline]
-pub fn is_limited() -> bool {
-    session().is_some_and(|s| s.control().overhead_ppm.load(Ordering::Relaxed) != 0)
-}
-
-/// A thread has got a ring.
-pub(crate) fn begin(writer: &Writer) {
-    let Some(header) = writer.header().filter(|_| is_limited()) else { return };
-    writer.meter.begin_counting(header.counted.load(Ordering::Relaxed));
-    let grant = if header.number == 0 { GRANT } else { GRANT_THREAD };
-    let now = clock::ticks();
-    let (latest, step) = unpack(LATEST.load(Ordering::Relaxed));
-    if step > 0 && now.wrapping_sub(latest) < REMEMBERED {
-        // Others had the grant.
-        writer.meter.begin(now, 0, of_commands(header));
-        writer.meter.begin_at(step);
-        say(writer, 0, budget());
-    } else {
-        writer.meter.begin(now, grant, of_commands(header));
-    }
-}
-
-/// A thread ends: what it came to is where the next one begins.
-pub(crate) fn end(writer: &Writer) {
-    let step = writer.meter.number();
-    if step > 0 {
-        LATEST.store(pack(clock::ticks(), step), Ordering::Relaxed);
-    }
-}
-
-/// When a thread of this process came to a step last, or ended at it, and which: threads that live for a
-/// millisecond could not come down by themselves, and there may be one after the other.
-static LATEST: AtomicU64 = AtomicU64::new(0);
-/// Ticks, about a quarter of a second, for which that says something of a new thread.
-const REMEMBERED: u64 = 1 << 29;
-/// Bits of the step in [`LATEST`].
-const STEP_BITS: u32 = 4;
-const _: () = assert!(STEPS.len() < 1 << STEP_BITS);
-
-fn pack(ticks: u64, step: u32) -> u64 {
-    ticks << STEP_BITS | u64::from(step)
-}
-
-fn unpack(word: u64) -> (u64, u32) {
-    (word >> STEP_BITS, word as u32 & ((1 << STEP_BITS) - 1))
-}
-
-/// Records that the thread has come to its step, before which it had spent so much.
-fn say(writer: &Writer, spent_ppm: u32, budget_ppm: u32) {
-    let step = writer.meter.step();
-    let summed = u32::from(step.summed);
-    let record = BudgetStepRecord { one_in: step.one_in, summed, spent_ppm, budget_ppm };
-    // SAFETY: plain data without gaps.
-    unsafe { record_on(writer, special::BUDGET_STEP, Plain(&record)) };
-}
-
-/// A thread goes on in another ring. In the old one timed commands had taken so many ticks.
-pub(crate) fn moved(writer: &Writer, old: u64) {
-    if let Some(header) = writer.header() {
-        writer.meter.moved(old, of_commands(header));
-        writer.meter.begin_counting(header.counted.load(Ordering::Relaxed));
-    }
-}
-
-/// Ticks that timed commands took so far, in calls of all threads that had this ring.
-pub(crate) fn of_commands(header: &RingHeader) -> u64 {
-    let get = |word: &AtomicU64| word.load(Ordering::Relaxed);
-    let beside = get(&header.commands).wrapping_mul(u64::from(BESIDE.load(Ordering::Relaxed)));
-    let inside =
-        [&header.timing_ticks, &header.apart_ticks, &header.collecting_ticks, &header.driver_ticks].map(get);
-    inside.into_iter().fold(beside, u64::wrapping_add)
 }
 
 /// Why a call is not recorded where it begins.
@@ -228,7 +138,7 @@ fn call_ticks() -> u64 {
 /// Decides what this thread records from now on.
 fn look(writer: &Writer) {
     let Some(header) = writer.header() else { return };
-    let ppm = budget();
+    let ppm = limit();
     let now = clock::ticks();
     writer.meter.note_commands(now, ppm, header.counted.load(Ordering::Relaxed));
     let found = writer.meter.look(now, ppm, of_commands(header));
@@ -236,8 +146,8 @@ fn look(writer: &Writer) {
         writer.flush_sums();
     }
     if let Some(spent_ppm) = found.stepped {
-        LATEST.store(pack(now, writer.meter.number()), Ordering::Relaxed);
-        say(writer, spent_ppm, ppm);
+        account::stepped(writer, now);
+        account::say(writer, spent_ppm, ppm);
     }
 }
 
@@ -274,7 +184,7 @@ pub(crate) fn count(command: i64) {
 
 /// So many commands are in the counts that were recorded last.
 pub(crate) fn reported(commands: u64) {
-    if let Some(header) = own::process().and_then(arena::header) {
+    if let Some(header) = own::process().and_then(own::header) {
         header.counted_reported.store(commands, Ordering::Relaxed);
     }
 }
@@ -286,11 +196,6 @@ pub(crate) fn not_timed() {
     if let Some(header) = writer.header().filter(|_| !writer.meter.step().summed) {
         add_in_one(&header.timing_calls, 1);
     }
-}
-
-/// What timing a command takes beside our own work, in ticks: in the driver and on the device.
-pub fn set_beside(ticks: u32) {
-    BESIDE.store(ticks, Ordering::Relaxed);
 }
 
 /// Returns of how many launches of each kernel one is timed, for the whole session: 0 if it is not so.

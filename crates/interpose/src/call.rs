@@ -1,153 +1,19 @@
 //! The recording of one call.
 
-use std::ffi::CStr;
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::atomic::Ordering;
 
 use hetrace_ring::abi::{OwnWorkRecord, RingHeader, flag, special};
 use hetrace_ring::clock;
-use hetrace_ring::record::{HEAD, MAX_RECORD};
 use hetrace_ring::writer::{FOLD_WORDS, Writer, add_in_one as add};
 
-use crate::attach::{attach, lose_call};
+use crate::attach::lose_call;
 use crate::budget::{self, Outcome, Way};
-use crate::put::{Plain, Put, Raw};
+use crate::put::{Plain, Put};
+use crate::record::{put, put_at, put_exit, record_extra_at};
 use crate::spent::Usual;
-use crate::{native, python, tls};
-
-/// This thread's writer, made if need be.
-#[inline(always)]
-pub(crate) fn writer() -> Option<&'static Writer> {
-    existing(tls::get()).or_else(attached)
-}
-
-/// The writer that the thread's word names, if it is this task's.
-#[inline(always)]
-pub(crate) fn existing(word: *mut Writer) -> Option<&'static Writer> {
-    tls::writer_at(word).filter(|w| w.is_here())
-}
-
-#[cold]
-#[inline(never)]
-fn attached() -> Option<&'static Writer> {
-    attach()
-}
-
-/// The writer of a call that goes on: after the real function, which may have forked, or
-/// ended the thread's ring.
-#[inline(always)]
-fn again(writer: &'static Writer) -> Option<&'static Writer> {
-    let word = tls::get();
-    if std::ptr::eq(word, writer) { Some(writer) } else { changed(word) }
-}
-
-#[cold]
-#[inline(never)]
-fn changed(word: *mut Writer) -> Option<&'static Writer> {
-    if word.is_null() {
-        return None; // No ring is taken for the end of a call alone.
-    }
-    existing(word).or_else(attached)
-}
-
-/// Records one part of a call; tries again once after attaching to a ring.
-///
-/// # Safety
-/// As [`Put::put`] for `fields`.
-#[inline(always)]
-pub(crate) unsafe fn put(writer: &Writer, id: u16, fields: impl Put + Copy) -> Option<u64> {
-    let length = HEAD + fields.size();
-    if length > MAX_RECORD {
-        writer.lose_call();
-        return None;
-    }
-    let body = |at: *mut u8| {
-        // SAFETY: `length` was made from the fields' size.
-        unsafe { fields.put(at) };
-    };
-    // SAFETY: `body` writes what `length` says.
-    match unsafe { writer.record(id, length, body) } {
-        Some(time) => Some(time),
-        // SAFETY: contract of this function, which is that of `Put::put`; `length` was checked.
-        None => unsafe { put_again(writer, id, fields) },
-    }
-}
-
-/// As [`put`], for a call whose entry was recorded: a process that was forked
-/// in between has no part in it, and attaches to no ring for it.
-///
-/// # Safety
-/// As [`put`].
-#[inline(always)]
-pub(crate) unsafe fn put_exit(writer: &Writer, id: u16, fields: impl Put + Copy) {
-    let length = HEAD + fields.size();
-    let body = |at: *mut u8| {
-        // SAFETY: `length` was made from the fields' size.
-        unsafe { fields.put(at) };
-    };
-    // SAFETY: `body` writes what `length` says, and that is not too much.
-    if length > MAX_RECORD || unsafe { writer.record(id, length, body) }.is_none() {
-        writer.lose_call();
-    }
-}
-
-/// As [`put`], at a time read earlier. Returns whether there was room.
-///
-/// # Safety
-/// As [`put`].
-#[inline(always)]
-unsafe fn put_at(writer: &Writer, id: u16, fields: impl Put + Copy, time: u64) -> bool {
-    // SAFETY: contract of this function, which is that of `Put::put`.
-    let done = unsafe { write_at(writer, id, fields, time) };
-    if !done {
-        writer.lose_call();
-    }
-    done
-}
-
-/// Writes a record at a time read earlier, if there is room.
-///
-/// # Safety
-/// As [`put`].
-#[inline(always)]
-pub(crate) unsafe fn write_at(writer: &Writer, id: u16, fields: impl Put + Copy, time: u64) -> bool {
-    let length = HEAD + fields.size();
-    let body = |at: *mut u8| {
-        // SAFETY: `length` was made from the fields' size.
-        unsafe { fields.put(at) };
-    };
-    // SAFETY: `body` writes what `length` says, and that is not too much.
-    length <= MAX_RECORD && unsafe { writer.record_at(id, length, time, body) }.is_some()
-}
-
-/// # Safety
-/// As [`put`].
-#[cold]
-#[inline(never)]
-unsafe fn put_again(writer: &Writer, id: u16, fields: impl Put + Copy) -> Option<u64> {
-    if writer.attached() {
-        if !writer.is_inside() || writer.is_handlers() {
-            writer.lose_call();
-        }
-        return None;
-    }
-    // A process that was forked: its writer is empty, and gets a ring now.
-    let Some(writer) = attached() else {
-        lose_call();
-        return None;
-    };
-    let length = HEAD + fields.size();
-    // SAFETY: `length` was made from the fields' size, and `put` found that it is not too much;
-    // the rest is the contract of this function, which is that of `Put::put`.
-    let time = unsafe {
-        writer.record(id, length, |at| {
-            fields.put(at);
-        })
-    };
-    if time.is_none() {
-        writer.lose_call();
-    }
-    time
-}
+use crate::thread::{again, recording, writer};
+use crate::write::write_at;
+use crate::{native, python};
 
 /// Records a call: its entry, the real function, its exit.
 ///
@@ -350,92 +216,6 @@ fn remember(writer: &Writer, id: u16, key: &[u64; FOLD_WORDS]) {
     if crate::session().is_some_and(|s| s.option(hetrace_ring::abi::option::FOLD)) {
         writer.remember_poll(id + 2, key);
     }
-}
-
-/// Records something that is not a call: what is known of a device. Returns
-/// whether there was room.
-///
-/// # Safety
-/// As [`Put::put`] for `fields`.
-pub unsafe fn record_extra(id: u16, fields: impl Put + Copy) -> bool {
-    // SAFETY: contract of this function, which is that of `Put::put`.
-    unsafe { record_here(id, fields) }
-}
-
-/// As [`record_extra`], of this thread's writer. Not tried again.
-///
-/// # Safety
-/// As [`Put::put`] for `fields`.
-pub(crate) unsafe fn record_on(writer: &Writer, id: u16, fields: impl Put + Copy) {
-    // Not by `put_at`, which counts a call as lost.
-    // SAFETY: contract of this function, which is that of `Put::put`.
-    unsafe { write_at(writer, id, fields, clock::ticks()) };
-}
-
-/// As [`record_extra`], inlined: for what is recorded often.
-///
-/// # Safety
-/// As [`Put::put`] for `fields`.
-#[inline(always)]
-pub(crate) unsafe fn record_here(id: u16, fields: impl Put + Copy) -> bool {
-    let Some(writer) = writer() else { return false };
-    // SAFETY: contract of this function, which is that of `Put::put`.
-    unsafe { put(writer, id, fields) }.is_some()
-}
-
-/// As [`record_extra`], at a time read earlier.
-///
-/// # Safety
-/// As [`Put::put`] for `fields`.
-#[inline]
-pub unsafe fn record_extra_at(id: u16, fields: impl Put + Copy, time: u64) -> bool {
-    let Some(writer) = writer() else { return false };
-    // SAFETY: contract of this function, which is that of `Put::put`.
-    unsafe { write_at(writer, id, fields, time) }
-}
-
-/// Records plain data and a text behind it, which ends with a NUL. Returns
-/// whether there was room.
-pub fn record_with_text<T: Copy>(id: u16, record: &T, text: &CStr) -> bool {
-    // SAFETY: plain data and a text that ends.
-    unsafe { record_extra(id, (Plain(record), Raw(text.to_bytes_with_nul()))) }
-}
-
-/// Whether this thread's calls are the tracer's own just now.
-pub(crate) fn is_own() -> bool {
-    recording().is_some_and(Writer::is_own_call)
-}
-
-/// Runs `work`, during which this thread's calls are the tracer's own.
-pub fn with_guard<R>(work: impl FnOnce() -> R) -> R {
-    let Some(writer) = writer() else { return work() };
-    writer.enter();
-    let result = work();
-    // The thread's writer may have changed meanwhile.
-    if let Some(writer) = recording() {
-        writer.leave();
-    }
-    result
-}
-
-/// This task's writer, if it has one with a ring.
-#[inline]
-pub(crate) fn recording() -> Option<&'static Writer> {
-    let word = tls::get();
-    let writer = existing(word).or_else(|| (!word.is_null()).then(attached).flatten())?;
-    writer.attached().then_some(writer)
-}
-
-/// This thread's word for the API's own use, which its signal handlers use, too. `None` before the
-/// first recorded call; NULL at first, and again in a forked child. What it points to begins
-/// with an [`Extra`](crate::Extra), and is never freed.
-pub fn thread_extra() -> Option<&'static AtomicPtr<libc::c_void>> {
-    recording().map(|writer| &writer.extra)
-}
-
-/// This thread's id, as its records have it; 0 before the first recorded call.
-pub fn thread_id() -> u32 {
-    recording().map_or(0, Writer::tid)
 }
 
 /// Counts commands that this thread has enqueued and will be asked about, and

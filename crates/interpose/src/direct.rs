@@ -18,7 +18,7 @@
 use std::ffi::{CStr, c_char, c_void};
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use crate::elf::raw::{self, Reference, Tables};
+use crate::raw_elf::{self as raw, Reference, Tables};
 
 /// What is left as the dynamic loader has bound it.
 const LEFT: &[&[u8]] = &[

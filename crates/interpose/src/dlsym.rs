@@ -8,7 +8,7 @@
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-use crate::elf::each_object;
+use crate::elf::{Object, each_object};
 use crate::held::hold;
 use crate::real::is_ours;
 
@@ -45,6 +45,11 @@ pub static DLCLOSE: Lookup = Lookup::new(c"dlclose");
 
 /// A function that our libraries have, each for its API.
 pub(crate) const CLAIMS: &CStr = c"hetrace_claims";
+
+/// Whether a library is one of ours, for any API.
+pub(crate) fn is_hetrace(object: &Object) -> bool {
+    object.definition(CLAIMS).is_some()
+}
 
 impl Lookup {
     const fn new(name: &'static CStr) -> Lookup {

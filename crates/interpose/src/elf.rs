@@ -14,12 +14,10 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use hetrace_ring::abi::PAGE;
 
 use crate::held::hold;
-use raw::{
+use crate::raw_elf::{
     ADDRESS_KINDS, DT_GNU_HASH, DT_HASH, DT_JMPREL, DT_PLTRELSZ, DT_RELA, DT_RELACOUNT, DT_RELASZ, DT_SONAME,
     DT_STRTAB, DT_SYMTAB, DT_VERSYM, Dynamic, HIDDEN_VERSION, Relocation, STT_IFUNC, Symbol,
 };
-
-pub(crate) mod raw;
 
 const DT_NEEDED: i64 = 1;
 const DT_PLTREL: i64 = 20;

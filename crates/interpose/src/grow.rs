@@ -16,7 +16,7 @@ use crate::arena::Space;
 use crate::own::{self, Process};
 use crate::process::{Session, session};
 use crate::spent::make_memory;
-use crate::{arena, budget};
+use crate::{account, arena};
 
 /// How many times as large the next ring is.
 const STEP: u64 = 4;
@@ -65,7 +65,7 @@ pub(crate) unsafe fn grow(writer: &Writer) -> bool {
         unsafe { writer.set_next(ring.base, ring.data) };
     }
     let Some(next) = writer.next() else { return false };
-    let spent = budget::of_commands(old);
+    let spent = account::of_commands(old);
     let (base, data) = (std::ptr::from_ref(next).cast_mut().cast(), writer.next_data_bytes());
     if writer.is_next_untouched() {
         arena::begin(Space { base, data }, writer.tid(), number.wrapping_add(1));
@@ -74,7 +74,7 @@ pub(crate) unsafe fn grow(writer: &Writer) -> bool {
     }
     // SAFETY: the ring of `set_next`, above or of an earlier time.
     unsafe { writer.move_to(base, data) };
-    budget::moved(writer, spent);
+    account::moved(writer, spent);
     true
 }
 

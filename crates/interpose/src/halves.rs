@@ -16,13 +16,15 @@ use hetrace_ring::writer::Writer;
 
 use crate::attach::lose_call;
 use crate::budget::{self, Way};
-use crate::call::{call, existing, put, put_exit, writer};
+use crate::call::call;
 use crate::cancel::NoCancel;
 use crate::contexts::{Contexts, Switched};
 use crate::errno::ErrnoGuard;
 use crate::extra::Extra;
 use crate::flags::mask;
 use crate::put::Put;
+use crate::record::{put, put_exit};
+use crate::thread::{existing, writer};
 use crate::tls;
 
 /// Calls that one thread may have open. What is deeper is counted as lost.

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::commands::Mapped;
+use crate::mapped::Mapped;
 
 /// Places for ids; a power of two. Pages of them that are not used take no memory.
 const PLACES: usize = 1 << 16;

@@ -11,6 +11,7 @@
 //!   the first of each thread and when a ring is full;
 //! * anything not understood is passed through.
 
+mod account;
 mod arena;
 mod asan;
 mod attach;
@@ -25,6 +26,7 @@ pub mod dlsym;
 pub mod early;
 mod elf;
 mod errno;
+mod error_texts;
 mod errors;
 mod extra;
 mod flags;
@@ -37,10 +39,12 @@ pub mod hash;
 pub mod held;
 #[cfg(not(loom))]
 pub mod inside;
+mod join;
 mod known;
 // Has a table in a static, which `Table::new` of a build for loom can't make.
 #[cfg(not(loom))]
 pub mod library;
+mod mapped;
 pub mod measure;
 pub mod members;
 #[cfg(target_arch = "x86_64")]
@@ -58,34 +62,39 @@ mod python;
 // Likewise.
 #[cfg(not(loom))]
 pub mod ranges;
+mod raw_elf;
 mod real;
+mod record;
 mod room;
 mod selection;
 mod sent;
 mod spent;
 pub mod table;
 mod text;
+mod thread;
 mod tls;
 mod who;
 pub mod window;
+mod write;
 
 pub use budget::Outcome;
-pub use call::{
-    OwnWork, call, count_commands, poll, record_extra, record_extra_at, record_with_text, thread_extra,
-    thread_id, with_guard,
-};
+pub use call::{OwnWork, call, count_commands, poll};
 pub use direct::own_definition;
 pub use elf::{Object, Reference, each_object, generation};
 pub use errno::ErrnoGuard;
-pub use errors::{error_text, error_texts, set_error_reporter};
+pub use error_texts::{error_text, error_texts};
+pub use errors::set_error_reporter;
 pub use extra::Extra;
 pub use flags::{FLAGS, Flags, flags, is_selected};
 pub use hetrace_ring as ring;
+pub use join::{JOINED, Joined, start, start_unused, used};
 pub use own::{pid, task};
-pub use process::{JOINED, Joined, Session, note, session, start, start_unused, store_blob, used};
+pub use process::{Session, note, session, store_blob};
 pub use real::{Address, Real, is_ours, lead, look_up_next};
+pub use record::{record_extra, record_extra_at, record_with_text};
 pub use room::await_room;
 pub use spent::{Spent, collector_takes, loading, spend};
+pub use thread::{thread_extra, thread_id, with_guard};
 pub use window::{entering, in_window};
 
 /// Version of the shared memory that this library was built for, for a

@@ -14,7 +14,7 @@
 
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
-use hetrace_ring::abi::{MAX_RINGS, PAGE};
+use hetrace_ring::abi::{ArenaHeader, MAX_RINGS, PAGE};
 use hetrace_ring::writer::Writer;
 
 /// Writers: as many threads can record at a time.
@@ -65,6 +65,20 @@ pub(crate) struct Process {
     pub(crate) ring_hint: AtomicU32,
     /// Where the search for a writer begins.
     pub(crate) writer_hint: AtomicU32,
+}
+
+/// The header of the process's arena, if it has one.
+pub(crate) fn header(process: &Process) -> Option<&'static ArenaHeader> {
+    let ready = process.phase.load(Ordering::Acquire) == phase::READY;
+    let base = process.arena.load(Ordering::Relaxed);
+    (ready && !base.is_null()).then(|| arena(base))
+}
+
+/// The header of an arena.
+pub(crate) fn arena(base: *mut u8) -> &'static ArenaHeader {
+    // SAFETY: an arena stays mapped as long as the process is this one, and its first page has
+    // memory; the members that change are atomics.
+    unsafe { &*base.cast::<ArenaHeader>() }
 }
 
 const _: () = assert!(size_of::<Process>() <= PAGE);

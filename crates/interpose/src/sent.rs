@@ -7,11 +7,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use hetrace_ring::abi::{ObjectRecord, flag, object, option, special};
 
-use crate::call::{record_extra, thread_id};
 use crate::errno::ErrnoGuard;
 use crate::peek;
 use crate::process::{note, session};
 use crate::put::Plain;
+use crate::record::record_extra;
+use crate::thread::thread_id;
 
 /// More bytes of one call are not hashed: the program would wait too long.
 const MOST: usize = 64 << 20;

@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use hetrace_ring::abi::{ArenaHeader, PAGE};
 use hetrace_ring::clock;
 
-use crate::arena;
 use crate::own;
 
 /// Ticks that the library took to begin, until the arena has them: there may be none yet, or never one.
@@ -15,8 +14,7 @@ static LOADING: AtomicU64 = AtomicU64::new(0);
 
 /// Runs what the library does when it is loaded, and counts it. The arena's own time counts apart.
 pub fn loading(loaded: extern "C" fn()) {
-    let setup =
-        || own::process().and_then(arena::header).map_or(0, |h| h.setup_ticks.load(Ordering::Relaxed));
+    let setup = || own::process().and_then(own::header).map_or(0, |h| h.setup_ticks.load(Ordering::Relaxed));
     let (began, before) = (clock::ticks(), setup());
     loaded();
     let ticks = since(began).saturating_sub(setup().saturating_sub(before));
@@ -26,7 +24,7 @@ pub fn loading(loaded: extern "C" fn()) {
 
 /// Puts what loading took into the arena, once, if there is one by now.
 pub(crate) fn say_loading() {
-    if let Some(header) = own::process().and_then(arena::header) {
+    if let Some(header) = own::process().and_then(own::header) {
         header.loading_ticks.fetch_add(LOADING.swap(0, Ordering::Relaxed), Ordering::Relaxed);
     }
 }
@@ -34,7 +32,7 @@ pub(crate) fn say_loading() {
 /// Says what a collector of device times does in each call that enqueues, in nanoseconds, which can't be seen from
 /// outside of it: least, about and most, as calibrated on other machines.
 pub fn collector_takes(call_ns: [u16; 3]) {
-    if let Some(header) = own::process().and_then(arena::header) {
+    if let Some(header) = own::process().and_then(own::header) {
         let word = call_ns.iter().rev().fold(0, |word, ns| word << 16 | u64::from(*ns));
         header.collector_call_ns.store(word, Ordering::Relaxed);
     }
@@ -81,7 +79,7 @@ pub(crate) fn make_memory<R>(bytes: u64, make: impl FnOnce() -> R) -> R {
     let began = clock::ticks();
     let made = make();
     let ticks = PAGES.of(since(began), bytes / PAGE as u64);
-    if let Some(header) = own::process().and_then(arena::header) {
+    if let Some(header) = own::process().and_then(own::header) {
         header.setup_ticks.fetch_add(ticks, Ordering::Relaxed);
     }
     made
@@ -119,7 +117,7 @@ pub fn spend<R>(what: Spent, work: impl FnOnce() -> R) -> R {
     let result = work();
     let ticks = since(began);
     // Not before: the work may have made the arena, or may be a fork's child by now.
-    if let Some(header) = own::process().and_then(arena::header) {
+    if let Some(header) = own::process().and_then(own::header) {
         what.word(header).fetch_add(ticks, Ordering::Relaxed);
     }
     result

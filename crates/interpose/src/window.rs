@@ -13,7 +13,7 @@ use hetrace_ring::clock;
 
 use crate::flags::{all_flags, flags, mask};
 use crate::process::session;
-use crate::{call, glob, own, selection};
+use crate::{glob, own, selection, thread};
 
 /// The flags of a function that is called now; calls that are counted are counted here.
 #[inline(always)]
@@ -45,7 +45,7 @@ fn counted(function: usize) -> u8 {
     if window.selects.load(Ordering::Relaxed) != 0 {
         return if selection::is_selected(window) { flags(function) & !flag::COUNTED } else { 0 };
     }
-    if call::is_own() {
+    if thread::is_own() {
         return 0;
     }
     let Some(counts) = counts() else { return 0 };

@@ -8,7 +8,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::chains::Chains;
 use crate::extracted::{Extracted, Kind, Member, Type};
-use crate::resolve::mentioned;
 use crate::resolved::{Follow, Function};
 use crate::semantics::Semantics;
 use crate::spec::ParamSpec;
@@ -91,7 +90,7 @@ fn follow(
     let bare = text == "callback" || text.starts_with("none:");
     let spec = if bare { ParamSpec::parse(text) } else { ParamSpec::parse(&format!("in {text}")) };
     let follow = spec.map_err(|e| e.to_string())?.follow;
-    for name in mentioned(&follow) {
+    for name in follow.names() {
         if !t.members.iter().any(|m| m.name == name && m.pointers == 0 && m.count == 1) {
             return Err(format!("mentions `{name}`, not a member with a value"));
         }

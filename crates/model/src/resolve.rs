@@ -436,7 +436,7 @@ fn param(
         report(&place, what);
         value_spec()
     });
-    for name in mentioned(&spec.follow) {
+    for name in spec.follow.names() {
         let first = name.split('.').next().unwrap_or(name);
         if !f.params.iter().any(|q| q.name == first) {
             report(&place, format!("mentions `{name}`, not a parameter"));
@@ -472,26 +472,6 @@ fn param(
 
 fn value_spec() -> ParamSpec {
     ParamSpec { direction: Direction::None, follow: Follow::Value, values: None, always: false }
-}
-
-/// Parameters that a description mentions.
-pub(crate) fn mentioned(follow: &Follow) -> Vec<&str> {
-    match follow {
-        Follow::Array { length } | Follow::Data { length } => length.names(),
-        Follow::Bytes { length, kind } => {
-            let mut names = length.names();
-            names.extend(kind.as_deref());
-            names
-        }
-        Follow::String { length } => length.as_ref().map(Expr::names).unwrap_or_default(),
-        Follow::Strings { count, lengths } => {
-            let mut names = count.names();
-            names.extend(lengths.as_deref());
-            names
-        }
-        Follow::Info { name, size, size_ret } => vec![name, size, size_ret],
-        _ => vec![],
-    }
 }
 
 /// `const toy_event *` → (`toy_event`, 1). `const`, `struct` and `unsigned char`

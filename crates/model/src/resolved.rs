@@ -447,6 +447,28 @@ pub enum Follow {
     },
 }
 
+impl Follow {
+    /// The parameters that it mentions.
+    pub(crate) fn names(&self) -> Vec<&str> {
+        match self {
+            Follow::Array { length } | Follow::Data { length } => length.names(),
+            Follow::Bytes { length, kind } => {
+                let mut names = length.names();
+                names.extend(kind.as_deref());
+                names
+            }
+            Follow::String { length } => length.as_ref().map(Expr::names).unwrap_or_default(),
+            Follow::Strings { count, lengths } => {
+                let mut names = count.names();
+                names.extend(lengths.as_deref());
+                names
+            }
+            Follow::Info { name, size, size_ret } => vec![name, size, size_ret],
+            _ => vec![],
+        }
+    }
+}
+
 /// One parameter.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Param {

@@ -18,13 +18,14 @@ use std::time::Duration;
 
 use rustix::event::{EventfdFlags, eventfd};
 
-use crate::hash::{NumberMap, NumberSet};
+use crate::clock::now;
+use crate::hash::NumberMap;
 use crate::order::PATIENCE;
-use crate::perf::record::What;
 use crate::proc::{descendants, numbers, start_of, ticks_now};
-use crate::recorder::{Beside, best};
+use crate::recorder::{READER_ENDED, best, unwatched};
+use crate::sources::Beside;
 use crate::way::Probe;
-use crate::worker::{Pace, Source, Worker, now};
+use crate::worker::{Pace, Source, Worker};
 use crate::{Options, Place, Report};
 
 /// Name of the event from which on nothing is recorded of a CPU.
@@ -81,8 +82,7 @@ impl Attached {
             }
         };
         let thread = thread::Builder::new().name("hetrace-os".to_owned()).spawn(work)?;
-        let probe =
-            begun.recv().unwrap_or_else(|_| Err(io::Error::other("its reader ended unexpectedly")))?;
+        let probe = begun.recv().unwrap_or_else(|_| Err(io::Error::other(READER_ENDED)))?;
         Ok(Self { probe, orders, wake, bytes, thread: Some(thread) })
     }
 
@@ -132,7 +132,7 @@ impl Attached {
         let wake = Arc::clone(&self.wake);
         drop(self);
         let _ = rustix::io::write(&*wake, &1u64.to_ne_bytes());
-        let lost = || Report { error: Some("its reader ended unexpectedly".to_owned()), ..Report::default() };
+        let lost = || Report { error: Some(READER_ENDED.to_owned()), ..Report::default() };
         thread.and_then(|thread| thread.join().ok()).unwrap_or_else(lost)
     }
 }
@@ -163,8 +163,7 @@ impl Attendant {
         if let Source::Tracepoints { sources, .. } = &self.worker.source
             && let Err(error) = sources.enable()
         {
-            let what = format!("events of the whole machine: {error}");
-            self.worker.missed.push(what);
+            self.worker.missed.push(unwatched(&error));
         }
     }
 
@@ -303,14 +302,5 @@ impl Attendant {
         report.missing.sort();
         report.missing.dedup();
         report
-    }
-}
-
-/// Keeps which processes inherit what is opened of their parents.
-pub(crate) fn note(known: &mut NumberSet<u32>, who: crate::perf::record::Who, what: &What<'_>) {
-    match what {
-        What::Fork { child } => _ = known.insert(child.pid),
-        What::Exit if who.pid == who.tid => _ = known.remove(&who.pid),
-        _ => {}
     }
 }

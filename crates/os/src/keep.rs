@@ -15,8 +15,8 @@ use std::time::Duration;
 
 use hetrace_ctf::account::{Account, Counter, FileAccount, PacketFacts};
 
+use crate::files::{METADATA, MakeFile, file_name, stored};
 use crate::form::{PREAMBLE, Preamble, STREAM};
-use crate::stream::{METADATA, MakeFile, file_name, stored};
 
 /// The part of the memory that state dumps may take. Of a recording that pauses, and of processes that are found while
 /// it runs, there are many: the oldest go then.

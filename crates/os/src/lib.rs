@@ -22,9 +22,11 @@
 pub mod attached;
 pub mod border;
 pub mod catalog;
+mod clock;
 mod decoder;
 pub mod dump;
 pub mod event;
+mod files;
 pub mod form;
 mod hash;
 pub mod keep;
@@ -54,9 +56,10 @@ use hetrace_ctf::class::ClockClass;
 
 pub use attached::Attached;
 pub use border::{Border, Borders, Passed};
+pub use files::MakeFile;
 pub use keep::Keep;
 pub use recorder::{Opening, Recorder};
-pub use stream::{MakeFile, Room, Target};
+pub use stream::{Room, Target};
 pub use user::UserProbe;
 pub use way::{Probe, Way, probe};
 

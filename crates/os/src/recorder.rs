@@ -6,15 +6,22 @@ use std::thread::{self, JoinHandle};
 
 use rustix::event::{EventfdFlags, eventfd};
 
-use crate::dump;
-use crate::perf::bpf::Loaded;
+use crate::clock::now;
 use crate::perf::close;
-use crate::perf::open::{self, Pid};
-use crate::sources::Sources;
+use crate::perf::open::Pid;
+use crate::sources::{Beside, Sources};
 use crate::tracefs::Tracefs;
 use crate::way::{Probe, Way, less};
-use crate::worker::{Source, Worker, now};
-use crate::{Options, Place, Report, Scope};
+use crate::worker::{Source, Worker};
+use crate::{Options, Place, Report};
+
+/// What is said of a reader that is gone.
+pub(crate) const READER_ENDED: &str = "its reader ended unexpectedly";
+
+/// Says that events which are not the program's own are not recorded.
+pub(crate) fn unwatched(error: &std::io::Error) -> String {
+    format!("events of the whole machine: {error}")
+}
 
 /// A recording.
 #[derive(Debug)]
@@ -90,7 +97,7 @@ impl Recorder {
     fn enable(&mut self) {
         let Some((Source::Tracepoints { sources, .. }, _)) = &mut self.source else { return };
         if let Err(error) = sources.enable() {
-            sources.missing.push(format!("events of the whole machine: {error}"));
+            sources.missing.push(unwatched(&error));
         }
     }
 
@@ -130,7 +137,7 @@ impl Recorder {
                 }
                 report
             }
-            Err(_) => Report { error: Some("its reader ended unexpectedly".to_owned()), ..Report::default() },
+            Err(_) => Report { error: Some(READER_ENDED.to_owned()), ..Report::default() },
         }
     }
 }
@@ -141,28 +148,6 @@ impl Drop for Recorder {
         if let Some((Source::Tracepoints { sources, .. }, _)) = self.source.take() {
             close::quickly(sources, |sources| sources.events());
         }
-    }
-}
-
-/// What a second thread does while the first opens tracepoints.
-#[derive(Debug, Default)]
-pub struct Beside {
-    /// Programs in the kernel; none if these are not possible here.
-    pub loaded: Option<Loaded>,
-    /// Disks, for the state dump.
-    pub disks: Vec<(u32, String)>,
-}
-
-impl Beside {
-    /// Loads and looks up what is recorded with.
-    pub fn prepare(options: &Options) -> Self {
-        let loaded = Sources::load(options);
-        if loaded.is_none() && options.scope == Scope::Tree {
-            // Then perf opens events of a thread. The descriptor may close at once: the kernel stays prepared for
-            // a second.
-            drop(open::nothing());
-        }
-        Self { loaded, disks: dump::disks() }
     }
 }
 

@@ -11,13 +11,13 @@ use std::os::fd::BorrowedFd;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::Timespec;
 
+use crate::clock::now;
 use crate::order::PATIENCE;
 use crate::perf::open::{self, Of, Sampled};
 use crate::perf::ring::Ring;
 use crate::perf::sampled::{self, Record};
 use crate::sources::online;
 use crate::way::paranoid;
-use crate::worker::now;
 
 /// The kernel's numbers of the registers that unwinding may begin with, on x86-64: all but flags and segments.
 const REGISTERS: u64 = 0x00ff_01ff;
@@ -63,6 +63,11 @@ pub fn ability() -> Ability {
     }
 }
 
+/// Returns what lets users open perf events of this level.
+fn allow(level: i32) -> String {
+    format!("sudo sysctl kernel.perf_event_paranoid={level}, or run hetrace as root")
+}
+
 /// Says why there are no samples, and what would help.
 pub fn refused(error: &io::Error) -> Ability {
     let forbidden = matches!(error.raw_os_error(), Some(libc::EACCES | libc::EPERM));
@@ -70,7 +75,7 @@ pub fn refused(error: &io::Error) -> Ability {
     let (why, fix) = match level {
         Some(level) => (
             format!("this user may not open perf events ({error}); kernel.perf_event_paranoid is {level}"),
-            format!("sudo sysctl kernel.perf_event_paranoid={USER}, or run hetrace as root"),
+            allow(USER),
         ),
         None if forbidden => (
             format!("perf_event_open is forbidden here ({error})"),
@@ -127,8 +132,7 @@ impl Sampler {
 
     /// Returns what is sampled.
     pub fn ability(&self) -> Ability {
-        let more = format!("sudo sysctl kernel.perf_event_paranoid={KERNEL}, or run hetrace as root");
-        let fix = (!self.kernel).then_some(more);
+        let fix = (!self.kernel).then(|| allow(KERNEL));
         Ability { refused: None, kernel: self.kernel, fix, most_hz: most_hz() }
     }
 

@@ -1,5 +1,7 @@
 //! What is opened of the kernel: tracepoints, or the switches of one's own threads.
 
+mod beside;
+
 use std::ffi::CString;
 use std::fs;
 use std::io;
@@ -13,10 +15,11 @@ use crate::perf::bpf::{Calls, Layouts, Loaded, Own};
 use crate::perf::open::{self, Of, Pid};
 use crate::perf::ring::Ring;
 use crate::perf::user::{self, Hits, MOST};
-use crate::recorder::Beside;
 use crate::syscall;
 use crate::tracefs::Tracefs;
 use crate::{Options, Scope};
+
+pub use beside::Beside;
 
 /// The number of the first probe's records, from where it goes down: tracepoints have theirs from the other end.
 const FIRST_PROBE: u16 = u16::MAX;

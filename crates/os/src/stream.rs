@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use hetrace_ctf::account::{Account, Counter, FileAccount, PacketFacts};
@@ -12,16 +12,14 @@ use hetrace_ctf::class::{EventClass, StructClass, TraceClass};
 use hetrace_ctf::read::{Part, Repeated};
 use hetrace_ctf::tsdl::Growing;
 
+use crate::clock::now;
+use crate::files::{METADATA, MakeFile, file_name, stored};
 use crate::form::{EXTENDED, PREAMBLE, Preamble, STREAM, put_context, put_header};
 use crate::keep::Keep;
 use crate::perf::record::Who;
-use crate::worker::now;
 
 /// A packet is written when it has this many bytes.
 const PACKET: usize = 256 << 10;
-
-/// Makes a file that is not there yet.
-pub type MakeFile = Arc<dyn Fn(&Path) -> io::Result<File> + Send + Sync>;
 
 /// Where bytes on disk are accounted for, of a trace that may have parts.
 pub trait Room: Send + Sync + std::fmt::Debug {
@@ -36,20 +34,6 @@ pub trait Room: Send + Sync + std::fmt::Debug {
     fn give_back(&self, part: u32, bytes: u64);
     /// Removes something, as the disk is full. Returns whether there is room now, perhaps.
     fn make(&self) -> bool;
-}
-
-/// The file of the metadata.
-pub(crate) const METADATA: &str = "metadata";
-
-/// Returns the name of the stream of a CPU.
-pub(crate) fn file_name(cpu: u32) -> String {
-    format!("channel0_{cpu}")
-}
-
-/// Returns the name of a stream's file.
-pub(crate) fn stored(name: &str, compress: bool) -> String {
-    let suffix = if compress { ".zst" } else { "" };
-    format!("{name}{suffix}")
 }
 
 /// What was written, and what was not.

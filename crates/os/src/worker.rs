@@ -7,17 +7,17 @@ use std::sync::Arc;
 
 use hetrace_ctf::class::TraceClass;
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::time::{ClockId, Timespec, clock_gettime};
+use rustix::time::{ClockId, Timespec};
 
-use crate::attached;
 use crate::border::{Border, Borders, Passed};
+use crate::clock::{nanoseconds, now};
 use crate::dump;
 use crate::form::{self, Environment};
 use crate::hash::NumberSet;
 use crate::keep::Keep;
 use crate::order::{Order, PATIENCE, Piece};
 use crate::perf::bpf::Own;
-use crate::perf::record::Records;
+use crate::perf::record::{Records, What, Who};
 use crate::sources::Sources;
 use crate::statistics::Statistics;
 use crate::stream::{Trace, Written};
@@ -356,7 +356,7 @@ impl Worker {
                 Source::Paused | Source::Statistics => false,
                 Source::Switches(_) => order.release(before, BATCH, |cpu, piece| {
                     if let Piece::Record(record) = piece {
-                        attached::note(known, record.who, &record.what);
+                        note(known, record.who, &record.what);
                         writer.own(cpu, &record);
                     }
                 }),
@@ -472,12 +472,11 @@ fn class(place: &Place, way: Way, scope: Scope) -> TraceClass {
     form::trace_class(place.uuid, place.clock.clone(), &environment)
 }
 
-/// Returns the time on the trace's clock, in nanoseconds.
-pub fn now() -> u64 {
-    nanoseconds(ClockId::Monotonic)
-}
-
-fn nanoseconds(clock: ClockId) -> u64 {
-    let time = clock_gettime(clock);
-    (time.tv_sec as u64).saturating_mul(1_000_000_000).saturating_add(time.tv_nsec as u64)
+/// Keeps which processes inherit what is opened of their parents.
+fn note(known: &mut NumberSet<u32>, who: Who, what: &What<'_>) {
+    match what {
+        What::Fork { child } => _ = known.insert(child.pid),
+        What::Exit if who.pid == who.tid => _ = known.remove(&who.pid),
+        _ => {}
+    }
 }

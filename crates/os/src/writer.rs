@@ -2,6 +2,7 @@
 
 use crate::border::Border;
 use crate::catalog::Kind;
+use crate::clock::now;
 use crate::decoder::{Decoder, Role};
 use crate::dump;
 use crate::event::Source;
@@ -16,7 +17,6 @@ use crate::stream::Trace;
 use crate::syscall::{self, Syscalls};
 use crate::tracefs::Tracefs;
 use crate::tree::{Concerns, Tree};
-use crate::worker::now;
 use crate::{Options, Scope, Way};
 
 /// A thread of its parent's process (`CLONE_THREAD`).

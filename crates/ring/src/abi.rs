@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicI32, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use crate::cursor::{Head, Tail};
 use crate::tenure::State;
+pub use crate::tenure::state;
 
 pub mod inside;
 pub mod records;
@@ -383,21 +384,6 @@ pub const fn directory_parts(entry: u64) -> (u64, u64) {
 /// that begins in the last bytes of the data.
 pub const fn ring_bytes(data: u64) -> u64 {
     data + 2 * PAGE as u64
-}
-
-/// State of a ring.
-pub mod state {
-    /// Nobody's: a thread of the same process and API may claim it.
-    pub const FREE: u32 = 0;
-    /// A thread records into it.
-    pub const ACTIVE: u32 = 1;
-    /// Its thread ended: another may claim it, and records behind what is not drained yet.
-    pub const ENDED: u32 = 2;
-    /// A thread is claiming it.
-    pub const CLAIMED: u32 = 3;
-    /// Its thread went on in a larger ring, where a [`super::ThreadRecord`] names this one;
-    /// the drainer will free it when it is empty.
-    pub const MOVED: u32 = 4;
 }
 
 /// Whether somebody reads a ring.

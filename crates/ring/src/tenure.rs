@@ -12,9 +12,23 @@
 //!
 //! `tests/loom.rs` explores the interleavings.
 
-use crate::abi::state;
 use crate::cursor::{Head, Tail};
 use crate::primitive::{AtomicU32, Ordering};
+
+/// State of a ring.
+pub mod state {
+    /// Nobody's: a thread of the same process and API may claim it.
+    pub const FREE: u32 = 0;
+    /// A thread records into it.
+    pub const ACTIVE: u32 = 1;
+    /// Its thread ended: another may claim it, and records behind what is not drained yet.
+    pub const ENDED: u32 = 2;
+    /// A thread is claiming it.
+    pub const CLAIMED: u32 = 3;
+    /// Its thread went on in a larger ring, where a [`ThreadRecord`](crate::abi::ThreadRecord) names this one;
+    /// the drainer will free it when it is empty.
+    pub const MOVED: u32 = 4;
+}
 
 /// The word; its values are in [`state`].
 #[repr(transparent)]

@@ -526,14 +526,18 @@ impl LeftWindow {
     }
 }
 
+/// Says that a file of a session is not one to be trusted.
+pub(crate) fn not_plain(file: &str) -> String {
+    format!("{file} is no plain file of this user")
+}
+
 /// Opens what a session's programs write: a plain file of this user.
 pub(crate) fn open_reported(path: &Path) -> io::Result<File> {
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
     let file = OpenOptions::new().read(true).write(true).custom_flags(flags).open(path)?;
     let found = file.metadata()?;
     if !found.is_file() || found.uid() != rustix::process::geteuid().as_raw() {
-        let text = format!("{REPORTED_FILE} is no plain file of this user");
-        return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, not_plain(REPORTED_FILE)));
     }
     Ok(file)
 }

@@ -735,7 +735,7 @@ impl Drainer {
         let unsaid = unsaid.saturating_add(unwritten);
         losses.device_commands = self.devices().map(Devices::lost).fold(unsaid, u64::saturating_add);
         losses.commands_without_call = self.devices().map(Devices::without_call).sum();
-        losses.commands_under_way = self.commands.0.saturating_sub(self.commands.1);
+        losses.commands_in_flight = self.commands.0.saturating_sub(self.commands.1);
         losses
     }
 }

@@ -1,14 +1,18 @@
 //! What the fuzz targets in `fuzz/` call of this crate's inside: the drainer and the service, on shared memory that
-//! a hostile program writes. It is only there when built for fuzzing, and for tests.
+//! a hostile program writes, and what reads the files of programs. It is only there when built for fuzzing, and for tests.
 
+use std::ffi::CString;
 use std::fs::{self, File};
 use std::mem::offset_of;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use hetrace_ctf::write::PREAMBLE_LEN;
+use hetrace_format::define::Module;
 use hetrace_format::window::Capture;
+use hetrace_os::perf::sampled::Map;
 use hetrace_ring::abi::window::reason;
 use hetrace_ring::abi::{
     self, ABI_VERSION, ARENA_MAGIC, ARENA_PREFIX, ArenaHeader, CONTROL_BYTES, CONTROL_FILE, FIRST_RING,
@@ -22,11 +26,13 @@ use crate::drain::Drainer;
 use crate::manifest::Manifest;
 use crate::output::TraceFolder;
 use crate::recover::ticket::Ticket;
-use crate::run::RunOptions;
+use crate::run_options::RunOptions;
+use crate::samples::code::Code;
 use crate::settings::settings;
 use crate::time::{HostClock, ReferencePoint};
 use crate::whom::Whom;
 use crate::window::{Asked, Windows, by};
+use crate::{inject, symbols, usdt};
 
 /// Rings of the program, and data bytes of each.
 const RINGS: usize = 3;
@@ -337,6 +343,30 @@ pub fn ticket(data: &[u8]) {
     }
 }
 
+/// Any bytes as a program or library: what the launcher looks up in files that programs are made of.
+pub fn elf(data: &[u8]) {
+    let folder = scratch();
+    let path = folder.path().join("file");
+    fs::write(&path, data).expect("written");
+    let _ = inject::needed(&path);
+    let _ = usdt::find(None, &[format!("{}:*:*", path.display())]);
+    let name = CString::new(path.as_os_str().as_bytes()).expect("a path");
+    let _ = hetrace_closed::is_closed(&name);
+    let build_id = symbols::file::build_id(&path).unwrap_or_default();
+    let path = path.to_string_lossy().into_owned();
+    // The bytes choose addresses, too.
+    let (words, _) = data.as_chunks();
+    let addresses = || words.iter().step_by(7).take(8).map(|word| u64::from_le_bytes(*word));
+    let known = symbols::file::File::open(&Module { build_id, path: path.clone(), ..Module::default() });
+    addresses().for_each(|address| drop(known.symbols(address)));
+    let map = Map { address: 0, length: u64::MAX, offset: 0, build_id: Vec::new(), path: path.into_bytes() };
+    let mut code = Code::open(&map);
+    for address in addresses() {
+        let place = code.address(address);
+        let _ = code.row(place);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -349,6 +379,14 @@ mod tests {
         fn shared_memory_of_hostile_programs_is_read_without_harm(data in prop::collection::vec(any::<u8>(), 0..600)) {
             control(&data);
             drain(&data);
+        }
+
+        /// Those that are as an ELF file begins, too.
+        #[test]
+        fn files_of_programs_are_read_without_harm(data in prop::collection::vec(any::<u8>(), 0..600)) {
+            elf(&data);
+            let head = [b"\x7fELF\x02\x01\x01".as_slice(), &[0; 9], &[3, 0, 62, 0, 1, 0, 0, 0]].concat();
+            elf(&[head, data].concat());
         }
     }
 }

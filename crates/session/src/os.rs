@@ -14,8 +14,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use hetrace_ctf::read::Part;
-use hetrace_format::files;
 use hetrace_model::glob_matches;
 use hetrace_os::{Borders, Keep, MakeFile, Probe, Recorder, Report, Room, Scope, Target};
 use serde::{Deserialize, Serialize};
@@ -23,6 +21,7 @@ use serde::{Deserialize, Serialize};
 use crate::access::Access;
 use crate::beside;
 use crate::child::inherited::kernel_mask;
+use crate::layout;
 use crate::manifest::{self, Manifest};
 use crate::time::ReferencePoint;
 
@@ -258,28 +257,12 @@ impl Kernel {
         match (&self.to.keep, self.to.part) {
             (Some(_), _) => Ok(()),
             (None, None) => access.make_folder(&self.to.folder),
-            (None, Some(number)) => make_part(&self.to.folder, number, access),
+            (None, Some(number)) => layout::make_kernel_part(&self.to.folder, number, access),
         }
     }
-}
-
-/// Makes the folder of a part of the operating system's events.
-///
-/// # Errors
-/// When the system refuses.
-pub fn make_part(folder: &Path, number: u32, access: Access) -> io::Result<()> {
-    access.make_folder(folder)?;
-    access.make_folder(&folder.join(files::OWN))?;
-    // The recorder writes over it what is repeated.
-    access.write(&folder.join(Part::FILE), Part { number, ..Part::default() }.to_text().as_bytes())
 }
 
 /// Returns what makes its files.
 pub fn make(access: Access) -> MakeFile {
     Arc::new(move |path: &Path| access.make_file(path))
-}
-
-/// Returns the folders of the program's trace and of the operating system's in that of a session.
-pub fn folders(session: &Path) -> (PathBuf, PathBuf) {
-    (session.join(files::PROGRAM), session.join(files::KERNEL))
 }

@@ -10,12 +10,11 @@ use hetrace_os::Room;
 
 use crate::access::Access;
 use crate::declare::Declarations;
-use crate::flight::{Kept, Series, Sink};
+use crate::sink::{Kept, Series, Sink};
+use crate::stream_files::{Before, Files, Refused, StreamFile};
 
-mod files;
 mod ids;
 
-pub use files::{Before, Files, Place, Refused, StreamFile, numbered};
 use ids::Ids;
 
 /// A packet is written when it has this many bytes.

@@ -7,7 +7,7 @@ use crate::inside::Desk;
 use crate::manifest::{self, Manifest};
 use crate::os::{self, Kernel, Os};
 use crate::output::TraceFolder;
-use crate::run::RunOptions;
+use crate::run_options::RunOptions;
 use crate::samples::{self, Samples};
 use crate::telemetry::{self, Telemetry};
 use crate::time::ReferencePoint;

@@ -25,79 +25,29 @@ use crate::contents::Contents;
 use crate::control::{Control, refused};
 use crate::declare::Declarations;
 use crate::drain::{Drainer, Pass};
-use crate::flight::{self, Recorder, Rotate, Rotating, Series, Sink, Store, last_manifest};
+use crate::flight::{self, Recorder, Rotating, last_manifest};
 use crate::folder::Folder;
-use crate::inject::{self, Way};
-use crate::inside::{self, Inside};
+use crate::inject;
+use crate::inside;
 use crate::job;
+use crate::layout;
 use crate::lifetime::Lifetime;
 use crate::manifest::{self, Exit, HostClock as HostClockReport, Interposition, Losses, Manifest, Written};
 use crate::measuring::Measuring;
-use crate::options::{Capture, DeviceTimes};
+use crate::options::Capture;
 use crate::os::{self, Kernel};
 use crate::output::TraceFolder;
 use crate::place::Place;
 use crate::recorders::Recorders;
 use crate::recover::ticket::{Looked, Ticket};
 use crate::recover::{self, Recovered};
-use crate::select::Selection;
+use crate::reference::reference;
+use crate::run_options::RunOptions;
 use crate::settings;
-use crate::telemetry;
+use crate::sink::{Series, Sink, Store};
 use crate::time::{HostClock, ReferencePoint};
-use crate::trigger::{Bound, TriggerError};
+use crate::trigger::TriggerError;
 use crate::window::{Asked, Windows};
-
-/// What to run and how.
-#[derive(Debug, Clone, Default)]
-pub struct RunOptions {
-    /// The program and its arguments.
-    pub command: Vec<OsString>,
-    /// Folder of the trace.
-    pub output: Place,
-    /// Who may read it.
-    pub access: Access,
-    /// What is recorded.
-    pub selection: Selection,
-    /// Where times of commands come from, if [`Selection::devices`].
-    pub device_times: DeviceTimes,
-    /// Commands on devices in flight at most in each process and API; 0: as many as the library
-    /// thinks right.
-    pub most_in_flight: u32,
-    /// How much of each thread's time recording may take, in percent; none: as much as it takes.
-    pub max_overhead: Option<f64>,
-    /// When it is recorded, and how the user asked for it; none: always.
-    pub window: Option<Asked>,
-    /// [`Self::window`] as the options that ask for it.
-    pub window_shown: String,
-    /// Only what was recorded last is kept, and written when that is asked for.
-    pub flight: Option<flight::Asked>,
-    /// What asks for that by itself.
-    pub triggers: Option<Arc<Bound>>,
-    /// The run is divided into several traces.
-    pub rotate: Option<Rotate>,
-    /// Bytes of streams on disk at most; none: as many as it takes.
-    pub max_disk: Option<u64>,
-    /// How the API is reached.
-    pub way: Way,
-    /// A full ring makes the program wait.
-    pub block: bool,
-    /// Data bytes of a ring; rounded up to a power of two.
-    pub ring_bytes: u32,
-    /// What is stored besides.
-    pub capture: Capture,
-    /// What is recorded inside kernels.
-    pub inside: Option<Inside>,
-    /// Packets are compressed.
-    pub compress: bool,
-    /// What devices say of themselves is sampled.
-    pub sample: Option<telemetry::Options>,
-    /// Events of the operating system are recorded: [`Early`] has begun that.
-    pub os: Option<os::Options>,
-    /// Samples a second of each thread while it has a CPU; none: it is not sampled.
-    pub cpu_sample: Option<u32>,
-    /// Options as the user gave them, for the manifest.
-    pub shown: Vec<String>,
-}
 
 /// How a run ended.
 #[derive(Debug)]
@@ -275,7 +225,8 @@ impl Places {
         let keep = options.flight.as_ref().filter(|_| options.os.is_some());
         let keep = keep.map(|asked| Arc::new(asked.keep(options.compress)));
         let (folder, kernel) = folders(options, &fresh, keep.as_ref())?;
-        let store = options.flight.as_ref().map(|asked| asked.store(options, session));
+        let store =
+            options.flight.as_ref().map(|asked| asked.store(options.os.is_some(), options.compress, session));
         let trace = TraceFolder::new(folder, uuid, options.compress)
             .accessible(options.access)
             .limited(options.max_disk)
@@ -361,7 +312,7 @@ pub(crate) fn folders(
     if options.os.is_none() || keep.is_some() {
         return Ok((whole, keep.map(|_| kernel(PathBuf::new()))));
     }
-    let (program, folder) = os::folders(&whole);
+    let (program, folder) = layout::folders(&whole);
     options.access.make_folder(&program)?;
     let kernel = kernel(folder);
     Ok((program, Some(if options.rotate.is_some() { kernel.divided()? } else { kernel })))
@@ -455,24 +406,6 @@ pub(crate) fn finish_manifest(trace: &TraceFolder, fresh: &Fresh, manifest: &Man
     }
     let error = last_manifest(trace, manifest).err()?;
     Some(format!("cannot write {path}/{MANIFEST} ({error}): the trace does not show dropped events"))
-}
-
-/// Returns the three clocks at one moment: the best of a few readings.
-pub(crate) fn reference() -> ReferencePoint {
-    let read = || {
-        let before = clock::ticks();
-        let monotonic_ns = clock::nanoseconds(libc::CLOCK_MONOTONIC);
-        let after = clock::ticks();
-        let realtime_ns = clock::nanoseconds(libc::CLOCK_REALTIME);
-        let width = after.wrapping_sub(before);
-        // Ticks are at most a nanosecond or so; as a doubt that is near enough.
-        let uncertainty_ns = u32::try_from(width / 2).unwrap_or(u32::MAX);
-        ReferencePoint { tsc: before.wrapping_add(width / 2), monotonic_ns, realtime_ns, uncertainty_ns }
-    };
-    let first = read();
-    (0..4)
-        .map(|_| read())
-        .fold(first, |best, p| if p.uncertainty_ns < best.uncertainty_ns { p } else { best })
 }
 
 fn start(

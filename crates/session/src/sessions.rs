@@ -314,19 +314,27 @@ fn is_done(done: u32, number: u32) -> bool {
     done.wrapping_sub(number) < 1 << 31
 }
 
+fn unopened(file: &str, error: &io::Error) -> String {
+    format!("cannot open {file}: {error}")
+}
+
+fn wrong_size(file: &str, found: u64, expected: usize) -> String {
+    format!("{file} has {found} bytes, not {expected}")
+}
+
 /// Maps what a session's programs write.
 fn open_reported(path: &Path) -> Result<Mapping, String> {
-    let say = |error: io::Error| format!("cannot open {REPORTED_FILE}: {error}");
+    let say = |error: io::Error| unopened(REPORTED_FILE, &error);
     let file = control::open_reported(path).map_err(say)?;
     map_file(&file, REPORTED_BYTES, true).map_err(|error| match error {
-        MapError::Size(size) => format!("{REPORTED_FILE} has {size} bytes, not {REPORTED_BYTES}"),
+        MapError::Size(size) => wrong_size(REPORTED_FILE, size, REPORTED_BYTES),
         MapError::Os(error) => say(error),
     })
 }
 
 /// Maps a control file; none if its maker has not finished it.
 fn open_control(path: &Path) -> Result<Option<Mapping>, String> {
-    let say = |error: io::Error| format!("cannot open {CONTROL_FILE}: {error}");
+    let say = |error: io::Error| unopened(CONTROL_FILE, &error);
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
     let file = match OpenOptions::new().read(true).custom_flags(flags).open(path) {
         Ok(file) => file,
@@ -335,7 +343,7 @@ fn open_control(path: &Path) -> Result<Option<Mapping>, String> {
     };
     let found = file.metadata().map_err(say)?;
     if !found.is_file() || found.uid() != rustix::process::geteuid().as_raw() {
-        return Err(format!("{CONTROL_FILE} is no plain file of this user"));
+        return Err(control::not_plain(CONTROL_FILE));
     }
     // Whoever shares it may cut it short at any time.
     survive::install();
@@ -343,7 +351,7 @@ fn open_control(path: &Path) -> Result<Option<Mapping>, String> {
         Ok(mapping) => mapping,
         Err(MapError::Size(0)) => return Ok(None),
         Err(MapError::Size(size)) => {
-            return Err(format!("{CONTROL_FILE} has {size} bytes, not {CONTROL_BYTES}"));
+            return Err(wrong_size(CONTROL_FILE, size, CONTROL_BYTES));
         }
         Err(MapError::Os(error)) => return Err(say(error)),
     };

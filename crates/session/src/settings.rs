@@ -6,7 +6,7 @@ use hetrace_ring::abi::{self, flag};
 
 use crate::control::Settings;
 use crate::options::{Capture, Options};
-use crate::run::RunOptions;
+use crate::run_options::RunOptions;
 use crate::select::Mode;
 use crate::window::Asked;
 

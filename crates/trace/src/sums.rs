@@ -29,7 +29,7 @@ pub struct Missing {
     /// Commands without times: counted, with no time.
     pub untimed_commands: u64,
     /// Commands in flight when the program ended: in no row.
-    pub commands_under_way: u64,
+    pub commands_in_flight: u64,
     /// hetrace has not finished the trace: it records still, or was killed.
     pub manifest_missing: bool,
 }

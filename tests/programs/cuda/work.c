@@ -540,7 +540,7 @@ static void callback(void)
     CHECK(0);
 }
 
-static void underway(void)
+static void unwaited(void)
 {
     CUcontext c;
     CUstream s;
@@ -631,7 +631,7 @@ int main(int argc, char **argv)
         {"per_thread", per_thread}, {"destroy", destroy}, {"fault", fault},
         {"threads", threads}, {"sampled", sampled}, {"slowly", slowly}, {"modules", modules},
         {"fork", forked}, {"graph", graph}, {"copies", copies}, {"churn", churn},
-        {"killed", killed}, {"underway", underway}, {"callback", callback}, {"inflight", inflight},
+        {"killed", killed}, {"unwaited", unwaited}, {"callback", callback}, {"inflight", inflight},
         {"waits", waits}, {"shared", shared},
     };
     const char *wanted = argc > 1 ? argv[1] : "";

@@ -1,7 +1,5 @@
 //! What a torture case is.
 
-use super::run::Way;
-
 /// Which API its program calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Api {
@@ -9,6 +7,25 @@ pub enum Api {
     OpenCl,
     /// A CUDA driver that is a fake with three devices.
     Cuda,
+}
+
+/// How hetrace gets in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// As a layer of the API's loader.
+    Layer,
+    /// Preloaded.
+    Preload,
+}
+
+impl Way {
+    /// As `--interpose` has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Way::Layer => "layer",
+            Way::Preload => "preload",
+        }
+    }
 }
 
 /// How exactly calls are compared.

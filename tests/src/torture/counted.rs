@@ -142,7 +142,7 @@ impl Counted {
         let all: BTreeSet<&str> = ["calls", "calls_without_ring"].into();
         let reported: u64 = all.iter().map(|name| count(&losses[*name])).sum();
         self.lost_elsewhere = reported.saturating_sub(by_thread);
-        self.commands_lost = count(&losses["device_commands"]) + count(&losses["commands_under_way"]);
+        self.commands_lost = count(&losses["device_commands"]) + count(&losses["commands_in_flight"]);
         for process in manifest["processes"].as_array().into_iter().flatten() {
             self.programs.push(process["command"][0].as_str().unwrap_or_default().to_owned());
         }

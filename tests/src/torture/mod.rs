@@ -16,11 +16,11 @@ mod run;
 mod stdout;
 mod table;
 
-pub use case::{Accounting, Api, Case, Need};
+pub use case::{Accounting, Api, Case, Need, Way};
 pub use cases::cases;
 pub use outcome::{Figures, Outcome};
 pub use place::{Place, User};
-pub use run::{Way, run};
+pub use run::run;
 pub use table::{Row, markdown};
 
 /// Runs a case in the short form, in every way of interposition unless that takes long, and fails the test with all

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-use super::case::{Case, Need};
+use super::case::{Case, Need, Way};
 use super::counted::Counted;
 use super::outcome::Outcome;
 use super::place::Place;
@@ -22,25 +22,6 @@ const MEMORY_GROUP: &str = "p=/sys/fs/cgroup; l=memory.max; \
     mkdir $g || exit 1; test -w $g/$l; s=$?; rmdir $g; exit $s";
 /// With this status each program ends.
 const DONE: i32 = 7;
-
-/// How hetrace gets in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Way {
-    /// As a layer of the API's loader.
-    Layer,
-    /// Preloaded.
-    Preload,
-}
-
-impl Way {
-    /// As `--interpose` has it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Way::Layer => "layer",
-            Way::Preload => "preload",
-        }
-    }
-}
 
 /// How a command ended.
 struct Ended {

@@ -6,8 +6,8 @@ use serde_json::json;
 
 use super::ground::Ground;
 use super::numbers::Samples;
-use super::overhead::Scale;
 use super::report::{Report, difference, number};
+use super::scale::Scale;
 use super::setting::{ALL, DEFAULT, FULL, Measured, Setting};
 
 /// The functions that sync_loop calls.

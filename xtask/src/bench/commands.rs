@@ -3,8 +3,8 @@
 use std::ffi::OsString;
 
 use super::ground::Ground;
-use super::overhead::Scale;
 use super::report::{Report, difference, number};
+use super::scale::Scale;
 use super::setting::{ALL, Measured};
 
 const SIZES: &[u32] = &[4, 40, 400, 4_000, 40_000, 400_000];

@@ -9,10 +9,10 @@ use anyhow::Result;
 use clap::Parser;
 use serde_json::json;
 
-use super::ground::{Ground, product};
+use super::ground::{Ground, Pin, product};
 use super::instructions::per_call;
 use super::report::{Report, difference, number};
-use super::setting::{Measured, Pin, Setting, run as run_in};
+use super::setting::{Measured, Setting, run as run_in};
 
 /// Arguments of `bench cuda`.
 #[derive(Parser)]

@@ -7,10 +7,10 @@ use std::path::Path;
 use anyhow::Result;
 use serde_json::json;
 
-use super::ground::{Ground, succeeds};
-use super::overhead::Scale;
+use super::ground::{Ground, Pin, succeeds};
 use super::report::{Report, number};
-use super::setting::{Pin, Setting, run as run_in};
+use super::scale::Scale;
+use super::setting::{Setting, run as run_in};
 use crate::repo;
 
 const PLAIN: Setting = Setting::Hetrace("plain", &[]);

@@ -10,8 +10,18 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
-use super::setting::Pin;
 use crate::repo;
+
+/// Which processors a program may use, and at which priority.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pin {
+    /// As the system likes.
+    No,
+    /// On the last processor, tracers on the others.
+    Processor,
+    /// As above, and nothing of ordinary priority interrupts the program, if the system lets us.
+    Undisturbed,
+}
 
 /// Everything a benchmark needs of its surroundings.
 #[derive(Debug)]

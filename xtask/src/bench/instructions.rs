@@ -9,9 +9,9 @@ use anyhow::{Context, Result, bail};
 use serde_json::json;
 
 use super::calls::CALLS;
-use super::ground::{Ground, succeeds};
+use super::ground::{Ground, Pin, succeeds};
 use super::report::{Report, difference, number};
-use super::setting::{DEFAULT, FULL, OUTSIDE, Pin, Setting, run as run_in};
+use super::setting::{DEFAULT, FULL, OUTSIDE, Setting, run as run_in};
 
 const SETTINGS: &[Setting] =
     &[Setting::Bare, Setting::Dormant, OUTSIDE, DEFAULT, FULL, Setting::PeerOff, Setting::PeerOn];

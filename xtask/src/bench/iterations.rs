@@ -6,8 +6,8 @@ use std::ffi::OsString;
 use serde_json::{Map, Value};
 
 use super::ground::Ground;
-use super::overhead::Scale;
 use super::report::{Report, difference, number};
+use super::scale::Scale;
 use super::setting::{ALL, DEFAULT, Measured, Setting};
 
 /// Width, height, and iterations in a loop.

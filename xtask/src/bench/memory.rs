@@ -15,11 +15,11 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use serde_json::json;
 
-use super::ground::Ground;
+use super::ground::{Ground, Pin};
 use super::iterations;
-use super::overhead::Scale;
 use super::report::{Report, difference, number};
-use super::setting::{DEFAULT, Pin, Setting, command};
+use super::scale::Scale;
+use super::setting::{DEFAULT, Setting, command};
 use crate::repo;
 
 const MIB: f64 = 1024.0 * 1024.0;

@@ -18,6 +18,7 @@ mod parts;
 mod preloaded;
 mod programs;
 mod report;
+mod scale;
 mod setting;
 mod startup;
 mod sustained;

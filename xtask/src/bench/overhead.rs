@@ -9,6 +9,7 @@ use clap::Parser;
 
 use super::ground::{Ground, product};
 use super::report::Report;
+use super::scale::Scale;
 use super::verdict::Found;
 use super::{
     calls, commands, disk, instructions, iterations, layers, memory, parts, startup, sustained, verdict,
@@ -32,15 +33,6 @@ pub struct Args {
     /// The hetrace to measure; its OpenCL library lies beside it
     #[arg(long, value_name = "PATH")]
     hetrace: Option<PathBuf>,
-}
-
-/// How much is measured.
-#[derive(Debug, Clone, Copy)]
-pub struct Scale {
-    /// Processes per setting.
-    pub rounds: usize,
-    /// Only what is needed.
-    pub quick: bool,
 }
 
 /// Measures everything. A missed target is reported and is no failure.

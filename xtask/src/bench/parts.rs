@@ -7,8 +7,8 @@ use serde_json::json;
 
 use super::ground::Ground;
 use super::iterations::program;
-use super::overhead::Scale;
 use super::report::{Report, difference, number};
+use super::scale::Scale;
 use super::setting::{DEFAULT, FULL, Measured, Setting};
 
 const LOOPS: u32 = 300;

@@ -10,19 +10,8 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
-use super::ground::Ground;
+use super::ground::{Ground, Pin};
 use super::numbers::Samples;
-
-/// Which processors a program may use, and at which priority.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Pin {
-    /// As the system likes.
-    No,
-    /// On the last processor, tracers on the others.
-    Processor,
-    /// As above, and nothing of ordinary priority interrupts the program, if the system lets us.
-    Undisturbed,
-}
 
 /// How a program runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

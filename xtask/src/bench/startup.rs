@@ -16,8 +16,8 @@ use serde_json::{Value, json};
 
 use super::ground::{Ground, product, succeeds};
 use super::numbers::Samples;
-use super::overhead::Scale;
 use super::report::{Report, difference, number};
+use super::scale::Scale;
 use super::setting::command;
 use crate::repo;
 

@@ -15,10 +15,10 @@ use anyhow::Result;
 use clap::Parser;
 use serde_json::{Map, json};
 
-use super::ground::{Ground, product};
+use super::ground::{Ground, Pin, product};
 use super::numbers::Samples;
 use super::report::{Report, difference, number};
-use super::setting::{self, DEFAULT, Pin, Setting};
+use super::setting::{self, DEFAULT, Setting};
 
 /// Arguments of `bench sustained`.
 #[derive(Parser)]

@@ -13,7 +13,7 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use super::steps::{Outcome, Step, cargo, status};
+use crate::steps::{Outcome, Step, cargo, status};
 use crate::{model, repo};
 
 /// The only target whose runtimes and code paths are tried.

@@ -2,46 +2,47 @@
 //! a crate or deeper down, know each other in a circle. A module and what is inside of it may.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path as FilePath;
+use std::path::{Path as FilePath, PathBuf};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 
 use super::paths::{Path, said};
 
-/// What holds inside a crate.
-struct Rule {
-    /// Its folder.
-    folder: &'static str,
-    /// If its modules stand side by side, without knowing each other: those that all may know.
-    apart: Option<&'static [&'static str]>,
-    /// Modules inside of which circles are still to be resolved.
-    circles: &'static [&'static str],
-}
+/// The crate whose modules stand side by side without knowing each other, and the module that all of them may know.
+const APART: (&str, &[&str]) = ("crates/report", &["text"]);
+/// In an API's crate, what `xtask codegen` makes: wrappers call what is written by hand, which calls the real functions by
+/// what is made. So it stands on both sides, and is passed over.
+const MADE: &str = "generated";
 
-/// Crates whose modules are looked at.
-const RULES: &[Rule] = &[
-    Rule { folder: "crates/trace", apart: None, circles: &[] },
-    Rule { folder: "crates/report", apart: Some(&["text"]), circles: &[] },
-    Rule { folder: "crates/format", apart: None, circles: &[] },
-    Rule { folder: "crates/edit", apart: None, circles: &[] },
-    Rule { folder: "crates/vendor", apart: None, circles: &[] },
-    Rule { folder: "crates/codegen", apart: None, circles: &[] },
-];
-
-/// Returns what is against the rules.
+/// Returns what is against the rules, in any crate.
 pub fn faults(root: &FilePath) -> Result<Vec<String>> {
     let mut faults = Vec::new();
-    for rule in RULES {
+    for folder in crates(root)? {
         let mut sources = BTreeMap::new();
-        read(&root.join(rule.folder).join("src"), &[], &mut sources)?;
+        read(&root.join(&folder).join("src"), &[], &mut sources)?;
+        if folder.starts_with("apis") {
+            sources.retain(|module, _| module.first().is_none_or(|first| first != MADE));
+        }
         let graph = Graph::new(&sources);
-        let allowed = |around: &&Path| rule.circles.contains(&around.join("::").as_str());
-        let circles = graph.siblings.keys().filter(|around| !allowed(around));
-        let circles = circles.flat_map(|around| graph.circles(around));
-        let found = circles.chain(rule.apart.map_or(Vec::new(), |may| graph.apart(may)));
-        faults.extend(found.map(|fault| format!("{}/src: {fault}", rule.folder)));
+        let circles = graph.siblings.keys().flat_map(|around| graph.circles(around));
+        let apart = FilePath::new(APART.0) == folder;
+        let found = circles.chain(if apart { graph.apart(APART.1) } else { Vec::new() });
+        faults.extend(found.map(|fault| format!("{}/src: {fault}", folder.display())));
     }
     Ok(faults)
+}
+
+/// The folders of all crates of the workspace.
+fn crates(root: &FilePath) -> Result<Vec<PathBuf>> {
+    let mut found = Vec::from(["xtask", "tests"].map(PathBuf::from));
+    for group in ["crates", "apis"] {
+        for entry in std::fs::read_dir(root.join(group)).context(group)? {
+            let folder = FilePath::new(group).join(entry?.file_name());
+            found.extend(root.join(&folder).join("src").is_dir().then_some(folder));
+        }
+    }
+    found.sort();
+    Ok(found)
 }
 
 /// Reads the sources of a crate, by module.
@@ -53,7 +54,8 @@ fn read(folder: &FilePath, module: &[String], sources: &mut BTreeMap<Path, Strin
         if path.is_dir() {
             read(&path, &inner, sources)?;
         } else if path.extension().is_some_and(|e| e == "rs") {
-            let module = if matches!(stem.as_str(), "lib" | "mod") { module.to_vec() } else { inner };
+            let is_root = matches!((stem.as_str(), module), ("lib" | "main", []) | ("mod", _));
+            let module = if is_root { module.to_vec() } else { inner };
             sources.insert(module, std::fs::read_to_string(&path)?);
         }
     }
@@ -225,6 +227,15 @@ mod tests {
         let deep = [("a::inside", "use super::other::Z;"), ("a::other", "use crate::a::X;")];
         let found = graph(&[&files[..2], &deep].concat()).circles(&["a".to_owned()]);
         assert_eq!(found, ["a circle: a::inside names a::other::Z, a::other names a::X"]);
+    }
+
+    #[test]
+    fn every_crate_is_looked_at() {
+        let found = crates(crate::repo::root()).expect("crates");
+        for folder in ["crates/ring", "crates/cli", "apis/opencl", "xtask", "tests"] {
+            assert!(found.contains(&PathBuf::from(folder)), "{folder}");
+        }
+        assert!(found.len() > 30, "{found:?}");
     }
 
     #[test]

@@ -4,15 +4,17 @@
 //! distinguishes them. Code that touches events of a context enters it first
 //! ([`Context::enter`]), and code that ends the context waits for those few calls.
 
+pub mod clock;
+
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 
 use hetrace_interpose::table::Table;
 
-use super::clock::Clock;
 use super::pool::Pool;
 use super::record::Note;
 use super::{devices, driver};
 use crate::generated::prelude::{P, null_mut};
+use clock::Clock;
 
 /// Contexts that live at the same time; commands of more are not timed.
 const MOST: usize = 64;

@@ -10,7 +10,7 @@ use hetrace_interpose::commands::sample::{self, Choice, Counted};
 use hetrace_interpose::commands::{self, Backend, Depth, Enqueued, Progress, Put, Store, Times};
 use hetrace_interpose::{ErrnoGuard, OwnWork, pid};
 
-use super::clock;
+use super::contexts::clock;
 use super::contexts::{self, Context};
 use super::functions::Function;
 use super::record::Note;

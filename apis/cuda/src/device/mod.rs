@@ -14,7 +14,6 @@ use hetrace_interpose::{ErrnoGuard, budget, session, task};
 
 use crate::generated::prelude::P;
 
-mod clock;
 mod contexts;
 pub mod cupti;
 mod devices;

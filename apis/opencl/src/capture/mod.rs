@@ -12,13 +12,12 @@
 //! event `object:…` of the trace; contents that are long become files, named
 //! by their hash. When an option is off, its hooks look at one word.
 
-mod build;
-mod code;
-pub mod hooks;
+pub mod build;
+pub mod code;
 mod kernels;
-mod launch;
-mod objects;
-mod properties;
+pub mod launch;
+pub mod objects;
+pub mod properties;
 mod query;
 mod reads;
 mod record;

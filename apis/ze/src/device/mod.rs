@@ -207,7 +207,7 @@ fn enqueue_now(
     let mut work = OwnWork::since(wanted.time);
     let Some(thread) = STORE.thread() else { return call(wanted.event) };
     let errno = ErrnoGuard::new();
-    queues::used(wanted.handle, wanted.list);
+    queues::used(wanted.handle, wanted.list.context_handle(), wanted.list.device_handle());
     let function = kernels::of(wanted.kernel);
     let counted = if sample::is_on() { counted(wanted.kind, function) } else { None };
     let bytes = bytes() as u64;
@@ -477,7 +477,7 @@ pub unsafe fn execute(time: u64, queue: P, count: u32, lists: *const P, call: im
         say(Why::Before);
     }
     for list in known() {
-        queues::used(queue, list);
+        queues::used(queue, list.context_handle(), list.device_handle());
         let execution = Execution { cause: time, returned, queue: queue as u64, in_order: false };
         if put(list, &thread, &execution) {
             work.collecting(|| STORE.harvest(&thread, &mut Asking));

@@ -5,7 +5,6 @@ use hetrace_interpose::ring::abi::{QueueRecord, special};
 use hetrace_interpose::table::Table;
 use hetrace_interpose::window::session_key;
 
-use super::lists::List;
 use super::{clock, waits};
 use crate::generated::prelude::P;
 
@@ -24,10 +23,10 @@ pub fn gone(queue: P) {
     waits::forget(queue);
 }
 
-/// A command goes there: it is described if this session does not know it.
-pub fn used(queue: P, list: &List) {
+/// A command goes there, by a list of this context and device: it is described if this session does not know it.
+pub fn used(queue: P, context: P, device: P) {
     if DESCRIBED.get(queue as u64) != Some(session_key()) {
-        describe(queue, list.context_handle(), list.device_handle(), 0);
+        describe(queue, context, device, 0);
     }
 }
 

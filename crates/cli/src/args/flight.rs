@@ -97,8 +97,8 @@ impl Flight {
 mod tests {
     use clap::Parser;
 
-    use super::super::{Cli, Command};
     use super::*;
+    use crate::command_line::{Cli, Command};
 
     fn asked(line: &[&str]) -> Result<Option<FlightAsked>, String> {
         let line = ["hetrace", "run"].iter().chain(line).chain(&["app"]);

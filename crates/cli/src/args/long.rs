@@ -91,8 +91,8 @@ impl Long {
 mod tests {
     use clap::Parser;
 
-    use super::super::{Cli, Command};
     use super::*;
+    use crate::command_line::{Cli, Command};
 
     fn asked(line: &[&str]) -> Result<Option<Rotate>, String> {
         let line = ["hetrace", "run"].iter().chain(line).chain(&["app"]);

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::Args;
 use hetrace_report::tally::{By, Sort, Table};
 
+use super::kernel::Kernel;
 use super::time::time;
-use crate::commands::kernel::Kernel;
 
 /// Options of `tally`.
 #[derive(Debug, Args)]

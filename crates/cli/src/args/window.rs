@@ -177,8 +177,8 @@ mod tests {
     use clap::Parser;
     use proptest::prelude::*;
 
-    use super::super::{Cli, Command};
     use super::*;
+    use crate::command_line::{Cli, Command};
 
     fn parsed(line: &[&str]) -> Result<Window, String> {
         let line = ["hetrace", "run"].iter().chain(line).chain(&["app"]);

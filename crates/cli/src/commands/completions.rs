@@ -8,8 +8,6 @@ use clap::builder::PossibleValuesParser;
 use clap::{Args, Command};
 use clap_complete::Shell;
 
-use crate::settings;
-
 /// Options of `completions`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -24,9 +22,9 @@ pub struct Completions {
 }
 
 /// Prints the shell's completions.
-pub fn run(args: &Completions) -> Result<ExitCode> {
+pub fn run(args: &Completions, whole: Command) -> Result<ExitCode> {
     let mut out = Vec::new();
-    clap_complete::generate(args.shell, &mut with_apis(settings::command()), "hetrace", &mut out);
+    clap_complete::generate(args.shell, &mut with_apis(whole), "hetrace", &mut out);
     std::io::stdout().write_all(&out)?;
     Ok(ExitCode::SUCCESS)
 }

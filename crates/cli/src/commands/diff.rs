@@ -278,7 +278,7 @@ mod tests {
     use clap::Parser;
 
     use super::*;
-    use crate::args::{Cli, Command};
+    use crate::command_line::{Cli, Command};
 
     fn parsed(line: &[&str]) -> Option<Diff> {
         let line = ["hetrace", "diff"].iter().chain(line);

@@ -5,8 +5,9 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Result;
+use clap::Command;
 use hetrace_model::Tools;
-use hetrace_session::apis;
+use hetrace_session::{NO_SAMPLES, apis};
 use hetrace_trace::text::plural;
 use hetrace_vendor::doctor::{Finding, Machine};
 use serde_json::json;
@@ -20,7 +21,7 @@ const LABEL: usize = 24;
 
 /// Examines the machine and prints the findings. Exit status 1 if something
 /// that tracing needs is missing.
-pub fn run(args: &args::Doctor) -> Result<ExitCode> {
+pub fn run(args: &args::Doctor, whole: &Command) -> Result<ExitCode> {
     let machine = Machine {
         root: Path::new("/"),
         privileged: rustix::process::geteuid().is_root(),
@@ -34,7 +35,7 @@ pub fn run(args: &args::Doctor) -> Result<ExitCode> {
     findings.push(cpu_samples());
     findings.extend(libraries());
     findings.push(header());
-    findings.push(settings_file());
+    findings.push(settings_file(whole));
     findings.extend(vendors.flatten());
     let works = findings.iter().all(|f| f.works);
     let mut out = std::io::stdout().lock();
@@ -83,7 +84,7 @@ fn cpu_samples() -> Finding {
     let most =
         ability.most_hz.map_or_else(String::new, |hz| format!(", at most {hz} a second of each thread"));
     let says = match (&ability.refused, ability.kernel) {
-        (Some(why), _) => format!("no samples of processors: {why}"),
+        (Some(why), _) => format!("{NO_SAMPLES}: {why}"),
         (None, true) => format!("samples of the program's threads, in system calls too{most}"),
         (None, false) => format!("samples of the program's own code, not of system calls{most}"),
     };
@@ -111,8 +112,8 @@ fn header() -> Finding {
 }
 
 /// Which configuration file is in force.
-fn settings_file() -> Finding {
-    match settings::find(&settings::command()) {
+fn settings_file(whole: &Command) -> Finding {
+    match settings::find(whole) {
         Ok(Some(file)) => {
             let path = std::path::absolute(&file.path).unwrap_or(file.path);
             let options = plural(file.settings.len() as u64, "option");

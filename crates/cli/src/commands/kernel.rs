@@ -1,10 +1,9 @@
 //! The trace of the operating system that belongs to a program's.
 
 use std::collections::HashSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, Result};
-use clap::Args;
 use hetrace_ctf::read::Files;
 use hetrace_trace::os::{self, NotJoined};
 use hetrace_trace::system::System;
@@ -12,15 +11,7 @@ use hetrace_trace::trace::Trace;
 use hetrace_trace::watch::{Stopped, Watch};
 
 use super::say;
-
-/// Where it is.
-#[derive(Debug, Default, Args)]
-pub struct Kernel {
-    /// A kernel trace of the same time, recorded by LTTng or by `hetrace run --os` [default: the one
-    /// that `hetrace run --os` wrote beside the program's]
-    #[arg(long, value_name = "TRACE")]
-    pub kernel: Option<PathBuf>,
-}
+use crate::args::Kernel;
 
 impl Kernel {
     /// Opens the kernel trace of a trace: the one that is named, or the one beside it. The latter is left out with a

@@ -46,11 +46,11 @@ const STATUSES: [(&str, &str); 8] = [
 ];
 
 /// Shows a page, or prints it in roff where nothing can show it.
-pub fn run(args: &Man) -> Result<ExitCode> {
+pub fn run(args: &Man, whole: Command) -> Result<ExitCode> {
     if let Some(folder) = &args.write {
-        return write_all(folder);
+        return write_all(folder, whole);
     }
-    let all = pages();
+    let all = pages(whole);
     let name = [&["hetrace".to_owned()][..], &args.command].concat().join("-");
     let Some((_, text)) = all.iter().find(|(page, _)| *page == name) else {
         let names = all.iter().map(|(page, _)| &**page);
@@ -66,9 +66,9 @@ pub fn run(args: &Man) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn write_all(folder: &Path) -> Result<ExitCode> {
+fn write_all(folder: &Path, whole: Command) -> Result<ExitCode> {
     std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
-    for (name, text) in pages() {
+    for (name, text) in pages(whole) {
         let path = folder.join(format!("{name}.1"));
         std::fs::write(&path, text).with_context(|| path.display().to_string())?;
     }
@@ -84,9 +84,9 @@ fn show(text: &[u8]) -> Result<bool> {
 }
 
 /// Returns all pages by name.
-pub fn pages() -> Vec<(String, Vec<u8>)> {
+fn pages(whole: Command) -> Vec<(String, Vec<u8>)> {
     // Without the page of `help`, which says nothing else.
-    let mut whole = settings::command().disable_help_subcommand(true);
+    let mut whole = whole.disable_help_subcommand(true);
     whole.build();
     let mut all = Vec::new();
     add(&whole, "hetrace", &mut all);
@@ -210,8 +210,8 @@ mod tests {
 
     #[test]
     fn each_command_has_a_page_with_its_options_and_variables() {
-        let pages = pages();
-        let whole = settings::command();
+        let whole = crate::command_line::whole();
+        let pages = pages(whole.clone());
         let of = |name: &str| {
             let page = pages.iter().find(|(page, _)| page == name);
             String::from_utf8(page.unwrap_or_else(|| panic!("no page {name}")).1.clone()).unwrap()

@@ -4,29 +4,29 @@ pub mod check;
 pub mod completions;
 pub mod cost;
 pub mod diff;
-mod doctor;
+pub mod doctor;
 pub mod export;
 mod follow;
-pub mod kernel;
-mod lint;
+mod kernel;
+pub mod lint;
 mod live;
 pub mod man;
 pub mod merge;
-mod model;
+pub mod model;
 mod newest;
 mod output;
 mod outside;
 pub mod pack;
 pub mod postmortem;
-mod print;
-mod recover;
+pub mod print;
+pub mod recover;
 pub mod rewrite;
-mod run;
+pub mod run;
 mod screen;
 pub mod service;
 pub mod snapshot;
 pub mod system;
-mod tally;
+pub mod tally;
 mod terminal;
 pub mod timeline;
 pub mod top;
@@ -36,12 +36,10 @@ pub mod watch;
 pub mod why;
 
 use std::io::Write;
-use std::process::ExitCode;
+use std::path::Path;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use hetrace_session::recover::{State, state as recover_state};
-
-use crate::args::Command;
 
 /// Exit status when hetrace itself failed.
 pub const OWN_FAILURE: u8 = 125;
@@ -77,46 +75,19 @@ pub fn say(what: std::fmt::Arguments) {
     let _ = writeln!(std::io::stderr(), "hetrace: {what}");
 }
 
+/// Refuses a folder for a trace that is there already.
+fn not_taken(folder: &Path) -> Result<()> {
+    ensure!(
+        folder.symlink_metadata().is_err(),
+        "{}: already exists; choose another folder with -o",
+        folder.display()
+    );
+    Ok(())
+}
+
 /// Returns how many events a trace has, as far as its manifest says.
 fn events(trace: &hetrace_trace::trace::Trace) -> Option<u64> {
     trace.manifest().written.records
-}
-
-/// Runs the command.
-pub fn dispatch(command: Command) -> Result<ExitCode> {
-    match command {
-        Command::Run(args) => Ok(run::run(*args)),
-        Command::Start(args) => service::start(&args),
-        Command::Pause(args) => service::pause(&args),
-        Command::Resume(args) => service::resume(&args),
-        Command::Stop(args) => service::stop(&args),
-        Command::Status(args) => service::status(&args),
-        Command::Service(args) => service::run(&args),
-        Command::Env(args) => service::env(&args),
-        Command::System(args) => system::run(&args),
-        Command::Model(args) => model::run(&args),
-        Command::Doctor(args) => doctor::run(&args),
-        Command::Man(args) => man::run(&args),
-        Command::Completions(args) => completions::run(&args),
-        Command::Rewrite(args) => rewrite::run(&args),
-        Command::Tally(args) => tally::run(&args),
-        Command::Print(args) => print::run(&args),
-        Command::Postmortem(args) => postmortem::run(&args),
-        Command::Snapshot(args) => snapshot::run(&args),
-        Command::Top(args) => top::run(&args),
-        Command::Recover(args) => recover::run(&args),
-        Command::Lint(args) => lint::run(&args),
-        Command::Timeline(args) => timeline::run(&args),
-        Command::Why(args) => why::run(&args),
-        Command::Diff(args) => diff::run(&args),
-        Command::Export(args) => export::run(&args),
-        Command::Pack(args) => pack::run(&args),
-        Command::Unpack(args) => pack::unpack(&args),
-        Command::Trim(args) => trim::run(&args),
-        Command::Merge(args) => merge::run(&args),
-        Command::Check(args) => check::run(&args),
-        Command::Cost(args) => cost::run(&args),
-    }
 }
 
 /// Returns whether an error only says that the reader of our output has closed it.

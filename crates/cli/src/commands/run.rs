@@ -19,7 +19,7 @@ use hetrace_trace::telemetry::HOST;
 use hetrace_trace::text::plural;
 
 use super::live::Shown;
-use super::{OWN_FAILURE, failure, output, say, terminal, wrong_value};
+use super::{OWN_FAILURE, failure, not_taken, output, say, terminal, wrong_value};
 use crate::args::{DeviceTimes, Interpose, Mode, OnFull, Os, Run, Share};
 
 /// Returns the options of what is captured.
@@ -137,10 +137,10 @@ fn record(args: &Run) -> Result<Outcome> {
     }
     on_this_processor(args).map_err(wrong_value)?;
     let output = match &args.output {
-        Some(path) if path.symlink_metadata().is_ok() => {
-            bail!("{}: already exists; choose another folder with -o", path.display())
+        Some(path) => {
+            not_taken(path)?;
+            Place::Named(path.clone())
         }
-        Some(path) => Place::Named(path.clone()),
         None => Place::Numbered(stem(&args.command[0].to_string_lossy())),
     };
     let window = args.window.asked().map_err(wrong_value)?;

@@ -17,8 +17,11 @@ use hetrace_trace::text::plural;
 use serde_json::{Value, json};
 
 use super::users::{self, Users, With};
-use super::{run, say, wrong_value};
+use super::{not_taken, run, say, wrong_value};
 use crate::args::{Flight, Long, Mode, Os, Share, percent, period, size, time};
+
+/// What could not be made, or found.
+const STANDBY: &str = "shared memory for dormant programs";
 
 /// Options of `start`.
 #[derive(Debug, Args)]
@@ -171,7 +174,7 @@ pub struct Env {
 
 fn folder() -> Result<PathBuf> {
     let libraries = run::chosen(&["auto".to_owned()])?;
-    standby::path(&libraries).context("shared memory for dormant programs")
+    standby::path(&libraries).context(STANDBY)
 }
 
 fn ask(request: &Request) -> Result<Reply> {
@@ -211,10 +214,10 @@ pub fn start(args: &Start) -> Result<ExitCode> {
         bail!("--pid: there is no process {pid}");
     }
     let (output, numbered) = match &args.output {
-        Some(path) if path.symlink_metadata().is_ok() => {
-            bail!("{}: already exists; choose another folder with -o", path.display())
+        Some(path) => {
+            not_taken(path)?;
+            (path.clone(), false)
         }
-        Some(path) => (path.clone(), false),
         None => (PathBuf::from("hetrace-service"), true),
     };
     let apis = if args.trace.iter().any(|t| t == "auto") { Vec::new() } else { args.trace.clone() };
@@ -502,7 +505,7 @@ pub fn run(args: &Service) -> Result<ExitCode> {
 /// `hetrace env`.
 pub fn env(args: &Env) -> Result<ExitCode> {
     let all = run::chosen(&["auto".to_owned()])?;
-    let standby = standby::make(&all).context("shared memory for dormant programs")?;
+    let standby = standby::make(&all).context(STANDBY)?;
     let wanted = run::chosen(&args.trace)?;
     let mut out = std::io::stdout().lock();
     let injection = dormant(&wanted, &standby);

@@ -12,13 +12,12 @@ use hetrace_report::timeline::{
 };
 use hetrace_trace::trace::Trace;
 
-use super::kernel::Kernel;
 use super::newest;
 use super::output::Output;
 use super::outside::outside;
 use super::say;
 use super::watch::Watch;
-use crate::args::time;
+use crate::args::{Kernel, time};
 
 /// Options of `timeline`.
 #[derive(Debug, Args)]

@@ -8,6 +8,7 @@ use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use hetrace_report::tally::{By, LiveText, Picture};
 use hetrace_session::manifest::Exit;
+use hetrace_trace::text::ended_by;
 use serde_json::json;
 
 use super::follow::{Followed, Progress};
@@ -143,7 +144,7 @@ fn end(followed: &Followed, progress: Progress) -> ExitCode {
         Progress::Ended(exit) => {
             let how = match exit {
                 Some(Exit::Code(code)) => format!("the program has ended with status {code}"),
-                Some(Exit::Signal(signal)) => format!("the program was ended by signal {signal}"),
+                Some(Exit::Signal(signal)) => format!("the program {}", ended_by(signal)),
                 None => "recording has ended".to_owned(),
             };
             say(format_args!("{how}; next: hetrace tally {trace}"));

@@ -8,10 +8,9 @@ use clap::Args;
 use hetrace_report::why::{Options, TextOptions, why_watched};
 use hetrace_trace::trace::Trace;
 
-use super::kernel::Kernel;
 use super::watch::Watch;
 use super::{newest, output, terminal};
-use crate::args::time;
+use crate::args::{Kernel, time};
 
 /// Options of `why`.
 #[derive(Debug, Args)]

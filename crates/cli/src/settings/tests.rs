@@ -7,6 +7,7 @@ use clap::parser::ValueSource;
 use clap::{ArgMatches, FromArgMatches};
 
 use super::*;
+use crate::command_line::{self, Cli, whole as command};
 
 /// All commands, with those below them, by what is typed.
 fn commands(command: &Command, path: &[String]) -> Vec<(Vec<String>, Command)> {
@@ -107,7 +108,7 @@ fn the_command_line_is_stronger_than_the_file() {
     let parsed = |line: &[&str]| {
         let matches = set.clone().try_get_matches_from(line).unwrap();
         match Cli::from_arg_matches(&matches).unwrap().command {
-            crate::args::Command::Run(run) => run,
+            command_line::Command::Run(run) => run,
             other => panic!("{other:?}"),
         }
     };

@@ -1,7 +1,7 @@
 //! Command lines that are not quite ours.
 
 use super::*;
-use crate::settings;
+use crate::command_line::whole;
 
 fn line(words: &[&str]) -> Vec<OsString> {
     words.iter().map(OsString::from).collect()
@@ -9,7 +9,7 @@ fn line(words: &[&str]) -> Vec<OsString> {
 
 #[test]
 fn a_program_needs_no_run() {
-    let command = settings::command();
+    let command = whole();
     let implied = |words: &[&str]| with_implied_run(line(words), &command);
     assert_eq!(implied(&["hetrace", "./app", "-x"]), ["hetrace", "run", "--", "./app", "-x"]);
     assert_eq!(implied(&["hetrace", "tally"]), ["hetrace", "tally"]);
@@ -19,7 +19,7 @@ fn a_program_needs_no_run() {
 
 #[test]
 fn a_command_that_is_not_one_is_corrected() {
-    let command = settings::command();
+    let command = whole();
     let said =
         |word: &str| no_command(&line(&["hetrace", word, "x"]), &command, Some(OsStr::new("/bin:/usr/bin")));
     for (wrong, right) in [
@@ -42,7 +42,7 @@ fn a_command_that_is_not_one_is_corrected() {
 
 #[test]
 fn a_misplaced_option_is_placed() {
-    let command = settings::command();
+    let command = whole();
     let said = |words: &[&str]| {
         let error = command.clone().try_get_matches_from(words).unwrap_err();
         misplaced(&error, &line(words), &command).unwrap_or_default()

@@ -153,6 +153,11 @@ impl fmt::Display for Held {
     }
 }
 
+/// Says that a file has another size.
+fn size(f: &mut fmt::Formatter<'_>, name: &str, found: u64, written: u64) -> fmt::Result {
+    write!(f, "{name}: {found} bytes instead of the {written} written")
+}
+
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -163,7 +168,7 @@ impl fmt::Display for Difference {
                 write!(f, "{name}: the stream is empty: {} are not shown", Held(*packets, *events))
             }
             Self::Size { name, found, written, gaps } => {
-                write!(f, "{name}: {found} bytes instead of the {written} written")?;
+                size(f, name, *found, *written)?;
                 if gaps.written > 0 { write!(f, " ({gaps})") } else { Ok(()) }
             }
             Self::Unlisted { name, like: Some(like) } => {
@@ -179,9 +184,7 @@ impl fmt::Display for Difference {
                 write!(f, "{name}: the stream is there compressed and uncompressed: its events count twice")
             }
             Self::FileMissing { name } => write!(f, "{name}: the file is missing"),
-            Self::FileSize { name, found: Some(found), written } => {
-                write!(f, "{name}: {found} bytes instead of the {written} written")
-            }
+            Self::FileSize { name, found: Some(found), written } => size(f, name, *found, *written),
             Self::FileSize { name, found: None, written } => {
                 write!(f, "{name}: it cannot be read, but {written} bytes were written")
             }

@@ -6,7 +6,7 @@
 //! SIZE plain NAME     it is there as it was
 //! ```
 
-use crate::read::PACKED;
+use super::PACKED;
 
 /// The first line.
 const TITLE: &str = "hetrace pack 1";

@@ -20,6 +20,9 @@ use header::{Extended, Header, Kind, pax};
 pub use header::{header, header_up_to, link};
 pub use list::{List, Listed};
 
+/// How the names of compressed files end, of those in an archive and of those in a folder.
+pub const PACKED: &str = ".zst";
+
 /// Bytes of a block: everything begins at a multiple of it.
 pub const BLOCK: usize = 512;
 

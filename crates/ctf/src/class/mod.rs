@@ -6,12 +6,19 @@
 
 use std::collections::BTreeMap;
 
+mod clock;
 mod encoding;
+mod error;
 mod field;
 mod path;
+pub(crate) mod resolve;
 mod role;
+pub(crate) mod scopes;
+pub(crate) mod shared_enums;
 
+pub use clock::clock_of;
 pub use encoding::Encoding;
+pub use error::PlanError;
 pub use field::{
     ArrayClass, Base, BlobClass, BlobLength, ByteOrder, EnumClass, EnumMapping, Field, FieldClass,
     FloatClass, IntegerClass, IntegerForm, OptionRange, OptionalClass, SequenceClass, StringClass,

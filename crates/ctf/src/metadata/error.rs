@@ -1,9 +1,12 @@
 //! What can be wrong with metadata.
 
+mod ctf2;
+mod tsdl;
+
 use thiserror::Error;
 
-use crate::ctf2::JsonError;
-use crate::tsdl::ParseError;
+pub use ctf2::{JsonError, JsonErrorKind};
+pub use tsdl::{ParseError, ParseErrorKind};
 
 /// Metadata that cannot be understood.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]

@@ -6,7 +6,7 @@
 //! ```
 //! To find out that a payload is as a known one takes less than to read it.
 
-use super::gather::Integer;
+use super::integer::Integer;
 use crate::bits::word;
 
 /// Bytes of a word.

@@ -5,13 +5,12 @@
 
 use std::collections::HashMap;
 
-use super::error::PlanError;
 use super::plan::{Int, Kind, Node, Optional, Variant};
-use super::resolve::{ELEMENT, Place, Target, resolve};
-use super::scopes::Scopes;
 use crate::bits::align_up;
+use crate::class::resolve::{ELEMENT, Place, Target, ranges, resolve};
+use crate::class::scopes::Scopes;
 use crate::class::{
-    BlobLength, Encoding, EnumClass, Field, FieldClass, FieldPath, IntegerClass, OptionalClass, Role, Scope,
+    BlobLength, Encoding, Field, FieldClass, FieldPath, IntegerClass, OptionalClass, PlanError, Role, Scope,
     StructClass, VariantClass,
 };
 
@@ -358,19 +357,4 @@ fn array_size(len: u64, element: &Node) -> Option<u64> {
         return Some(0);
     };
     align_up(size, element.align)?.checked_mul(gaps)?.checked_add(size)
-}
-
-/// Returns the options by the values of the tag. Some writers put the `_` of an
-/// identifier into the label as well, others do not.
-pub(crate) fn ranges(tag: &EnumClass, variant: &VariantClass) -> Vec<(i128, i128, usize)> {
-    let option = |label: &str| {
-        let options = &variant.options;
-        let bare = |name: &str| name.strip_prefix('_').map(str::to_owned);
-        options
-            .iter()
-            .position(|o| o.name == label)
-            .or_else(|| options.iter().position(|o| bare(&o.name).as_deref() == Some(label)))
-            .or_else(|| options.iter().position(|o| bare(label).as_deref() == Some(&o.name)))
-    };
-    tag.mappings.iter().filter_map(|m| Some((m.start, m.end, option(&m.label)?))).collect()
 }

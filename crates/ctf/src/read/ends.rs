@@ -3,10 +3,10 @@
 //! It is for streams with the header of most traces ([`QuickHeader::COMMON_BYTES`]) and payloads of plain fields, lists
 //! and texts. What has no row is read otherwise.
 
-use super::event::Position;
+use super::event_plan::{EventIndex, EventPlan};
+use super::position::Position;
 use super::quick::QuickHeader;
 use super::steps::{Skip, over};
-use super::trace::{EventIndex, EventPlan};
 
 /// The ends of a stream class's events.
 #[derive(Debug)]

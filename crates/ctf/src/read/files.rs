@@ -1,5 +1,7 @@
 //! The files of a trace: in a folder, or packed into one file.
 
+mod series;
+
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
@@ -7,15 +9,15 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::data::{DataFile, Repeated};
 use super::error::OpenError;
 use super::frames;
 use super::map::Bytes;
-use super::series::{Member, Part, Repeated, Series, series_root};
-use super::trace::DataFile;
-use crate::archive::{self, List};
+use crate::archive::{self, List, PACKED};
 
-/// How the names of compressed files end.
-pub const PACKED: &str = ".zst";
+pub(super) use series::numbers;
+pub use series::{Member, Part};
+use series::{Series, series_root};
 
 /// The file that makes a folder a trace.
 pub(super) const METADATA: &str = "metadata";

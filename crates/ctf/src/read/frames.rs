@@ -18,6 +18,8 @@ use super::map::Bytes;
 /// The longest packet of a compressed file, so that no file, however it claims
 /// to decompress, takes all memory.
 pub(super) const MAX_PACKET: usize = 256 << 20;
+/// What is said of one that is longer.
+pub(super) const TOO_LONG: &str = "a packet of more than 256 MiB";
 
 /// What is decompressed at a time, except for frames that say their size.
 const CHUNK: usize = 128 << 10;

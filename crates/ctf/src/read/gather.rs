@@ -5,8 +5,9 @@
 //! and returns how long the payload is, so that its end need not be looked for first.
 
 use super::alike::Varying;
+use super::integer::{Bits, Integer};
 use super::pick::{Number, Picker, Step};
-use crate::bits::{mask, word};
+use crate::bits::word;
 use crate::class::StructClass;
 
 /// Where the values of a field go.
@@ -27,14 +28,6 @@ pub struct Gatherer {
     /// Bytes of all integers.
     bytes: usize,
     lists: Box<[List]>,
-}
-
-/// An integer that always stands at the same place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Integer {
-    pub bits: Bits,
-    pub at: u16,
-    pub slot: u16,
 }
 
 /// A list, and one right behind it that has its length, if there is one.
@@ -61,33 +54,6 @@ impl Elements {
             return Elements { bits, bytes, first: NOWHERE, most: 0, count: NOWHERE };
         };
         Elements { bits, bytes, first: short(first), most: short(most), count: count.map_or(NOWHERE, short) }
-    }
-}
-
-/// An integer of whole bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Bits {
-    /// Those of its word that it has.
-    mask: u64,
-    /// The one of its sign; 0 if it has none.
-    sign: u64,
-}
-
-impl Bits {
-    fn of(number: &Number) -> Self {
-        let mask = mask(8 * number.bytes.clamp(1, 8) as u32);
-        Self { mask, sign: if number.signed { mask ^ (mask >> 1) } else { 0 } }
-    }
-
-    /// How many bytes it has.
-    pub fn bytes(self) -> usize {
-        self.mask.count_ones() as usize / 8
-    }
-
-    /// Its value in a word, with the sign extended.
-    #[inline(always)]
-    pub fn of_word(self, word: u64) -> u64 {
-        ((word & self.mask) ^ self.sign).wrapping_sub(self.sign)
     }
 }
 

@@ -4,8 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::error::StreamError;
-use super::event::Event;
-use super::stream::{Losses, StreamReader};
+use super::stream::{Event, Losses, StreamReader};
 use super::trace::Trace;
 
 /// Gives the events of several streams in the order of their time.

@@ -1,6 +1,6 @@
 //! The reader of data streams.
 //!
-//! A [`Trace`] is the metadata, compiled (`plan.rs`), and the bytes of the files.
+//! A [`Trace`] is the metadata, compiled (`stream_plan.rs`), and the bytes of the files.
 //! A [`StreamReader`] walks over one file, packet by packet and event by event;
 //! a [`Merge`] over all of them in the order of time. Finding the end of an
 //! event needs only its lengths and tags; fields are decoded when asked for. Most
@@ -14,53 +14,49 @@
 mod alike;
 mod clock;
 mod compile;
+mod data;
 mod decode;
 mod ends;
 mod error;
-mod event;
+mod event_plan;
 mod files;
 mod frames;
 mod gather;
+mod integer;
 mod map;
 mod merge;
 mod packet;
 mod packets;
 mod parts;
+mod pending;
 mod pick;
 mod plan;
+mod position;
 mod quick;
-mod resolve;
 mod scan;
-mod scopes;
-mod series;
 mod source;
 mod steps;
 mod stream;
+mod stream_plan;
 mod tail;
 mod trace;
 mod visit;
 
-/// What the printer of CTF 2 metadata needs to know, too.
-pub(crate) mod internal {
-    pub(crate) use super::compile::ranges;
-    pub(crate) use super::resolve::{ELEMENT, Place, resolve};
-    pub(crate) use super::scopes::Scopes;
-    pub(crate) use super::trace::clock_of;
-}
-
+pub use crate::archive::PACKED;
+pub use crate::class::{PlanError, clock_of};
 pub use alike::{Known, Varying};
-pub use error::{DecodeError, OpenError, PacketDamage, PlanError, StreamError};
-pub use event::Event;
-pub use files::{Content, Files, PACKED, session};
+pub use data::Repeated;
+pub use error::{DecodeError, OpenError, PacketDamage, StreamError};
+pub use files::{Content, Files, Member, Part, session};
 pub use gather::{Gatherer, Slots};
 pub use merge::Merge;
 pub use packet::PacketInfo;
 pub use packets::{Packet, PacketReader, clock_bits};
 pub use parts::FrameHeads;
+pub use pending::Pending;
 pub use pick::{Leading, Picked, Picker};
 pub use scan::{EventView, EventVisitor, Next, Pause, Scanned, Scanner, Want};
-pub use series::{Member, Part, Repeated};
-pub use stream::{Losses, StreamReader};
-pub use tail::{Gone, Grown, Pending, Tail, Tails};
-pub use trace::{Trace, clock_of};
+pub use stream::{Event, Losses, StreamReader};
+pub use tail::{Gone, Grown, Tail, Tails};
+pub use trace::Trace;
 pub use visit::{FieldRef, FieldVisitor};

@@ -2,9 +2,8 @@
 
 use super::decode::Decoder;
 use super::error::{DecodeError, StreamError};
-use super::event::Event;
 use super::packet::{Head, PacketInfo};
-use super::stream::{Losses, StreamReader};
+use super::stream::{Event, Losses, StreamReader};
 use super::trace::Trace;
 
 use super::visit::TreeBuilder;

@@ -1,9 +1,9 @@
 //! Parts of a data stream file, for several threads.
 
+use super::data::DataFile;
 use super::packet::PacketInfo;
-use super::plan::{Kind, Node};
 use super::stream::StreamReader;
-use super::trace::{DataFile, Trace};
+use super::trace::Trace;
 
 /// Where a part begins.
 struct Start {
@@ -173,17 +173,5 @@ impl FrameHeads<'_> {
             last = Some(packet.ok()?);
         }
         last.filter(|_| reader.next_packet_at() == end)
-    }
-}
-
-/// Returns whether a packet context shows the whole clock, whatever is in it.
-pub(super) fn shows_clock(context: Option<&Node>) -> bool {
-    match context.map(|node| &node.kind) {
-        Some(Kind::Struct { nodes, .. }) => nodes.iter().any(|node| match &node.kind {
-            Kind::Int(int) => int.clock && int.bits == 64,
-            Kind::Struct { .. } => shows_clock(Some(node)),
-            _ => false,
-        }),
-        _ => false,
     }
 }

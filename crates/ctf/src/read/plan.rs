@@ -101,3 +101,15 @@ pub(super) struct Optional {
     /// Slots written inside: unset where it is not there.
     pub slots: Vec<u32>,
 }
+
+/// Returns whether a packet context shows the whole clock, whatever is in it.
+pub(super) fn shows_clock(context: Option<&Node>) -> bool {
+    match context.map(|node| &node.kind) {
+        Some(Kind::Struct { nodes, .. }) => nodes.iter().any(|node| match &node.kind {
+            Kind::Int(int) => int.clock && int.bits == 64,
+            Kind::Struct { .. } => shows_clock(Some(node)),
+            _ => false,
+        }),
+        _ => false,
+    }
+}

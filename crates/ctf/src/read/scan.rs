@@ -13,11 +13,13 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
 use self::pairs::Pair;
+use super::event_plan::EventIndex;
 use super::plan::{Kind, Node};
 use super::quick::{Part, QuickBody};
 use super::steps::{Skip, whole_bytes};
 use super::stream::StreamReader;
-use super::trace::{EventIndex, StreamPlan, Trace};
+use super::stream_plan::StreamPlan;
+use super::trace::Trace;
 use crate::bits::{mask, word};
 use crate::class::ByteOrder;
 

@@ -1,16 +1,22 @@
 //! One data stream file, event by event.
 
+mod event;
+
+use super::data::DataFile;
 use super::decode::{Decoder, State};
 use super::error::{DecodeError, PacketDamage, StreamError};
-use super::event::{Event, Position};
-use super::frames::{MAX_PACKET, Stop};
+use super::frames::{MAX_PACKET, Stop, TOO_LONG};
 use super::packet::{BadHead, Head, PacketInfo, head};
-use super::parts::shows_clock;
+use super::plan::shows_clock;
+use super::position::Position;
 use super::quick::QuickHeader;
 use super::source::Source;
-use super::trace::{DataFile, StreamPlan, Trace};
+use super::stream_plan::StreamPlan;
+use super::trace::Trace;
 use crate::bits::align_up;
 use crate::class::StreamClass;
+
+pub use event::Event;
 
 /// How much further than to a packet's start one has to look to know it as one.
 const GLANCE: usize = 4096;
@@ -73,6 +79,18 @@ pub struct StreamReader<'t> {
     said: Option<u64>,
     /// Counters of the packet before.
     pub(super) before: Option<(Option<u64>, Option<u64>)>,
+}
+
+impl Trace {
+    /// Returns a reader of one data stream file; none beyond the last.
+    pub fn stream(&self, index: usize) -> Option<StreamReader<'_>> {
+        self.files.get(index).map(|file| StreamReader::new(self, file))
+    }
+
+    /// Readers of all data stream files.
+    pub fn streams(&self) -> impl Iterator<Item = StreamReader<'_>> {
+        self.files.iter().map(|file| StreamReader::new(self, file))
+    }
 }
 
 impl<'t> StreamReader<'t> {
@@ -330,7 +348,7 @@ impl<'t> StreamReader<'t> {
             Source::Frames(frames) => {
                 let reason = match frames.stop() {
                     Some(Stop::Broken(reason)) => Some(reason),
-                    Some(Stop::TooLong) => Some("a packet of more than 256 MiB"),
+                    Some(Stop::TooLong) => Some(TOO_LONG),
                     Some(Stop::End | Stop::Cut) | None => None,
                 };
                 let (frame, resume) = (frames.frame(), frames.resume());

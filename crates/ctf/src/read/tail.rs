@@ -17,12 +17,14 @@ use std::path::{Path, PathBuf};
 
 use zstd::zstd_safe::{find_frame_compressed_size, get_frame_content_size};
 
+use super::data::Repeated;
 use super::decode::State;
-use super::files::{METADATA, OWN, PACKED, has_metadata};
-use super::frames::MAX_PACKET;
+use super::files::{METADATA, OWN, Part, has_metadata, numbers};
+use super::frames::{MAX_PACKET, TOO_LONG};
 use super::packet::head;
-use super::series::{Part, Repeated, numbers};
+use super::pending::Pending;
 use super::trace::Trace;
+use crate::archive::PACKED;
 
 /// The stream files in a folder, in the order in which they were found. That is their number for good.
 #[derive(Debug)]
@@ -82,56 +84,6 @@ struct Next {
     path: PathBuf,
     part: u32,
     repeated: Repeated,
-}
-
-/// Packets of a stream that were read: of a series, those of each part by themselves, as numbers of packets and of
-/// discarded events begin anew there.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Pending {
-    pub(super) segments: VecDeque<(u64, Vec<u8>)>,
-}
-
-impl Pending {
-    /// What follows is of another part, whose first packet has this number if none is missing.
-    fn begin(&mut self, first: u64) {
-        self.segments.push_back((first, Vec::new()));
-    }
-
-    fn last(&mut self) -> &mut Vec<u8> {
-        if self.segments.is_empty() {
-            self.begin(0);
-        }
-        let at = self.segments.len() - 1;
-        &mut self.segments[at].1
-    }
-
-    /// Returns how many bytes they are.
-    pub fn len(&self) -> usize {
-        self.segments.iter().map(|(_, bytes)| bytes.len()).sum()
-    }
-
-    /// Returns whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Returns all bytes.
-    pub fn concat(&self) -> Vec<u8> {
-        self.segments.iter().flat_map(|(_, bytes)| bytes.iter().copied()).collect()
-    }
-
-    /// Forgets the first bytes.
-    pub fn forget(&mut self, mut bytes: usize) {
-        while let Some((_, first)) = self.segments.front_mut() {
-            // One that ends there stays, empty: so the next is known as another.
-            if bytes <= first.len() {
-                first.drain(..bytes);
-                return;
-            }
-            bytes -= first.len();
-            self.segments.pop_front();
-        }
-    }
 }
 
 /// What a look at a file has found.
@@ -354,7 +306,7 @@ impl Open {
                 // One that is longer than that.
                 to.truncate(before);
                 if most >= MAX_PACKET {
-                    return Err(invalid("a packet of more than 256 MiB"));
+                    return Err(invalid(TOO_LONG));
                 }
                 most = most.saturating_mul(2).max(whole.needs).min(MAX_PACKET);
                 continue;
@@ -393,7 +345,7 @@ fn packets(trace: &Trace, bytes: &[u8], to: &mut Vec<u8>) -> io::Result<Whole> {
             Ok(head) => {
                 let size = usize::try_from(head.info.size).unwrap_or(usize::MAX);
                 if size > MAX_PACKET {
-                    return Err(invalid("a packet of more than 256 MiB"));
+                    return Err(invalid(TOO_LONG));
                 }
                 if size <= rest.len() {
                     whole.end = head.info.timestamp_end.or(whole.end);

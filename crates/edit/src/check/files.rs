@@ -90,7 +90,7 @@ fn losses(losses: &Losses, done: &mut Checked) {
         calls: _,
         threads: _,
         // Not of the trace: what the program left behind, and what is there.
-        commands_under_way: _,
+        commands_in_flight: _,
         commands_without_call: _,
     } = losses;
     for (n, what) in [

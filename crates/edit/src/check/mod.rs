@@ -195,11 +195,15 @@ fn copies(seen: &[Seen]) -> Vec<Finding> {
     for one in seen.iter().map(|one| &one.account).filter(|one| one.packets > 0) {
         let first = *known.entry((one.packets, one.bytes, one.checksum.0)).or_insert(&one.name);
         if first != one.name {
-            let text = format!("{}: a copy of {first}: its events count twice", one.name);
-            all.push(Finding::new("stream-copied", &one.name, text));
+            all.push(copied(&one.name, first));
         }
     }
     all
+}
+
+/// Says that a stream is there twice.
+fn copied(name: &str, original: &str) -> Finding {
+    Finding::new("stream-copied", name, format!("{name}: a copy of {original}: its events count twice"))
 }
 
 /// What names and sizes show, beside what was read: that knows better what is a copy, and what
@@ -220,8 +224,7 @@ fn compare(
             Difference::Unlisted { name, .. } => {
                 let same = |one: &&StreamAccount| read.is_some_and(|read| read.is_copy_of(one));
                 if let Some(original) = accounts.values().find(same) {
-                    let text = format!("{name}: a copy of {}: its events count twice", original.name);
-                    done.findings.push(Finding::new("stream-copied", name, text));
+                    done.findings.push(copied(name, &original.name));
                     continue;
                 }
             }

@@ -13,6 +13,9 @@ use super::{Trimmed, Window};
 use crate::stream_file::StreamFile;
 use crate::{Error, Watch, report};
 
+/// Why a stream cannot be trimmed whose packets could be read.
+const UNDECODED: &str = "an event cannot be decoded";
+
 /// A window, as the streams have it.
 pub(super) struct Frame<'w> {
     pub window: &'w Window,
@@ -267,7 +270,7 @@ impl<'t> Cutter<'t, '_> {
             self.done.before += u64::from(!now && !whole);
             self.done.matched |= !whole && class.kind.is_chosen();
             if !rewriter.push(&mut part.body, &event, bytes) {
-                return Err(self.refused("an event cannot be decoded"));
+                return Err(self.refused(UNDECODED));
             }
         }
         if !changed {
@@ -292,7 +295,7 @@ impl<'t> Cutter<'t, '_> {
     ) -> Result<bool, Error> {
         let Some(ticks) = self.moved.get(&event.offset()).copied() else { return Ok(false) };
         if !rewriter.push_at(&mut moved.body, event, ticks) {
-            return Err(self.refused("an event cannot be decoded"));
+            return Err(self.refused(UNDECODED));
         }
         moved.count(ticks);
         self.done.before += 1;

@@ -12,6 +12,7 @@ use hetrace_trace::spans::{
     At, Call, Command, Fold, MemoryKind, Open, Orphan, Summary, Unfinished, Visitor, Why,
 };
 use hetrace_trace::telemetry::{Quantity, Telemetry};
+use hetrace_trace::text::{STILL_OPEN, STILL_RUNNING};
 use hetrace_trace::trace::{FunctionId, Process, Trace};
 use hetrace_trace::waits::{Wait, Waits};
 
@@ -338,24 +339,14 @@ impl<'t, 'o> Writer<'t, 'o> {
             self.events.add("e", (who.pid, who.tid as u64), |e| {
                 e.time("ts", end).text("cat", RANGE).raw("id", range.key).text("name", title(range));
                 e.object("args", |args| {
-                    args.text("unfinished", "still open when the trace ends");
+                    args.text("unfinished", STILL_OPEN);
                 });
             })?;
         }
         self.telemetry()?;
         self.events.end(|other| {
-            for (what, n) in [
-                ("events lost", summary.lost_events),
-                ("device commands lost", summary.lost_commands),
-                ("packets lost", summary.lost_packets),
-                ("damaged places", summary.damaged),
-                ("differences from what was written", summary.differences),
-                ("calls without an end", summary.unfinished),
-                ("ends without a call", summary.orphans),
-            ] {
-                if n > 0 {
-                    other.raw(what, n);
-                }
+            for (what, n) in summary.counts() {
+                other.raw(what, n);
             }
         })?;
         Ok(self.events.count)
@@ -471,7 +462,7 @@ impl Visitor for Writer<'_, '_> {
         self.waits.unfinished(at, call);
         if !self.is_range(call.function) {
             let why = match call.why {
-                Why::TraceEnds => "still running when the trace ends",
+                Why::TraceEnds => STILL_RUNNING,
                 Why::ExitLost => "its end was lost",
                 Why::ThreadEnded => "its thread ended",
             };

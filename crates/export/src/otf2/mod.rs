@@ -25,7 +25,7 @@ use std::path::Path;
 use hetrace_trace::spans::Summary;
 use hetrace_trace::trace::Trace;
 
-use crate::{Error, Watch};
+use crate::{Error, Watch, missing};
 
 /// What was written.
 #[derive(Clone, Debug, Default)]
@@ -78,15 +78,15 @@ impl Written {
     pub fn missing(&self) -> Vec<(&'static str, &'static str, u64)> {
         let (lost, left) = (&self.summary, &self.left);
         let all = [
-            ("LOST_EVENTS", "events lost while recording", lost.lost_events),
+            ("LOST_EVENTS", missing::LOST_EVENTS, lost.lost_events),
             ("LOST_CALLS", "calls that these losses concern", lost.lost_calls),
             ("LOST_COMMANDS", "device commands lost while recording", lost.lost_commands),
             ("LOST_PROCESSES", "processes whose records could not be read", lost.lost_processes),
             ("LOST_OS_EVENTS", "events of the operating system lost while recording", lost.lost_os_events),
-            ("UNSEEN_SWITCHES", "context switches that the kernel did not deliver", lost.unseen_switches),
-            ("LOST_PACKETS", "packets missing from the streams", lost.lost_packets),
+            ("UNSEEN_SWITCHES", missing::UNSEEN_SWITCHES, lost.unseen_switches),
+            ("LOST_PACKETS", missing::LOST_PACKETS, lost.lost_packets),
             ("DAMAGED_PLACES", "places where a stream is damaged", lost.damaged),
-            ("DIFFERENCES", "files that are missing, or not as they were written", lost.differences),
+            ("DIFFERENCES", missing::DIFFERENCES, lost.differences),
             ("UNFINISHED_CALLS", "calls without an end, ended where that became clear", left.unfinished),
             ("ORPHANED_ENDS", "ends without a call, left out", left.orphans),
             ("UNENDED_RANGES", "ranges that were never ended, ended with the trace", left.unended),

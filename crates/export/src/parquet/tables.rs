@@ -1,6 +1,8 @@
 //! All tables. What stands here is the promise of `docs/export-parquet.md`, whose
 //! lists of columns are made from it.
 
+use hetrace_trace::text::STILL_OPEN;
+
 use super::schema::Type::{Bool, Double, Int32, Int64, Name, Text, Uint64};
 use super::schema::{Column, Table, always, unless};
 
@@ -293,13 +295,8 @@ pub static RANGES: Table = Table {
         unless("color", Int64, "without one", "ARGB"),
         unless("payload", Text, "without one", "the value that the program gave it"),
         always("start_ns", Int64, "when the call that began it had returned"),
-        unless(
-            "end_ns",
-            Int64,
-            "still open when the trace ends",
-            "when the call that ended it began; of a mark, `start_ns`",
-        ),
-        unless("duration_ns", Int64, "still open when the trace ends", "time between them"),
+        unless("end_ns", Int64, STILL_OPEN, "when the call that ended it began; of a mark, `start_ns`"),
+        unless("duration_ns", Int64, STILL_OPEN, "time between them"),
         unless("ended_by_tid", Int64, "not ended, or a mark", "thread that ended it"),
         JOB_RANK,
     ],

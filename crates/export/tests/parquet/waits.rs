@@ -190,13 +190,13 @@ fn why_timeline_and_tables_agree_on_waits() {
     ];
     let report = check(&common::build(SCRIPT), &expected);
     // A finish of what had ended. A run of polls in which nothing ended was no wait that was in vain.
-    let at_once: BTreeMap<&str, u64> = report
+    let immediate: BTreeMap<&str, u64> = report
         .waits
         .iter()
-        .filter(|row| row.at_once > 0)
-        .map(|row| (row.name.as_str(), row.at_once))
+        .filter(|row| row.immediate > 0)
+        .map(|row| (row.name.as_str(), row.immediate))
         .collect();
-    assert_eq!(at_once, BTreeMap::from([("clFinish", 1)]));
+    assert_eq!(immediate, BTreeMap::from([("clFinish", 1)]));
 }
 
 #[test]
@@ -204,5 +204,5 @@ fn streams_are_waited_for_by_their_handles() {
     let wait = |end, on| ("cuStreamSynchronize", end, Some(on));
     let trace = common::build(STREAMS);
     let report = check(&trace, &[wait(500, 450), wait(1100, 1060), wait(1400, 1350), wait(1700, 1650)]);
-    assert_eq!(report.waits.iter().map(|row| (row.calls, row.at_once)).collect::<Vec<_>>(), [(4, 0)]);
+    assert_eq!(report.waits.iter().map(|row| (row.calls, row.immediate)).collect::<Vec<_>>(), [(4, 0)]);
 }

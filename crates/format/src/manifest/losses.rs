@@ -15,8 +15,10 @@ pub struct Losses {
     /// Commands on devices whose times are missing.
     pub device_commands: u64,
     /// Commands that were in flight when a process ended, or whose times were not
-    /// delivered by then; of a collector's, calls whose commands are missing.
-    pub commands_under_way: u64,
+    /// delivered by then; of a collector's, calls whose commands are missing. Older manifests call it
+    /// `commands_under_way`.
+    #[serde(alias = "commands_under_way")]
+    pub commands_in_flight: u64,
     /// Commands on devices whose call is not known; they are there themselves.
     pub commands_without_call: u64,
     /// Bytes that could not be written to disk.
@@ -57,7 +59,7 @@ impl Losses {
             calls: less(self.calls, before.calls),
             calls_without_ring: less(self.calls_without_ring, before.calls_without_ring),
             device_commands: less(self.device_commands, before.device_commands),
-            commands_under_way: less(self.commands_under_way, before.commands_under_way),
+            commands_in_flight: less(self.commands_in_flight, before.commands_in_flight),
             commands_without_call: less(self.commands_without_call, before.commands_without_call),
             unwritten_bytes: less(self.unwritten_bytes, before.unwritten_bytes),
             damaged_bytes: less(self.damaged_bytes, before.damaged_bytes),
@@ -74,7 +76,7 @@ impl Losses {
             calls,
             calls_without_ring,
             device_commands,
-            commands_under_way,
+            commands_in_flight,
             commands_without_call,
             unwritten_bytes,
             damaged_bytes,
@@ -86,7 +88,7 @@ impl Losses {
             (&mut self.calls, calls),
             (&mut self.calls_without_ring, calls_without_ring),
             (&mut self.device_commands, device_commands),
-            (&mut self.commands_under_way, commands_under_way),
+            (&mut self.commands_in_flight, commands_in_flight),
             (&mut self.commands_without_call, commands_without_call),
             (&mut self.unwritten_bytes, unwritten_bytes),
             (&mut self.damaged_bytes, damaged_bytes),
@@ -95,5 +97,19 @@ impl Losses {
             *all = all.saturating_add(more);
         }
         self.threads.extend(threads);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn older_names_are_read() {
+        let losses: Losses =
+            serde_json::from_str(r#"{"commands_under_way":7}"#).expect("an older manifest's");
+        assert_eq!(losses, Losses { commands_in_flight: 7, ..Losses::default() });
+        let written = serde_json::to_string(&losses).expect("JSON");
+        assert!(written.contains(r#""commands_in_flight":7"#) && !written.contains("under_way"), "{written}");
     }
 }

@@ -368,7 +368,7 @@ impl Coder<'_> {
 
     fn pool(&mut self) {
         let space = self.space;
-        self.line(&format!("ld.{space}.u64 %#_b, [{}];", super::rewrite::POOL));
+        self.line(&format!("ld.{space}.u64 %#_b, [{}];", super::POOL));
     }
 
     /// A leader without room takes a chunk, or counts a loss and does not write. There are several

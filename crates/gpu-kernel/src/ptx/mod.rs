@@ -13,5 +13,10 @@ pub mod scan;
 mod twin;
 
 pub use flow::{Body, Flow, flow};
-pub use rewrite::{Refusal, Request, Rewritten, TWIN, rewrite};
+pub use rewrite::{Refusal, Request, Rewritten, rewrite};
 pub use scan::{BadText, Function, Kind, Module, Statement, scan};
+
+/// What is behind the name of a kernel in that of its twin.
+pub const TWIN: &str = "__hetrace_inside";
+/// The variable of a module that has the address of the pool.
+pub const POOL: &str = "__hetrace_inside";

@@ -7,14 +7,9 @@
 
 use super::scan::{BadText, Function, Kind, Module, scan};
 use super::twin::{Sums, Twin};
-use super::{Flow, counts, flow};
+use super::{Flow, POOL, counts, flow};
 use crate::description::{Description, Kernel, Refused, SiteName, successors};
 use crate::plan::{Mode, Plan};
-
-/// What is behind the name of a kernel in that of its twin.
-pub const TWIN: &str = "__hetrace_inside";
-/// The variable of a module that has the address of the pool.
-pub const POOL: &str = "__hetrace_inside";
 
 /// Sites that a record can name.
 const SITES: usize = 65_534;

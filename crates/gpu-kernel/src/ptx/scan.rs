@@ -15,6 +15,9 @@
 use std::fmt;
 use std::ops::Range;
 
+/// What is wrong with a text that ends too early.
+const OPEN: &str = "a function that does not end";
+
 /// Where something lies in the text, in bytes.
 pub type Span = Range<usize>;
 
@@ -208,7 +211,6 @@ impl Scanner<'_> {
 
     /// Passes over a function behind `.entry` or `.func`. Nothing if it is declared only.
     fn function(&mut self, begin: usize, entry: bool) -> Result<Option<Function>, BadText> {
-        const OPEN: &str = "a function that does not end";
         self.skip()?;
         if self.peek() == Some(b'(') {
             // What it returns.
@@ -255,7 +257,7 @@ impl Scanner<'_> {
             };
             statements.push(Statement { span: begin..self.at, kind });
         }
-        Err(self.bad(function, "a function that does not end"))
+        Err(self.bad(function, OPEN))
     }
 
     fn statement(&mut self, begin: usize) -> Result<Kind, BadText> {

@@ -1,8 +1,8 @@
 //! A kernel's twin: its text, with code that records between its statements.
 
+use super::TWIN;
 use super::code::{Coder, PASS, Pending, Predicate, Summing, word};
 use super::flow::Flow;
-use super::rewrite::TWIN;
 use super::scan::{Function, Kind, Span, Statement};
 use crate::graph::{Block, EXIT, Edge, Graph};
 use crate::plan::{Plan, Site};

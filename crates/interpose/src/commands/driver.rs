@@ -20,7 +20,8 @@ use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 use hetrace_ring::abi::COMMAND_KINDS;
 
 use crate::budget;
-use crate::call::{OwnWork, recording};
+use crate::call::OwnWork;
+use crate::thread::recording;
 
 /// Differences that are kept.
 const KEPT: usize = 32;

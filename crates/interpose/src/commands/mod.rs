@@ -28,7 +28,6 @@ pub mod driver;
 mod lanes;
 #[doc(hidden)]
 pub mod links;
-mod memory;
 pub mod named;
 mod nodes;
 mod note;
@@ -45,7 +44,7 @@ mod store;
 mod tests;
 mod timing;
 
-pub use memory::{Mapped, Zeroed, arena, pages};
+pub use crate::mapped::{Mapped, Zeroed, arena, pages};
 pub use note::{Note, Once};
 pub use recording::{Execution, Recording};
 pub use report::text;

@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 use hetrace_ring::abi::{FunctionRecord, special};
 
-use super::memory::arena;
 use super::report::text;
 use super::sample::Counted;
-use crate::call::record_with_text;
+use crate::mapped::arena;
 use crate::own;
+use crate::record::record_with_text;
 use crate::window::session_number;
 
 /// Longest name kept, without its NUL.

@@ -12,8 +12,8 @@ use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 use super::links::{Link, Spares};
-use super::memory::{map_once, own_pages};
 use super::{Enqueued, MOST};
+use crate::mapped::{map_once, own_pages};
 
 /// Nodes that are mapped together.
 const CHUNK: usize = 1024;

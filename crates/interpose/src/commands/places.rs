@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 use super::links::{Link, Spares};
-use super::memory::{map_once, pages};
+use crate::mapped::{map_once, pages};
 
 /// Places that are mapped together.
 const CHUNK: usize = 1024;

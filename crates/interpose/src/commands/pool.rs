@@ -3,11 +3,10 @@
 //! The lock is held for a few instructions and no call of the driver, and is
 //! only ever tried: who does not get it makes an event, or destroys one.
 
+use crate::mapped::pages;
 use std::ffi::c_void;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
-
-use super::memory::pages;
 
 type P = *mut c_void;
 

@@ -6,8 +6,9 @@ use hetrace_ring::abi::{CommandRecord, PendingRecord, option, special};
 use hetrace_ring::clock::ticks;
 
 use super::{Depth, Enqueued, Times};
-use crate::call::{count_commands, record_here, record_with_text};
+use crate::call::count_commands;
 use crate::put::Put;
+use crate::record::{record_here, record_with_text};
 use crate::room::{await_room, free_bytes, has_room};
 use crate::session;
 

@@ -13,7 +13,7 @@ use hetrace_ring::abi::{COMMAND_KINDS, CountRecord, FunctionRecord, MEMORY_KINDS
 use hetrace_ring::clock::ticks;
 
 use super::driver;
-use crate::call::record_with_text;
+use crate::record::record_with_text;
 use crate::{budget, own};
 
 /// Ticks between two reports: some hundred milliseconds.

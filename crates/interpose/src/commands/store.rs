@@ -23,15 +23,14 @@ use hetrace_ring::clock::ticks;
 use hetrace_ring::writer::Writer;
 
 use super::block::{Block, Outcome};
-use super::memory::{map_once, own_pages};
 use super::nodes::{Nodes, Pending};
 use super::note::Note;
 use super::report::{Report, Ring};
 use super::{Backend, Depth, Enqueued, Left, Local, MOST};
 use crate::ErrnoGuard;
-use crate::call::{
-    OwnWork, count_collecting, count_enqueued, recording, thread_extra, thread_id, with_guard,
-};
+use crate::call::{OwnWork, count_collecting, count_enqueued};
+use crate::mapped::{map_once, own_pages};
+use crate::thread::{recording, thread_extra, thread_id, with_guard};
 
 /// Blocks that are mapped together: one for each bit of a word.
 const SLAB: usize = 64;

@@ -4,14 +4,15 @@
 use std::ffi::CStr;
 use std::ptr::null_mut;
 
-use super::started::{is_before_us, startup_definition};
+use super::started::{global_scope, is_before_us, startup_definition};
 use super::watch::moves;
 use super::{Library, P, givers, unknown};
 use crate::dlsym::{Asked, Lookup};
 use crate::early;
 use crate::elf::Object;
 use crate::errno::ErrnoGuard;
-use crate::process::{session, used};
+use crate::join::used;
+use crate::process::session;
 use crate::real::{is_ours, look_up_next};
 
 /// What a program gets.
@@ -23,13 +24,6 @@ enum Answer {
     Ours(P),
     /// Nothing, though it would find us.
     Nothing,
-}
-
-/// The global scope. `RTLD_DEFAULT` is not the same for us: our own references
-/// stay inside this library.
-pub fn global_scope() -> P {
-    // SAFETY: the program itself is always open; nothing is loaded.
-    unsafe { libc::dlopen(std::ptr::null(), libc::RTLD_LAZY | libc::RTLD_NOLOAD) }
 }
 
 /// Resolves a question to `dlsym` or `dlvsym`: the function to go on with, or

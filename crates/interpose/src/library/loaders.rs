@@ -24,11 +24,11 @@ use super::seen::Seen;
 use super::started::is_before_us;
 use super::watch::age;
 use super::{Library, P, global_scope, hint, restore};
-use crate::call::with_guard;
 use crate::dlsym::caller;
 use crate::elf::{Object, each_object};
 use crate::errno::ErrnoGuard;
 use crate::real::is_ours;
+use crate::thread::with_guard;
 
 /// What an API says of its loader.
 #[derive(Debug, Clone, Copy)]

@@ -63,12 +63,12 @@ mod thunks;
 pub mod unknown;
 pub mod watch;
 
-pub use asked::global_scope;
 pub use choose::{Scope, scope};
 pub use copies::{COPIES, Copy};
 pub use handed::Handed;
 pub use loaders::Loader;
 use names::Names;
+pub use started::global_scope;
 use started::restore;
 
 use std::ffi::{CStr, c_void};

@@ -16,7 +16,7 @@ use std::ffi::{CStr, c_void};
 
 use super::started::startup_definition;
 use super::{Library, P};
-use crate::dlsym::CLAIMS;
+use crate::dlsym::{CLAIMS, is_hetrace};
 use crate::elf::{Object, each_object};
 use crate::real::is_ours;
 
@@ -31,11 +31,6 @@ const MOST: usize = 16;
 struct Neighbour {
     object: Object,
     claims: Claims,
-}
-
-/// Whether a library is one of ours, for any API.
-pub(super) fn is_hetrace(object: &Object) -> bool {
-    object.definition(CLAIMS).is_some()
 }
 
 /// Those of the process but this one, in the order of the global scope; `None` behind the last.

@@ -4,12 +4,12 @@
 use std::ffi::{CStr, c_void};
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 
-use super::neighbours::is_hetrace;
-use super::{LIBRARY, Library};
+use super::{LIBRARY, Library, P};
+use crate::dlsym::is_hetrace;
 use crate::early;
 use crate::elf::{Object, each_object};
 use crate::errno::ErrnoGuard;
-use crate::process::{self, used};
+use crate::join::{self, used};
 use crate::real::is_ours;
 
 /// How many libraries stand before us in the global scope, the program among
@@ -27,6 +27,13 @@ static CONCERN: AtomicU8 = AtomicU8::new(UNKNOWN);
 const UNKNOWN: u8 = 3;
 const NOTHING: u8 = 1;
 const SOMETHING: u8 = 2;
+
+/// The global scope. `RTLD_DEFAULT` is not the same for us: our own references
+/// stay inside this library.
+pub fn global_scope() -> P {
+    // SAFETY: the program itself is always open; nothing is loaded.
+    unsafe { libc::dlopen(std::ptr::null(), libc::RTLD_LAZY | libc::RTLD_NOLOAD) }
+}
 
 /// Counts the libraries of the start: before any other is opened.
 pub(super) fn remember() {
@@ -118,7 +125,7 @@ pub(super) fn restore(object: &Object, known: impl Fn(&CStr) -> bool) {
 /// Whether the global scope has our function of this name first.
 pub(super) fn is_first(name: &CStr) -> bool {
     // SAFETY: a NUL-terminated name; nothing is loaded.
-    is_ours(unsafe { libc::dlsym(super::global_scope(), name.as_ptr()) })
+    is_ours(unsafe { libc::dlsym(global_scope(), name.as_ptr()) })
 }
 
 /// Takes back from a library what it refers to weakly and would have done
@@ -143,12 +150,12 @@ impl Library {
         let _errno = ErrnoGuard::new();
         let mut is_joined = false;
         if early::is_started()
-            || !self.look_around(|ours| is_joined = is_joined || process::joined_by(ours).is_some())
+            || !self.look_around(|ours| is_joined = is_joined || join::joined_by(ours).is_some())
             || !is_joined
         {
             return (self.loaded)();
         }
-        process::wait();
+        join::wait();
     }
 
     /// Looks at the libraries of the start, once, and shows those of ours. Returns whether nothing in the others has to do

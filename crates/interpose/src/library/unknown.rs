@@ -12,10 +12,10 @@ use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicUsize, Ordering};
 use hetrace_ring::abi::{MAX_FUNCTIONS, UnknownRecord, flag, special};
 
 use super::P;
-use crate::call::record_extra;
 use crate::errno::ErrnoGuard;
 use crate::flags;
 use crate::put::Put;
+use crate::record::record_extra;
 use crate::selection;
 
 /// Whose flags are those of all: no function of a model has this number.

@@ -29,13 +29,13 @@ use hetrace_ring::abi::stack::{self, DEEPEST};
 use hetrace_ring::abi::{FrameRecord, ModuleRecord, StackRecord, option, special};
 use hetrace_ring::writer::Writer;
 
-use crate::call::write_at;
 use crate::errno::ErrnoGuard;
 use crate::hash;
 use crate::known::{Added, Known};
 use crate::own;
 use crate::process::{note_once, session};
 use crate::put::{Plain, Raw};
+use crate::write::write_at;
 use memory::Stack;
 use modules::{Finder, Module};
 use walk::{End, Recent, Registers};

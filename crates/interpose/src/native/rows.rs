@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::commands::{Mapped, Zeroed};
+use crate::mapped::{Mapped, Zeroed};
 
 /// Places for rows; a power of two, and all that a key can choose. Frameworks for training call from tens of thousands of
 /// addresses, and one that is not kept is looked up by system calls in each stack that has it.

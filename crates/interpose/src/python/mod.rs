@@ -29,7 +29,6 @@ use hetrace_ring::abi::{PyFrameRecord, PyStackRecord, option, py_stack, special}
 use hetrace_ring::clock;
 use hetrace_ring::writer::Writer;
 
-use crate::call::write_at;
 use crate::errno::ErrnoGuard;
 use crate::hash;
 use crate::known::{Added, Known};
@@ -37,6 +36,7 @@ use crate::own;
 use crate::process::{note as leave, note_once, session};
 use crate::put::{Plain, Raw};
 use crate::text::Text as Line;
+use crate::write::write_at;
 use find::Found;
 use frames::{Code, Interpreter, Unknown};
 use layout::Refused;

@@ -248,7 +248,7 @@ impl<'t> Gatherer<'t> {
                 unfinished_calls: summary.unfinished,
                 orphaned_exits: summary.orphans,
                 untimed_commands: summary.untimed,
-                commands_under_way: losses.commands_under_way,
+                commands_in_flight: losses.commands_in_flight,
                 // Other tracers' traces have no models, and need no manifest.
                 manifest_missing: trace.lacks_manifest(),
             },

@@ -8,7 +8,7 @@ use super::profile::RunRow;
 use super::rows::{Change, Report, Row, Table as Part, What};
 use super::stats::are_trimmed;
 use super::verdict::Metric;
-use crate::text::{Column, Style, Table, wrap};
+use crate::text::{Column, Style, Table, more, wrap};
 use hetrace_trace::demangle;
 use hetrace_trace::sums::Missing;
 use hetrace_trace::text::{bytes, count, duration, duration_f, plural};
@@ -283,7 +283,7 @@ impl Renderer<'_> {
             return Ok(());
         }
         // The table has left a line free.
-        self.line(&format!("({left} more: --top {all})"))?;
+        self.line(&more(left, all))?;
         writeln!(self.out)
     }
 
@@ -380,7 +380,7 @@ fn missing(m: &Missing) -> String {
     say(m.unfinished_calls, "call", " without an end");
     say(m.orphaned_exits, "end", " of calls without a beginning");
     say(m.untimed_commands, "device command", " without times");
-    say(m.commands_under_way, "device command", " in flight at the end");
+    say(m.commands_in_flight, "device command", " in flight at the end");
     if m.manifest_missing {
         parts.push("hetrace has not finished this trace, and what is missing is not known".to_owned());
     }

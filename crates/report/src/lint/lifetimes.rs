@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::facts::{Facts, Knowledge};
-use super::findings::{Findings, Hit, Ref};
+use super::findings::{Findings, Hit, PASSES, Ref};
 use super::kinds::{Kind, KindId};
 use super::objects::{Key, Memory as Contents, Object, Objects};
 use super::order::Id;
@@ -25,8 +25,6 @@ const KEPT: usize = 1 << 20;
 const REMEMBERED: usize = 1 << 16;
 /// Events that nobody looks at, from which on it is worth a word.
 const UNUSED_EVENTS: u64 = 8;
-/// The doubt about what breaks a rule of the API and succeeds.
-const PASSES: &str = "the call succeeded: this platform lets it pass";
 
 /// All objects.
 #[derive(Debug, Default)]

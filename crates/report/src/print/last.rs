@@ -14,7 +14,7 @@ use hetrace_ctf::read::Event;
 use hetrace_trace::args::{Args, Plans};
 use hetrace_trace::facts::{Facts, facts};
 use hetrace_trace::spans::{At, Call, Command, Fold, Open, Summary, Unfinished, Visitor, Why, walk};
-use hetrace_trace::text::{duration, plural};
+use hetrace_trace::text::{duration, ended_by, plural};
 use hetrace_trace::titles::{device_title, queue_title};
 use hetrace_trace::trace::{Exit, FunctionId, Queue, Thread, ThreadId, Trace};
 use hetrace_trace::watch::Watch;
@@ -380,7 +380,7 @@ impl Last<'_, '_> {
             Some(Exit::Code(code)) => format!("ended with status {code}"),
             Some(Exit::Signal(signal)) => match SIGNALS.iter().find(|(known, _)| *known == signal) {
                 Some((_, name)) => format!("was ended by {name}"),
-                None => format!("was ended by signal {signal}"),
+                None => ended_by(signal),
             },
             None if manifest.stopped => "was running still when this was written".to_owned(),
             None => "how it ended is not known".to_owned(),
@@ -446,7 +446,7 @@ impl Last<'_, '_> {
             queues.entry((cause.0, *api, *queue)).or_default().push(line);
         }
         if queues.is_empty() {
-            let line = match self.trace.manifest().losses.commands_under_way {
+            let line = match self.trace.manifest().losses.commands_in_flight {
                 0 => "all commands that were enqueued have ended".to_owned(),
                 n => format!(
                     "{} in flight when the program ended, of calls that are not known",

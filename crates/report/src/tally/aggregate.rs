@@ -350,7 +350,7 @@ fn merge_counts(to: &mut Tally, from: &Tally) {
         (&mut to.lost_events, from.lost_events),
         (&mut to.lost_calls, from.lost_calls),
         (&mut to.lost_device_commands, from.lost_device_commands),
-        (&mut to.commands_under_way, from.commands_under_way),
+        (&mut to.commands_in_flight, from.commands_in_flight),
         (&mut to.unwritten_bytes, from.unwritten_bytes),
         (&mut to.damaged_bytes, from.damaged_bytes),
         (&mut to.lost_processes, from.lost_processes),

@@ -428,7 +428,7 @@ impl Collector<'_> {
         let (names, clocks) = (trace.names(), manifest.device_clocks.iter());
         let used = self.devices.used(names);
         // Of a program that ended by itself nothing should be open; what seems to be was lost.
-        let whole = manifest.exit == Some(Exit::Code(0)) && manifest.losses.commands_under_way == 0;
+        let whole = manifest.exit == Some(Exit::Code(0)) && manifest.losses.commands_in_flight == 0;
         let mut unfinished_collectives = self.collectives.unfinished(!whole);
         for row in &mut unfinished_collectives {
             row.since_ns = since_first(summary, row.since_ns);
@@ -531,7 +531,7 @@ pub(super) fn missing(manifest: &Manifest, summary: &Summary) -> Tally {
         lost_events: summary.lost_events,
         lost_calls: summary.lost_calls,
         lost_device_commands: summary.lost_commands,
-        commands_under_way: manifest.losses.commands_under_way,
+        commands_in_flight: manifest.losses.commands_in_flight,
         commands_without_call: manifest.losses.commands_without_call,
         unwritten_bytes: manifest.losses.unwritten_bytes,
         damaged_bytes: manifest.losses.damaged_bytes,

@@ -73,7 +73,7 @@ impl Table {
             Self::Memory => (
                 "device uuid host kind peak_bytes peak_ns allocations allocated_bytes",
                 "",
-                "unsized_allocations failed left_bytes left process_count",
+                "unsized_allocations failed live_bytes live_allocations process_count",
             ),
             Self::Ranges => ("domain name category style calls total_ns", DURATIONS, "commands device_ns"),
         };

@@ -35,7 +35,7 @@ impl Tally {
                 },
             );
         }
-        let left = self.memory.iter().map(|row| row.left).fold(0, u64::saturating_add);
+        let left = self.memory.iter().map(|row| row.live_allocations).fold(0, u64::saturating_add);
         if left > 0 {
             return step("lint", format!("{} never released", plural(left, "allocation")));
         }
@@ -52,7 +52,7 @@ mod tests {
     fn failures_come_before_idle_devices_and_these_before_memory() {
         let mut tally = Tally::default();
         assert_eq!(tally.next_step(), NextStep { command: "timeline", reason: None });
-        tally.memory = vec![MemoryRow { left: 2, ..MemoryRow::default() }];
+        tally.memory = vec![MemoryRow { live_allocations: 2, ..MemoryRow::default() }];
         assert_eq!(tally.next_step().reason.as_deref(), Some("2 allocations never released"));
         let busy = |percent| DeviceUseRow { percent, ..DeviceUseRow::default() };
         tally.utilization = vec![busy(5.0), busy(95.0)];

@@ -64,7 +64,7 @@ fn missing(t: &Tally) -> Missing {
         unfinished_calls: t.unfinished_calls,
         orphaned_exits: t.orphaned_exits,
         untimed_commands: t.untimed_commands,
-        commands_under_way: t.commands_under_way,
+        commands_in_flight: t.commands_in_flight,
         manifest_missing: t.manifest_missing,
     }
 }

@@ -16,7 +16,7 @@ use super::monitored::Monitor;
 use super::part::{Drawn, Error, Options, Part, Parts, Watch, Whole};
 use super::ranges::{Place, RangeRows};
 use super::remarks::{Remark, remarks};
-use super::sheet::{Mark, Sheet};
+use super::sheet::{CONTINUED, Mark, Sheet};
 use super::states::States;
 use super::tracks::Tracks;
 use super::traits::{Traits, traits};
@@ -28,6 +28,7 @@ use hetrace_trace::ranges::{Ranges, Step as RangeStep};
 use hetrace_trace::spans::{
     At, Call, Command, Fold, Open, Orphan, Summary, Unfinished, Visitor, Why, cause_id, walk,
 };
+use hetrace_trace::text::{STILL_OPEN, STILL_RUNNING};
 use hetrace_trace::titles::queue_name;
 use hetrace_trace::trace::{Function, FunctionId, Thread, Trace};
 
@@ -313,7 +314,7 @@ impl<'t> Drawer<'t, '_> {
             self.sheet.mark(Mark::end(until, row))?;
         }
         let why = match call.why {
-            Why::TraceEnds => "still running when the trace ends",
+            Why::TraceEnds => STILL_RUNNING,
             Why::ExitLost => "its end was lost",
             Why::ThreadEnded => "its thread ended",
         };
@@ -427,7 +428,7 @@ impl<'t> Drawer<'t, '_> {
         };
         let notes = &mut self.sheet.notes;
         if began < start {
-            notes.number("continued, ns since it began", start.saturating_sub(began));
+            notes.number(CONTINUED, start.saturating_sub(began));
         }
         commands::annotate(notes, command, arguments, streams);
         if arguments {
@@ -472,7 +473,7 @@ impl<'t> Drawer<'t, '_> {
     /// Ranges that are open end with the trace.
     pub fn end_ranges(&mut self, end: u64) -> io::Result<()> {
         for range in self.ranges.open() {
-            self.sheet.notes.text("unfinished", "still open when the trace ends");
+            self.sheet.notes.text("unfinished", STILL_OPEN);
             self.range_rows.end(&mut self.sheet, range, end)?;
         }
         Ok(())
@@ -484,23 +485,9 @@ impl<'t> Drawer<'t, '_> {
             return Ok(());
         }
         let row = self.tracks.remarks(&mut self.sheet);
-        for (what, n) in [
-            ("events lost", summary.lost_events),
-            ("device commands lost", summary.lost_commands),
-            ("processes that could not be read", summary.lost_processes),
-            ("events of the operating system lost", summary.lost_os_events),
-            ("context switches not delivered", summary.unseen_switches),
-            ("packets lost", summary.lost_packets),
-            ("damaged places", summary.damaged),
-            ("differences from what was written", summary.differences),
-            ("steps back of a clock", summary.steps_back),
-            ("calls without an end", summary.unfinished),
-            ("ends without a call", summary.orphans),
-            ("allocations that are not counted", self.live.missed()),
-        ] {
-            if n > 0 {
-                self.sheet.notes.number(what, n);
-            }
+        let uncounted = ("allocations that are not counted", self.live.missed());
+        for (what, n) in summary.counts().chain(Some(uncounted).filter(|(_, n)| *n > 0)) {
+            self.sheet.notes.number(what, n);
         }
         self.sheet.mark(Mark::instant(end, row, "hetrace", "this trace is not complete"))
     }

@@ -17,6 +17,9 @@ use super::packets::field::{counter, event, packet, track};
 use super::part::{Part, Parts};
 use super::proto::Message;
 
+/// What a slice that goes on in another part says.
+pub const CONTINUED: &str = "continued, ns since it began";
+
 /// What a counter counts in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unit {
@@ -176,7 +179,7 @@ impl<'o> Sheet<'o> {
             // Taken out while they are written, which changes none of them.
             let open = std::mem::take(&mut self.rows[row].open);
             for slice in &open {
-                self.notes.number("continued, ns since it began", time.saturating_sub(slice.begin));
+                self.notes.number(CONTINUED, time.saturating_sub(slice.begin));
                 self.reopen(time, row as u64 + 1, slice)?;
             }
             self.rows[row].open = open;

@@ -146,7 +146,7 @@ impl Words<'_, '_> {
     pub fn kind(&self, cause: Cause) -> &'static str {
         match cause {
             Cause::Launch(_) => "launch",
-            Cause::Return(_) => "late return",
+            Cause::Return(_) => "wake-up latency",
             Cause::Elsewhere(_) => "waiting for another device",
             Cause::Poll(_) => "polling",
             Cause::Call(_) => "call",

@@ -3,7 +3,7 @@
 use std::fmt::{self, Write};
 
 use super::rows::{CauseRow, DeviceRow, Distribution, Report};
-use crate::text::{Column, Style, Table};
+use crate::text::{Column, Style, Table, more};
 use hetrace_trace::text::{bandwidth, count, duration, duration_f, plural};
 
 /// How the text should look.
@@ -138,7 +138,7 @@ impl Renderer<'_> {
     /// Says how many rows were left out.
     fn more(&mut self, all: usize) -> fmt::Result {
         let left = all.saturating_sub(self.options.top);
-        if left > 0 { writeln!(self.out, "({left} more: --top {all})") } else { Ok(()) }
+        if left > 0 { writeln!(self.out, "{}", more(left, all)) } else { Ok(()) }
     }
 
     /// Returns what is missing of calls and commands.
@@ -182,8 +182,8 @@ impl Renderer<'_> {
         if m.unfinished_calls > 0 {
             lines.push(format!("UNFINISHED: {}", plural(m.unfinished_calls, "call")));
         }
-        if m.commands_under_way > 0 {
-            let commands = plural(m.commands_under_way, "device command");
+        if m.commands_in_flight > 0 {
+            let commands = plural(m.commands_in_flight, "device command");
             lines.push(format!(
                 "UNFINISHED: {commands} in flight when the program ended: a device may have been busy where it seems idle"
             ));
@@ -473,8 +473,8 @@ impl Renderer<'_> {
                 some(w.busy_ns),
                 some(w.before_ns),
                 some(w.after_ns),
-                if w.at_once == 0 { String::new() } else { count(w.at_once) },
-                some(w.at_once_ns),
+                if w.immediate == 0 { String::new() } else { count(w.immediate) },
+                some(w.immediate_ns),
             ]);
         }
         self.table(&table)?;

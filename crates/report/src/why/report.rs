@@ -75,7 +75,7 @@ fn missing(from: &Collector<'_>, summary: &Summary) -> MissingRow {
         lost_processes: summary.lost_processes,
         lost_os_events: summary.lost_os_events,
         unseen_switches: summary.unseen_switches,
-        commands_under_way: manifest.losses.commands_under_way,
+        commands_in_flight: manifest.losses.commands_in_flight,
         untimed_commands: summary.untimed,
         unfinished_calls: summary.unfinished,
         lost_packets: summary.lost_packets,

@@ -229,8 +229,8 @@ impl Reporter<'_, '_> {
                 busy_ns: sum.busy,
                 before_ns: sum.before,
                 after_ns: sum.after,
-                at_once: sum.at_once,
-                at_once_ns: sum.at_once_ns,
+                immediate: sum.immediate,
+                immediate_ns: sum.immediate_ns,
             }
         };
         let mut rows: Vec<WaitRow> = self.from.waits.sums.iter().map(row).collect();

@@ -409,9 +409,9 @@ pub struct WaitRow {
     /// All had ended: from then to the return.
     pub after_ns: u64,
     /// Waits in which no command ended.
-    pub at_once: u64,
+    pub immediate: u64,
     /// Time in these.
-    pub at_once_ns: u64,
+    pub immediate_ns: u64,
 }
 
 /// Asynchronous transfers of one kind.
@@ -477,7 +477,7 @@ pub struct MissingRow {
     /// Context switches that the kernel did not deliver; of those that it dropped some may be among them.
     pub unseen_switches: u64,
     /// Commands in flight at the end.
-    pub commands_under_way: u64,
+    pub commands_in_flight: u64,
     /// Commands without times.
     pub untimed_commands: u64,
     /// Calls without an end.

@@ -62,8 +62,8 @@ pub(super) struct WaitSum {
     /// All of it had ended.
     pub after: u64,
     /// Calls in which nothing ended.
-    pub at_once: u64,
-    pub at_once_ns: u64,
+    pub immediate: u64,
+    pub immediate_ns: u64,
     pub threads: Vec<(i64, i64)>,
 }
 
@@ -177,8 +177,8 @@ impl<'t> Waits<'t> {
             sum.threads.push((wait.pid, wait.tid));
         }
         if last.is_none() && !polls {
-            sum.at_once += 1;
-            sum.at_once_ns = sum.at_once_ns.saturating_add(end - start);
+            sum.immediate += 1;
+            sum.immediate_ns = sum.immediate_ns.saturating_add(end - start);
             return;
         }
         let (mut busy, mut at) = (0_u64, start);

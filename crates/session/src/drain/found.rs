@@ -4,8 +4,9 @@ use std::collections::HashMap;
 use std::fs::OpenOptions;
 use std::path::PathBuf;
 
-use crate::output::{Place, TraceFolder, numbered};
-use crate::recover::parts::trace_folders;
+use crate::layout::trace_folders;
+use crate::output::TraceFolder;
+use crate::stream_files::{Place, numbered};
 
 /// The files of a trace, by their numbers in the file system: paths and bytes.
 #[derive(Debug)]
@@ -14,7 +15,7 @@ pub(super) struct Found(HashMap<u64, (PathBuf, u64)>);
 impl Found {
     /// Looks at the files of a trace, and of all its parts.
     pub fn in_trace(trace: &TraceFolder) -> Self {
-        Found(trace_folders(trace).iter().flat_map(|folder| numbered(folder)).collect())
+        Found(trace_folders(trace.path()).iter().flat_map(|folder| numbered(folder)).collect())
     }
 
     /// Returns whether a packet is there. If half of it is, that is cut off: its records are still in their ring; `notes`

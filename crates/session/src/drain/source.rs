@@ -14,7 +14,8 @@ use super::records::{put_budget_step, put_error_text, put_fold, put_own_work, pu
 use super::waiting::Waiting;
 use crate::devices::{Devices, Shared, Special};
 use crate::manifest::ThreadLosses;
-use crate::output::{Identity, Place, Stream};
+use crate::output::{Identity, Stream};
+use crate::stream_files::Place;
 use crate::time::HostClock;
 use crate::trigger::{CallRecord, Watch};
 

@@ -18,7 +18,7 @@ use tempfile::TempDir;
 
 use super::records::word;
 use super::*;
-use crate::output::numbered;
+use crate::stream_files::numbered;
 use crate::time::ReferencePoint;
 
 /// Data bytes of a first ring, and the largest.

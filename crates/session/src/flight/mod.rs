@@ -11,10 +11,7 @@
 //!
 //! [decision 0052]: https://github.com/hetrace/hetrace/blob/main/docs/decisions/0052-flight-recorder.md
 
-mod noting;
 mod rotating;
-mod series;
-mod store;
 mod write;
 
 use std::ffi::OsString;
@@ -26,7 +23,6 @@ use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use hetrace_ctf::write::PacketPreamble;
 use hetrace_format::files::METADATA;
 use hetrace_format::manifest::{Capture, Fired, Flight, Part, Window};
 use hetrace_os::Keep;
@@ -38,15 +34,11 @@ use crate::child::toggles;
 use crate::control::Control;
 use crate::declare::Declarations;
 use crate::manifest::{Exit, Manifest};
-use crate::output::{Before, TraceFolder};
-use crate::run::RunOptions;
+use crate::output::TraceFolder;
+use crate::sink::{Store, View};
 use crate::trigger::{Account, Watch};
-use noting::Noting;
 pub use rotating::Rotating;
 pub(crate) use rotating::last_manifest;
-pub use series::{Rotate, Series};
-pub use store::Store;
-use store::{Sealed, View};
 use write::Material;
 
 /// Time between two snapshots: a program can ask all the time.
@@ -71,78 +63,17 @@ pub struct Asked {
 
 impl Asked {
     /// Returns the store for it, and notes in the session that its packets are not written.
-    pub(crate) fn store(&self, options: &RunOptions, session: &Path) -> Arc<Store> {
+    ///
+    /// Events of the operating system get half of the memory, if they are recorded.
+    pub(crate) fn store(&self, has_os: bool, compress: bool, session: &Path) -> Arc<Store> {
         Answer::default().leave(session);
-        let memory = if options.os.is_some() { self.memory / 2 } else { self.memory };
-        Arc::new(Store::new(self.window, memory, options.compress))
+        let memory = if has_os { self.memory / 2 } else { self.memory };
+        Arc::new(Store::new(self.window, memory, compress))
     }
 
     /// Returns the store for events of the operating system, which have half of the memory.
     pub(crate) fn keep(&self, compress: bool) -> Keep {
         Keep::new(self.window, self.memory / 2, compress)
-    }
-}
-
-/// Where packets go instead of into one file for each stream.
-#[derive(Debug, Clone)]
-pub enum Sink {
-    /// They are kept in memory.
-    Store(Arc<Store>),
-    /// They are written into the part of the run that is written at that moment.
-    Series(Arc<Series>),
-}
-
-/// What becomes of a stream's packets.
-#[derive(Debug)]
-pub struct Kept {
-    sink: Sink,
-    noting: Noting,
-    line: Option<u64>,
-}
-
-impl Kept {
-    /// Of a stream of this class.
-    pub fn new(sink: &Sink, class: u32) -> Self {
-        Kept { sink: sink.clone(), noting: Noting::new(class), line: None }
-    }
-
-    /// A record begins at a byte of its packet.
-    pub fn record(&mut self, id: u16, time: u64, at: usize) {
-        self.noting.record(id, time, at);
-    }
-
-    /// Takes a packet and how many events it has. Returns the bytes that it takes.
-    ///
-    /// # Errors
-    /// When it can't be compressed or written.
-    pub fn keep(
-        &mut self,
-        name: &str,
-        preamble: PacketPreamble,
-        (bytes, events): (&mut [u8], u64),
-        before: Before<'_>,
-    ) -> io::Result<u64> {
-        let line = *self.line.get_or_insert_with(|| match &self.sink {
-            Sink::Store(store) => store.begin(name),
-            Sink::Series(series) => series.begin(name),
-        });
-        let notes = self.noting.take(bytes.len());
-        let now = clock::nanoseconds(libc::CLOCK_MONOTONIC);
-        match &self.sink {
-            Sink::Store(store) => store.keep(line, Sealed { preamble, bytes, events, notes }, now),
-            Sink::Series(series) => series.keep((line, now), (preamble, events, notes), bytes, before),
-        }
-    }
-}
-
-impl Drop for Kept {
-    fn drop(&mut self) {
-        let now = clock::nanoseconds(libc::CLOCK_MONOTONIC);
-        match (self.line, &self.sink) {
-            (Some(line), Sink::Store(store)) => store.end(line, now),
-            (Some(line), Sink::Series(series)) => series.end(line, now),
-            (None, _) => {}
-        }
     }
 }
 

@@ -23,7 +23,6 @@ use hetrace_format::manifest::{Losses, Part, Rotation};
 use hetrace_os::{Border, Borders, Passed};
 use hetrace_ring::clock;
 
-use super::series::{Fresh, Left, Series};
 use super::write::copy;
 use crate::access::Access;
 use crate::account::account_of_files;
@@ -34,6 +33,7 @@ use crate::manifest::{Manifest, Written};
 use crate::os;
 use crate::output::TraceFolder;
 use crate::recover::ticket::Ticket;
+use crate::sink::{Fresh, Left, Series};
 use crate::time::ReferencePoint;
 
 /// Manifests that are kept until events of the operating system are written. A part lacks their account if its is gone.

@@ -9,10 +9,9 @@ use hetrace_ctf::account::{Account, Counter, FileAccount, PacketFacts, StreamAcc
 use hetrace_ctf::read::{Files, PACKED, PacketReader, Part, StreamReader, Trace};
 use hetrace_format::files::{MANIFEST, METADATA};
 
-use super::above_program;
 use crate::beside::write_manifest;
+use crate::layout::{self, above_program};
 use crate::manifest::{Manifest, Os};
-use crate::os;
 use crate::output::TraceFolder;
 
 /// Completes what a manifest says of the operating system's events beside a program's trace, and the manifests of parts
@@ -22,7 +21,7 @@ pub(super) fn complete(manifest: &mut Manifest, trace: &TraceFolder) {
     if manifest.os.is_none() {
         return;
     }
-    let kernel = os::folders(folder).1;
+    let kernel = layout::folders(folder).1;
     match finish(&kernel, manifest) {
         Err(_) if !kernel.join(METADATA).is_file() => manifest.notes.push(
             "events of the operating system are missing in this part: hetrace was killed before it had written any of it"
@@ -38,7 +37,7 @@ pub(super) fn complete(manifest: &mut Manifest, trace: &TraceFolder) {
         }
     }
     for part in before(folder) {
-        if !complete_part(&trace.elsewhere(os::folders(&part).0)) {
+        if !complete_part(&trace.elsewhere(layout::folders(&part).0)) {
             break;
         }
     }
@@ -56,7 +55,7 @@ fn complete_part(trace: &TraceFolder) -> bool {
     let text = fs::read(trace.path().join(MANIFEST)).ok();
     let Some(mut manifest) = text.and_then(|text| Manifest::parse(&text).ok()) else { return false };
     let lacks = manifest.os.as_ref().is_some_and(|os| os.account.is_none());
-    let kernel = above_program(trace.path()).map(|folder| os::folders(folder).1);
+    let kernel = above_program(trace.path()).map(|folder| layout::folders(folder).1);
     let Some(kernel) = kernel.filter(|_| lacks) else { return false };
     finish(&kernel, &mut manifest).and_then(|()| write_manifest(trace, &manifest)).is_ok()
 }

@@ -6,8 +6,10 @@
 //! of their own. What was lost before, and how the program ended, nobody knows.
 
 mod kernel;
-pub(crate) mod parts;
+mod parts;
 pub mod ticket;
+
+pub(crate) use parts::last as last_part;
 
 use std::fs;
 use std::io;
@@ -26,10 +28,10 @@ use crate::drain::Drainer;
 use crate::folder::{self, Folder};
 use crate::inside;
 use crate::job;
+use crate::layout::above_program;
 use crate::manifest::Manifest;
-use crate::os;
 use crate::output::TraceFolder;
-use crate::run::reference;
+use crate::reference::reference;
 use crate::time::HostClock;
 use crate::window::Windows;
 use ticket::Ticket;
@@ -139,11 +141,6 @@ fn is_same(trace: &Path, path: &Path) -> bool {
     let folder = above_program(trace).unwrap_or(trace);
     let series = folder.parent().filter(|_| trace.join(files::PART).is_file());
     [Some(trace), Some(folder), series].into_iter().flatten().any(|of| whole(of).is_some_and(|of| of == path))
-}
-
-/// Returns the folder of two traces that a program's is in, if it is.
-fn above_program(trace: &Path) -> Option<&Path> {
-    trace.parent().filter(|above| os::folders(above).0 == trace && os::folders(above).1.is_dir())
 }
 
 /// Returns the manifest of a ticket's trace, if that is unfinished and of this session.

@@ -8,60 +8,26 @@
 
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use hetrace_ctf::account::Account;
 use hetrace_ctf::read::{Files, PACKED, Part, Trace};
 use hetrace_format::files::MANIFEST;
 
+use super::belonging;
 use super::kernel::count;
 use super::ticket::Ticket;
-use super::{above_program, belonging};
 use crate::account::account_of_files;
 use crate::beside::write_manifest;
+use crate::layout::PartPlace;
 use crate::manifest::{Manifest, Written};
 use crate::output::TraceFolder;
-
-/// A part of a series.
-#[derive(Debug)]
-struct Place {
-    series: PathBuf,
-    number: u32,
-    /// Of the program's trace in the part's folder, if that is one inside.
-    inner: Option<PathBuf>,
-}
-
-impl Place {
-    /// Returns which part a program's trace is, if it is one.
-    fn of(trace: &Path) -> Option<Self> {
-        let folder = above_program(trace).unwrap_or(trace);
-        let number = Part::number(folder.file_name()?.to_str()?)?;
-        let inner = (folder != trace).then(|| trace.file_name().map(PathBuf::from)).flatten();
-        let is_part = Part::of(trace).is_some_and(|part| part.number == number);
-        is_part.then_some(Self { series: folder.parent()?.to_owned(), number, inner })
-    }
-
-    /// Returns the folder of the program's trace of another part.
-    fn trace(&self, number: u32) -> PathBuf {
-        let part = self.series.join(Part::name(number));
-        self.inner.iter().fold(part, |part, inner| part.join(inner))
-    }
-}
-
-/// Returns the folders that a program's trace is in: its own, or those of all parts that are there.
-pub(crate) fn trace_folders(trace: &TraceFolder) -> Vec<PathBuf> {
-    let own = trace.path().to_owned();
-    let Some(place) = Place::of(&own) else { return vec![own] };
-    let entries = fs::read_dir(&place.series).into_iter().flatten().flatten();
-    let numbers = entries.filter_map(|entry| Part::number(entry.file_name().to_str()?));
-    numbers.map(|number| place.trace(number)).collect()
-}
 
 /// Returns the ticket of a session's last part, and its manifest: the launcher may have been killed when that was begun and
 /// not noted yet. None if it is finished.
 pub(crate) fn last(ticket: Ticket, session: &Path) -> Option<(Manifest, Ticket)> {
     let next = |ticket: &Ticket| {
-        let place = Place::of(&ticket.trace)?;
+        let place = PartPlace::of(&ticket.trace)?;
         let trace = place.trace(place.number.checked_add(1)?);
         let mut next = ticket.clone();
         next.trace = trace;
@@ -79,7 +45,7 @@ pub(crate) fn last(ticket: Ticket, session: &Path) -> Option<(Manifest, Ticket)>
 
 /// Finishes the parts before that of a session which are not, and removes what was begun or removed by half.
 pub(super) fn complete(trace: &TraceFolder, session: &Path) {
-    let Some(place) = Place::of(trace.path()) else { return };
+    let Some(place) = PartPlace::of(trace.path()) else { return };
     for number in (1..place.number).rev() {
         if !finish(&trace.elsewhere(place.trace(number)), session) {
             break;

@@ -9,7 +9,7 @@
 //! All of it is done by one thread of the launcher. Which code is where comes from the kernel too, with the samples and in
 //! their order: nothing of the program is read, and one that has ended is unwound as well.
 
-mod code;
+pub(crate) mod code;
 mod hash;
 mod space;
 mod unwind;
@@ -54,6 +54,8 @@ const FLUSH: u64 = 250_000_000;
 const NAMING: Duration = Duration::from_secs(60);
 /// The name of the thread in the trace.
 const NAME: &[u8] = b"hetrace-cpu";
+/// What is said where there are none.
+pub const NO_SAMPLES: &str = "no samples of processors";
 
 /// A run's samples. They never fail it: what is missing stands in the manifest.
 #[derive(Debug)]
@@ -120,7 +122,7 @@ impl Samples {
             });
         match begun {
             Ok(running) => self.running = Some(running),
-            Err(error) => self.notes.push(format!("no samples of processors: {error}")),
+            Err(error) => self.notes.push(format!("{NO_SAMPLES}: {error}")),
         }
     }
 
@@ -146,7 +148,7 @@ impl Samples {
 fn less(ability: &Ability) -> Option<String> {
     let fix = ability.fix.as_deref()?;
     Some(match &ability.refused {
-        Some(why) => format!("no samples of processors (--cpu-sample): {why}. For more: {fix}"),
+        Some(why) => format!("{NO_SAMPLES} (--cpu-sample): {why}. For more: {fix}"),
         None => format!(
             "samples of processors are of the program's own code, not of system calls. For more: {fix}"
         ),

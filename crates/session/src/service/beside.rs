@@ -16,7 +16,7 @@ use crate::drain::Drainer;
 use crate::manifest::Manifest;
 use crate::os::{Attached, Kernel};
 use crate::output::TraceFolder;
-use crate::run::RunOptions;
+use crate::run_options::RunOptions;
 use crate::telemetry::Telemetry;
 use crate::time::ReferencePoint;
 use crate::trigger::Watch;

@@ -18,17 +18,18 @@ use crate::contents::Contents;
 use crate::control::{Control, LeftWindow, refused};
 use crate::drain::{self, Drainer, Past};
 use crate::flight::{self, Answer, Recorder, Rotating};
+use crate::layout::above_program;
 use crate::manifest::{Interposition, Manifest};
 use crate::measuring::Measuring;
-use crate::os;
 use crate::output::TraceFolder;
 use crate::place::Place;
-use crate::recover::parts;
+use crate::recover::last_part;
 use crate::recover::ticket::{Looked, Ticket};
+use crate::reference::reference;
 use crate::run::{
-    Folders, Fresh, NAP, Recording, RunOptions, TICK, finish_manifest, first_manifest, folders, recorder,
-    reference, sink,
+    Folders, Fresh, NAP, Recording, TICK, finish_manifest, first_manifest, folders, recorder, sink,
 };
+use crate::run_options::RunOptions;
 use crate::select::{Mode, Selection};
 use crate::settings;
 use crate::telemetry;
@@ -173,7 +174,8 @@ impl Course {
         let keep = options.flight.as_ref().filter(|_| options.os.is_some());
         let keep = keep.map(|asked| Arc::new(asked.keep(options.compress)));
         let (program, kernel) = folders(&options, &fresh, keep.as_ref()).map_err(wrong)?;
-        let store = options.flight.as_ref().map(|asked| asked.store(&options, session));
+        let store =
+            options.flight.as_ref().map(|asked| asked.store(options.os.is_some(), options.compress, session));
         let folder = TraceFolder::new(program, uuid, options.compress)
             .accessible(options.access)
             .giving(sink(&options, store.as_ref(), &fresh.path));
@@ -227,7 +229,7 @@ impl Course {
         control: &Control,
         limits: Limits,
     ) -> Option<Result<Self, (PathBuf, io::Error)>> {
-        let (manifest, ticket) = parts::last(Ticket::of(session)?, session)?;
+        let (manifest, ticket) = last_part(Ticket::of(session)?, session)?;
         let made = Self::go_on(session, control, limits, &ticket, manifest);
         Some(made.map_err(|error| (ticket.trace, error)))
     }
@@ -496,8 +498,7 @@ fn watch(
 
 /// Returns the user's folder of a trace: with events of the operating system the program's trace is one of two in it.
 fn outer(trace: &Path) -> PathBuf {
-    let above = trace.parent().filter(|above| os::folders(above).0 == trace && os::folders(above).1.is_dir());
-    above.unwrap_or(trace).to_owned()
+    above_program(trace).unwrap_or(trace).to_owned()
 }
 
 /// Takes out of the rings what came after the session before, and removes those of processes that are gone: it belongs

@@ -10,8 +10,8 @@ use std::time::Duration;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::flight::Rotate;
 use crate::os;
+use crate::sink::Rotate;
 use crate::whom::Whom;
 
 /// Name of the socket in the folder.

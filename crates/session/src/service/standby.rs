@@ -14,7 +14,7 @@ use super::protocol::SOCKET;
 use crate::apis::Found;
 use crate::control::Control;
 use crate::folder::{self, STANDING};
-use crate::run::RunOptions;
+use crate::run_options::RunOptions;
 use crate::settings;
 
 /// Data bytes up to which rings grow.

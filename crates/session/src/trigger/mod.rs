@@ -22,6 +22,7 @@ mod lex;
 mod near;
 mod parse;
 mod possible;
+mod rule;
 mod subject;
 mod syntax;
 #[cfg(test)]

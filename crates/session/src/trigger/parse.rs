@@ -3,18 +3,27 @@
 //! [docs/triggers.md]: https://github.com/hetrace/hetrace/blob/main/docs/triggers.md
 
 use std::ops::Range;
+use std::str::FromStr;
 
 use super::TriggerError;
 use super::lex::{Op, Placed, Token, lex};
-use super::syntax::{Expr, Fixed, Literal, Test};
+use super::syntax::{Expr, Fixed, Literal, Test, Trigger};
 
 /// Bytes of an expression.
 const LONGEST: usize = 4096;
 /// How deep parentheses and negations may be.
 const DEEPEST: usize = 64;
 
+impl FromStr for Trigger {
+    type Err = TriggerError;
+
+    fn from_str(text: &str) -> Result<Self, TriggerError> {
+        Ok(Trigger { text: text.to_owned(), root: parse(text)? })
+    }
+}
+
 /// Reads an expression.
-pub fn parse(text: &str) -> Result<Expr, TriggerError> {
+fn parse(text: &str) -> Result<Expr, TriggerError> {
     if text.len() > LONGEST {
         let shown: String = text.chars().take(40).collect();
         let end = shown.len();

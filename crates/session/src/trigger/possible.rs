@@ -2,7 +2,7 @@
 
 use hetrace_format::command::CommandKind;
 
-use super::bind::{Atom, Key, Rule, What};
+use super::rule::{Atom, Key, Rule, What};
 
 /// A moment at which an expression is looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

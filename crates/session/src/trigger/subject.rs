@@ -153,14 +153,18 @@ pub fn subject(text: &str, test: &Test) -> Result<Subject, TriggerError> {
     })
 }
 
+/// Says that a part is none of these.
+fn lacks(whole: &str, wrong: &str, names: &[&str]) -> String {
+    let near = hint(wrong, names.iter().copied());
+    format!("`{whole}` has no `{wrong}`{near}; there are: {}", names.join(", "))
+}
+
 /// Reads what is compared of commands on devices.
 fn ran(text: &str, set: &str, word: &str, at: &Range<usize>) -> Result<Subject, TriggerError> {
     let found = meant(command::SETS, set).zip(meant(command::PROPERTIES, word));
     found.map(|(set, of)| Subject::Command(set, of)).ok_or_else(|| {
         let names: Vec<&str> = command::PROPERTIES.iter().map(|(name, _)| *name).collect();
-        let near = hint(word, names.iter().copied());
-        let what = format!("`{set}` has no `{word}`{near}; there are: {}", names.join(", "));
-        TriggerError::new(text, at.clone(), what)
+        TriggerError::new(text, at.clone(), lacks(set, word, &names))
     })
 }
 
@@ -181,8 +185,7 @@ fn sampled(text: &str, words: &[(&str, &Range<usize>)]) -> Result<Subject, Trigg
     let Some((&(word, at), rest)) = rest.split_first() else { return fail(whole, String::new()) };
     let Some(quantity) = all().find(|quantity| word_of(*quantity) == word) else {
         let names: Vec<&str> = all().map(word_of).collect();
-        let near = hint(word, names.iter().copied());
-        return fail(at, format!("`{device}` has no `{word}`{near}; there are: {}", names.join(", ")));
+        return fail(at, lacks(device, word, &names));
     };
     let fields = quantity.fields();
     let field = match (fields, rest) {
@@ -196,9 +199,6 @@ fn sampled(text: &str, words: &[(&str, &Range<usize>)]) -> Result<Subject, Trigg
             let each: Vec<String> = fields.iter().map(|field| format!("{device}.{word}.{field}")).collect();
             fail(at, format!("`{word}` has several values: {}", each.join(", ")))
         }
-        (None, [(wrong, at), ..]) => {
-            let near = hint(wrong, fields.iter().copied());
-            fail(at, format!("`{word}` has no `{wrong}`{near}; there are: {}", fields.join(", ")))
-        }
+        (None, [(wrong, at), ..]) => fail(at, lacks(word, wrong, fields)),
     }
 }

@@ -2,11 +2,8 @@
 
 use std::fmt;
 use std::ops::Range;
-use std::str::FromStr;
 
-use super::TriggerError;
 use super::lex::Op;
-use super::parse::parse;
 use super::units::{Number, Unit};
 
 /// An expression that was understood, of names that may not exist.
@@ -14,14 +11,6 @@ use super::units::{Number, Unit};
 pub struct Trigger {
     pub(super) text: String,
     pub(super) root: Expr,
-}
-
-impl FromStr for Trigger {
-    type Err = TriggerError;
-
-    fn from_str(text: &str) -> Result<Self, TriggerError> {
-        Ok(Trigger { text: text.to_owned(), root: parse(text)? })
-    }
 }
 
 /// Whoever writes the same expression otherwise means the same.

@@ -10,10 +10,11 @@ use hetrace_format::telemetry::{HOST, Monitored, Quantity, VALUES};
 use hetrace_model::{glob_matches, layout};
 use hetrace_ring::abi::ADDED_UP;
 
-use super::bind::{Atom, Bound, Check, Key, Need, Rule, What};
+use super::bind::{Bound, Need};
 use super::command::Ran;
 use super::fields::Value;
 use super::lex::Op;
+use super::rule::{Atom, Check, Key, Rule, What};
 use super::units::{Dimension, Number};
 use super::{Feed, TriggerError};
 use crate::manifest::{self, Exit};
@@ -671,9 +672,9 @@ fn shown(atom: &Atom, value: &Value, moment: &Moment<'_>) -> String {
 }
 
 /// Returns the name of a field's value, if it has one, and the value.
-fn named(members: &HashMap<Key, super::bind::Member>, value: Number, moment: &Moment<'_>) -> String {
+fn named(members: &HashMap<Key, super::rule::Member>, value: Number, moment: &Moment<'_>) -> String {
     let names = moment.call.as_ref().and_then(|call| members.get(&call.key)?.names.as_ref());
-    let name = |names: &super::bind::Names| {
+    let name = |names: &super::rule::Names| {
         let found = names.iter().find(|(_, known)| Number::Int((*known).into()) == value)?;
         Some(format!("{} ({value})", found.0))
     };

@@ -360,13 +360,13 @@ impl<'t> Ledger<'t> {
                 peak_bytes: share.level.peak,
                 peak_ns: since(&share.level),
                 allocations: share.allocations,
-                left_bytes: share.level.now,
-                left: share.live,
+                live_bytes: share.level.now,
+                live_allocations: share.live,
             })
             .collect();
         let sum = |of: fn(&MemoryProcessRow) -> u64| processes.iter().map(of).fold(0, u64::saturating_add);
-        let (allocations, left_bytes, left) =
-            (sum(|p| p.allocations), sum(|p| p.left_bytes), sum(|p| p.left));
+        let (allocations, live_bytes, live_allocations) =
+            (sum(|p| p.allocations), sum(|p| p.live_bytes), sum(|p| p.live_allocations));
         let all = processes.len() as u64;
         processes.sort_by(|a, b| b.peak_bytes.cmp(&a.peak_bytes).then(a.pid.cmp(&b.pid)));
         processes.truncate(PROCESSES);
@@ -388,8 +388,8 @@ impl<'t> Ledger<'t> {
             allocated_bytes: account.allocated,
             unsized_allocations: account.unsized_allocations,
             failed: account.failed,
-            left_bytes,
-            left,
+            live_bytes,
+            live_allocations,
             process_count: all,
             processes,
         }

@@ -32,9 +32,9 @@ pub struct MemoryRow {
     /// Calls that made nothing because of an error; they are in no other number.
     pub failed: u64,
     /// What was not given back when its process or the trace ended.
-    pub left_bytes: u64,
+    pub live_bytes: u64,
     /// Allocations of which that is.
-    pub left: u64,
+    pub live_allocations: u64,
     /// How many processes made memory here.
     pub process_count: u64,
     /// Those that held most, at most 16.
@@ -54,16 +54,16 @@ pub struct MemoryProcessRow {
     /// How often it made memory.
     pub allocations: u64,
     /// What it did not give back.
-    pub left_bytes: u64,
+    pub live_bytes: u64,
     /// Allocations of which that is.
-    pub left: u64,
+    pub live_allocations: u64,
 }
 
 /// How well the end of memory is known.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct MemoryReleases {
-    /// Calls that gave back memory or a reference of it.
+    /// Calls that released memory or a reference to it.
     pub releases: u64,
     /// Those whose allocation is not in the trace.
     pub unknown: u64,
@@ -85,8 +85,8 @@ impl MemoryRow {
             (&mut self.allocated_bytes, other.allocated_bytes),
             (&mut self.unsized_allocations, other.unsized_allocations),
             (&mut self.failed, other.failed),
-            (&mut self.left_bytes, other.left_bytes),
-            (&mut self.left, other.left),
+            (&mut self.live_bytes, other.live_bytes),
+            (&mut self.live_allocations, other.live_allocations),
             (&mut self.process_count, other.process_count),
         ] {
             *to = to.saturating_add(n);

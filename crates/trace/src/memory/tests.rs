@@ -71,7 +71,7 @@ fn found(memory: Memory<'_>) -> (u64, Option<u64>, u64, u64) {
     let ledger = memory.finish();
     let (rows, releases) = (ledger.rows(0, "-"), ledger.releases());
     match rows.first() {
-        Some(row) => (row.peak_bytes, row.peak_ns, row.left_bytes, releases.unknown),
+        Some(row) => (row.peak_bytes, row.peak_ns, row.live_bytes, releases.unknown),
         None => (0, None, 0, releases.unknown),
     }
 }
@@ -116,7 +116,7 @@ fn made(address: u64, bytes: u64, holder: Option<Holder>) -> What {
 
 /// Device, peak, what is left, of each row.
 fn short(rows: &[MemoryRow]) -> Vec<(&str, u64, u64)> {
-    rows.iter().map(|row| (row.device.as_str(), row.peak_bytes, row.left_bytes)).collect()
+    rows.iter().map(|row| (row.device.as_str(), row.peak_bytes, row.live_bytes)).collect()
 }
 
 #[test]
@@ -171,7 +171,7 @@ fn what_a_layer_makes_the_api_below_frees_and_the_other_way_round() {
 
 #[test]
 fn of_several_traces_the_largest_mark_stays() {
-    let row = |host: &str, uuid: &str, peak_bytes, peak_ns, left_bytes| MemoryRow {
+    let row = |host: &str, uuid: &str, peak_bytes, peak_ns, live_bytes| MemoryRow {
         device: "GPU".to_owned(),
         kind: "device".to_owned(),
         host: host.to_owned(),
@@ -179,13 +179,13 @@ fn of_several_traces_the_largest_mark_stays() {
         peak_bytes,
         peak_ns: Some(peak_ns),
         allocations: 2,
-        left_bytes,
+        live_bytes,
         ..MemoryRow::default()
     };
     let mut one = row("a", "GPU-1", 100, 7, 1);
     one.add(row("a", "GPU-1", 300, 9, 2));
     one.add(row("a", "GPU-1", 200, 8, 4));
-    assert_eq!((one.peak_bytes, one.peak_ns, one.allocations, one.left_bytes), (300, Some(9), 6, 7));
+    assert_eq!((one.peak_bytes, one.peak_ns, one.allocations, one.live_bytes), (300, Some(9), 6, 7));
     assert!(one.is_like(&row("b", "GPU-1", 1, 1, 1)), "the UUID says it");
     assert!(!one.is_like(&row("a", "GPU-2", 1, 1, 1)));
     assert!(!row("a", "", 1, 1, 1).is_like(&row("b", "", 1, 1, 1)), "of another machine");

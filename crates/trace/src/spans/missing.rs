@@ -4,6 +4,24 @@ use super::summary::Summary;
 use crate::text::plural;
 
 impl Summary {
+    /// What is missing, as labels with counts: of those only that there are.
+    pub fn counts(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let all = [
+            ("events lost", self.lost_events),
+            ("device commands lost", self.lost_commands),
+            ("processes that could not be read", self.lost_processes),
+            ("events of the operating system lost", self.lost_os_events),
+            ("context switches not delivered", self.unseen_switches),
+            ("packets lost", self.lost_packets),
+            ("damaged places", self.damaged),
+            ("differences from what was written", self.differences),
+            ("steps back of a clock", self.steps_back),
+            ("calls without an end", self.unfinished),
+            ("ends without a call", self.orphans),
+        ];
+        all.into_iter().filter(|(_, n)| *n > 0)
+    }
+
     /// What the reports do not show, in words; empty if they show all that happened.
     pub fn what_is_missing(&self) -> String {
         let parts = [

@@ -5,6 +5,16 @@ mod units;
 
 pub use units::{bandwidth, bytes, count, duration, duration_f, energy, error, percent, power};
 
+/// What is said of a range or a call that has no end.
+pub const STILL_OPEN: &str = "still open when the trace ends";
+/// What is said of a command or a thread's state that has no end.
+pub const STILL_RUNNING: &str = "still running when the trace ends";
+
+/// Says how a program ended that a signal ended.
+pub fn ended_by(signal: impl std::fmt::Display) -> String {
+    format!("was ended by signal {signal}")
+}
+
 /// `1 thread`, `2 threads`.
 pub fn plural(n: u64, one: &str) -> String {
     let many = match one.strip_suffix('y').filter(|stem| !stem.ends_with(['a', 'e', 'i', 'o', 'u'])) {

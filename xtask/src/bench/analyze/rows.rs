@@ -7,10 +7,10 @@ use std::io::{IsTerminal, Write};
 use anyhow::Result;
 use serde_json::{Value, json};
 
+use super::super::ground::Pin;
 use super::super::ground::{Ground, succeeds};
 use super::super::numbers::Samples;
 use super::super::report::{Report, number};
-use super::super::setting::Pin;
 use super::process::{self, Peak, Took};
 use super::traces::{Trace, Traces};
 

@@ -10,11 +10,11 @@ use serde_json::{Map, json};
 use super::os::{How, rounds};
 use super::remains::Mark;
 use super::{Args, dormant};
+use crate::bench::ground::Pin;
 use crate::bench::ground::{self, Ground};
 use crate::bench::iterations;
 use crate::bench::numbers::Samples;
 use crate::bench::report::{Report, difference, number};
-use crate::bench::setting::Pin;
 
 /// A row of the article's Tables 4 and 5, in nanoseconds per iteration.
 struct Row {

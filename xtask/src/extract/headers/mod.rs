@@ -12,6 +12,7 @@
 
 mod clang;
 mod ctype;
+mod entity;
 mod handles;
 mod history;
 mod layouts;

@@ -7,8 +7,9 @@ use clang::{Entity, EntityKind, Type as CType, TypeKind};
 use hetrace_model::{EnumGroup, Kind, Member, Type};
 
 use super::super::description::Headers;
+use super::entity::{enumerator, is_own};
 use super::snapshot::Named;
-use super::{clang as units, ctype, values};
+use super::{ctype, values};
 
 /// The types of one translation unit, in the order in which they came.
 pub struct Records<'a, 'tu> {
@@ -44,7 +45,7 @@ impl<'a, 'tu> Records<'a, 'tu> {
 
     /// A declaration of a header; what other headers declare waits for its use.
     pub fn top(&mut self, entity: Entity<'tu>) {
-        if units::is_own(entity, self.root)
+        if is_own(entity, self.root)
             && let Some(ty) = entity.get_type()
         {
             self.used(ty);
@@ -106,7 +107,7 @@ impl<'a, 'tu> Records<'a, 'tu> {
             self.notes.push(format!("`{name}` is taken as opaque"));
         }
         ty.hex = self.api.addresses.contains(&name);
-        let own = declaration.is_some_and(|d| units::is_own(d, self.root));
+        let own = declaration.is_some_and(|d| is_own(d, self.root));
         let canonical = shared.unwrap_or_else(|| name.clone());
         self.types.push(Named { ty, canonical, own });
         name
@@ -159,7 +160,7 @@ impl<'a, 'tu> Records<'a, 'tu> {
         ty.kind = if signed { Kind::Int } else { Kind::Uint };
         let constants = declaration.get_children().into_iter();
         let constants = constants.filter(|e| e.get_kind() == EntityKind::EnumConstantDecl);
-        let values: Vec<_> = constants.filter_map(|e| units::enumerator(e, signed).ok()).collect();
+        let values: Vec<_> = constants.filter_map(|e| enumerator(e, signed).ok()).collect();
         if values.is_empty() {
             return;
         }

@@ -7,7 +7,7 @@ use clang::{Entity, EntityKind};
 use hetrace_model::EnumGroup;
 
 use super::super::description::Headers;
-use super::clang as units;
+use super::entity;
 
 /// In front of the names of our own enumerators.
 const OURS: &str = "hetrace__";
@@ -83,7 +83,7 @@ pub fn groups(api: &Headers, unit: Entity<'_>) -> Vec<EnumGroup> {
     for enumerator in ours.flat_map(|e| e.get_children()) {
         let Some(name) = enumerator.get_name() else { continue };
         let Some((index, name)) = name.strip_prefix(OURS).and_then(|n| n.split_once("__")) else { continue };
-        if let (Ok(index), Ok((_, value))) = (index.parse::<usize>(), units::enumerator(enumerator, true)) {
+        if let (Ok(index), Ok((_, value))) = (index.parse::<usize>(), entity::enumerator(enumerator, true)) {
             values[index].push((name.to_owned(), value));
         }
     }

@@ -6,6 +6,8 @@
 //! when it does not. It has its own stack and takes no signals. Without it (no
 //! memory) the program's own synchronization flushes and reads.
 
+pub mod buffers;
+
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
@@ -14,7 +16,7 @@ use hetrace_interpose::ring::clock::nanoseconds;
 use hetrace_interpose::{Spent, note, session, spend, task};
 
 use super::api::{API, FORCED};
-use super::{buffers, give_up_unreadable, look_at_window, ours, read_filled, settle, sleep, timespec};
+use super::{give_up_unreadable, look_at_window, ours, read_filled, settle, sleep, timespec};
 
 /// The period, if the session does not say.
 const DEFAULT_MS: u32 = 100;

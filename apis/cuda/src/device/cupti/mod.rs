@@ -32,10 +32,10 @@ use hetrace_interpose::{
 };
 
 use api::{API, CounterConfig, FORCED, MISSING, TAKEN, ZEROED_BUFFERS};
+use flusher::buffers;
 use layout::{Lengths, counter, kind};
 
 mod api;
-mod buffers;
 mod chosen;
 mod deliver;
 mod ends;

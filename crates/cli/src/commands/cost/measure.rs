@@ -9,6 +9,7 @@ use std::time::Instant;
 use anyhow::{Context, Error, anyhow};
 use hetrace_report::tally::{Options, TracingRow, tally};
 use hetrace_session::children_time;
+use hetrace_trace::text::ended_by;
 use hetrace_trace::trace::Trace;
 
 use crate::commands::watch::asked_to_stop;
@@ -242,7 +243,7 @@ fn in_words(status: ExitStatus) -> String {
     use std::os::unix::process::ExitStatusExt;
     match (status.code(), status.signal()) {
         (Some(code), _) => format!("exited with status {code}"),
-        (None, Some(signal)) => format!("was ended by signal {signal}"),
+        (None, Some(signal)) => ended_by(signal),
         (None, None) => "ended in an unknown way".to_owned(),
     }
 }

@@ -19,7 +19,7 @@ use hetrace_trace::collectives::Collectives;
 use hetrace_trace::spans::{At, Call, Command, Open, Summary, Unfinished, Visitor, walk};
 use hetrace_trace::trace::{FunctionId, ThreadId, Trace};
 
-use super::ranks::{MAX_RANKS, name_of};
+use super::communicators::{MAX_RANKS, name_of};
 use crate::causes::Causes;
 use crate::operations::{Amount, Meaning, Operations, number};
 use crate::{Error, Watch};

@@ -1,5 +1,6 @@
 //! From a walk over a trace to an archive.
 
+mod communicators;
 mod messages;
 mod metrics;
 mod output;
@@ -22,6 +23,7 @@ use hetrace_trace::spans::{
     At, Call, Command, Fold, NewQueue, Open as OpenCall, Orphan, Summary, Unfinished, Visitor, Why, walk,
 };
 use hetrace_trace::telemetry::Telemetry;
+use hetrace_trace::text::{STILL_OPEN, STILL_RUNNING};
 use hetrace_trace::trace::{FunctionId, Trace};
 
 use super::archive::{About, Archive};
@@ -194,7 +196,7 @@ impl Exporter<'_, '_> {
                 regions: &mut self.regions,
                 threads: &mut self.threads,
             };
-            self.started.end(around, &range, end, Some("still open when the trace ends"))?;
+            self.started.end(around, &range, end, Some(STILL_OPEN))?;
         }
         unended += self.started.finish(&mut self.output, end)?;
         self.threads.finish(&mut self.output, end)?;
@@ -299,7 +301,7 @@ impl Visitor for Exporter<'_, '_> {
     fn unfinished(&mut self, at: At<'_>, call: &Unfinished) -> Step {
         let range = self.ranges.unfinished(at, call);
         let why = match call.why {
-            Why::TraceEnds => "still running when the trace ends",
+            Why::TraceEnds => STILL_RUNNING,
             Why::ExitLost => "its end was lost",
             Why::ThreadEnded => "its thread ended",
         };

@@ -17,12 +17,10 @@ use super::super::archive::Archive;
 use super::super::definitions::{Definitions, LocationKind, Members};
 use super::super::encode::UNDEFINED;
 use super::super::events::{Access, Collective, Message};
+use super::communicators::{MAX_RANKS, name_of};
 use super::messages::{Planned, is_send};
 use super::places::Places;
 use super::threads::Threads;
-
-/// Communicators with more ranks have those in the trace only.
-pub(in crate::otf2) const MAX_RANKS: u64 = 1024;
 
 /// Where a command copies between host and device; none if it does not, or if it is not known.
 pub(in crate::otf2) fn between(command: &Command<'_>) -> Option<Direction> {
@@ -131,15 +129,6 @@ pub(in crate::otf2) struct Operation<'a> {
     pub root: Option<u64>,
     /// What the count of elements makes.
     pub bytes: u64,
-}
-
-/// What a communicator is called in the archive.
-pub(in crate::otf2) fn name_of(about: &Communicator) -> String {
-    match about.size {
-        Some(_) => about.communicator.clone(),
-        // What is called after its handle is of one process.
-        None => format!("{} of process {}", about.communicator, about.pid),
-    }
 }
 
 impl Communicators {

@@ -1,6 +1,7 @@
 //! Tables of what a trace is about: functions, devices, queues, kernels, threads and the trace itself.
 
 use super::*;
+use crate::missing;
 
 /// Functions of APIs.
 pub static FUNCTIONS: Table = Table {
@@ -177,7 +178,7 @@ pub static TRACE: Table = Table {
         always("untimed", Int64, "commands whose times are not known"),
         always("commands_without_call", Int64, "commands of which `cause_call_id` is null"),
         always("unmatched_ranges", Int64, "ends of ranges of which the beginning is not in the trace"),
-        always("lost_events", Int64, "events lost while recording"),
+        always("lost_events", Int64, missing::LOST_EVENTS),
         always("lost_calls", Int64, "calls that the losses concern, wholly or in part"),
         always("lost_commands", Int64, "commands lost while recording"),
         always("lost_processes", Int64, "processes whose records could not be read, all or some"),
@@ -186,11 +187,11 @@ pub static TRACE: Table = Table {
             Int64,
             "events of the operating system that the kernel dropped or that could not be written",
         ),
-        always("unseen_switches", Int64, "context switches that the kernel did not deliver"),
-        always("lost_packets", Int64, "packets missing from the streams"),
+        always("unseen_switches", Int64, missing::UNSEEN_SWITCHES),
+        always("lost_packets", Int64, missing::LOST_PACKETS),
         always("damaged", Int64, "places where a stream is cut or damaged"),
         unless("damages", Text, "none", "the first of these places, one on a line"),
-        always("differences", Int64, "files that are missing, or not as they were written"),
+        always("differences", Int64, missing::DIFFERENCES),
         unless("different", Text, "none", "the first of these, one on a line"),
         unless("cut_ns", Int64, "no stream is cut", "up to when all cut streams are whole"),
         unless(

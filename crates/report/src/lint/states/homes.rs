@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use crate::lint::duties::handles_of;
 use crate::lint::facts::Facts;
-use crate::lint::findings::{Hit, Ref};
+use crate::lint::findings::{Hit, PASSES, Ref};
 use crate::lint::passed::Passed;
 use crate::lint::rules::Severity;
 use crate::lint::span::Span;
@@ -12,8 +12,6 @@ use hetrace_trace::values::Values;
 
 /// Allocations that are followed at a time.
 const KEPT: usize = 1 << 20;
-/// The doubt about what breaks a rule of the API and succeeds.
-const PASSES: &str = "the call succeeded: this platform lets it pass";
 
 /// An allocation that is there.
 #[derive(Clone, Copy, Debug)]

@@ -28,8 +28,8 @@ impl Renderer<'_> {
                 row.peak_ns.map_or_else(String::new, duration),
                 count(row.allocations),
                 bytes(row.allocated_bytes),
-                some(row.left_bytes, bytes),
-                some(row.left, count),
+                some(row.live_bytes, bytes),
+                some(row.live_allocations, count),
                 errors(row.failed),
             ]);
             // Of a single one there is nothing more to say.
@@ -41,8 +41,8 @@ impl Renderer<'_> {
                     process.peak_ns.map_or_else(String::new, duration),
                     count(process.allocations),
                     String::new(),
-                    some(process.left_bytes, bytes),
-                    some(process.left, count),
+                    some(process.live_bytes, bytes),
+                    some(process.live_allocations, count),
                 ]);
             }
             let more = row.process_count.saturating_sub(row.processes.len() as u64);

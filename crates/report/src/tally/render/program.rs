@@ -131,7 +131,7 @@ impl Renderer<'_> {
                     "enqueued" => "enqueued, not ended".to_owned(),
                     "ended" => "ended; called none since".to_owned(),
                     // Which call they are of, nobody knows.
-                    _ if self.tally.commands_under_way > 0 => "last one; no command ended".to_owned(),
+                    _ if self.tally.commands_in_flight > 0 => "last one; no command ended".to_owned(),
                     _ => "last one; no commands known".to_owned(),
                 },
                 some(row.behind, count),

@@ -13,7 +13,7 @@ use crate::tally::{By, Group, QUANTILE_ERROR, Tally};
 use crate::text::wrap;
 use hetrace_trace::capture::sentence;
 use hetrace_trace::demangle;
-use hetrace_trace::text::{bytes, count, duration, duration_f, plural};
+use hetrace_trace::text::{bytes, count, duration, duration_f, ended_by, plural};
 use hetrace_trace::trace::Exit;
 
 /// In place of an empty name.
@@ -125,8 +125,7 @@ impl Renderer<'_> {
             if t.unfinished.len() > named.len() {
                 named.push("…".to_owned());
             }
-            let calls = plural(t.unfinished_calls, "call");
-            lines.push(format!("UNFINISHED: {calls} without an end: {}", named.join(", ")));
+            lines.push(unfinished(t.unfinished_calls, "call", &named));
         }
         if !t.open_ranges.is_empty() {
             let named = t.open_ranges.iter().take(8).map(|r| {
@@ -139,8 +138,7 @@ impl Renderer<'_> {
             if t.open_ranges.len() > named.len() {
                 named.push("…".to_owned());
             }
-            let ranges = plural(t.open_ranges.len() as u64, "range");
-            lines.push(format!("UNFINISHED: {ranges} without an end: {}", named.join(", ")));
+            lines.push(unfinished(t.open_ranges.len() as u64, "range", &named));
         }
         if t.unmatched_range_ends > 0 {
             let ends = plural(t.unmatched_range_ends, "end");
@@ -189,14 +187,14 @@ impl Renderer<'_> {
             ));
         }
         if let Some(Exit::Signal(signal)) = t.exit {
-            lines.push(format!("The program was ended by signal {signal}."));
+            lines.push(format!("The program {}.", ended_by(signal)));
         }
         if t.untimed_commands > 0 {
             let commands = plural(t.untimed_commands, "device command");
             lines.push(format!("{commands} without known times: counted, but not in the times."));
         }
-        if t.commands_under_way > 0 {
-            let commands = plural(t.commands_under_way, "device command");
+        if t.commands_in_flight > 0 {
+            let commands = plural(t.commands_in_flight, "device command");
             lines.push(format!("{commands} in flight when the program ended: not counted."));
         }
         lines.extend(t.tracing.as_ref().map(|row| tracing_remark(row, t.traces.len())));
@@ -465,4 +463,9 @@ fn clock_remarks(clocks: &[ClockError]) -> Vec<String> {
         }
     }
     lines
+}
+
+/// Says how many have no end, and which.
+fn unfinished(n: u64, one: &str, named: &[String]) -> String {
+    format!("UNFINISHED: {} without an end: {}", plural(n, one), named.join(", "))
 }

@@ -63,7 +63,7 @@ pub struct Tally {
     /// Commands on devices lost while recording.
     pub lost_device_commands: u64,
     /// Commands that were in flight when the program ended.
-    pub commands_under_way: u64,
+    pub commands_in_flight: u64,
     /// Bytes that could not be written to disk.
     pub unwritten_bytes: u64,
     /// Bytes of rings that made no sense.

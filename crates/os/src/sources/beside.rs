@@ -1,0 +1,28 @@
+//! What is made ready while tracepoints are opened.
+
+use super::Sources;
+use crate::perf::bpf::Loaded;
+use crate::perf::open;
+use crate::{Options, Scope, dump};
+
+/// What a second thread does while the first opens tracepoints.
+#[derive(Debug, Default)]
+pub struct Beside {
+    /// Programs in the kernel; none if these are not possible here.
+    pub loaded: Option<Loaded>,
+    /// Disks, for the state dump.
+    pub disks: Vec<(u32, String)>,
+}
+
+impl Beside {
+    /// Loads and looks up what is recorded with.
+    pub fn prepare(options: &Options) -> Self {
+        let loaded = Sources::load(options);
+        if loaded.is_none() && options.scope == Scope::Tree {
+            // Then perf opens events of a thread. The descriptor may close at once: the kernel stays prepared for
+            // a second.
+            drop(open::nothing());
+        }
+        Self { loaded, disks: dump::disks() }
+    }
+}
