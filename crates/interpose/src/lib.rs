@@ -38,6 +38,7 @@ pub mod held;
 #[cfg(not(loom))]
 pub mod inside;
 mod known;
+pub mod life;
 // Has a table in a static, which `Table::new` of a build for loom can't make.
 #[cfg(not(loom))]
 pub mod library;
@@ -50,9 +51,11 @@ mod native;
 mod native;
 mod own;
 pub mod peek;
+mod phase;
 pub mod prelude;
 mod primitive;
 mod process;
+pub mod published;
 pub mod put;
 mod python;
 // Likewise.
@@ -62,12 +65,14 @@ mod real;
 mod room;
 mod selection;
 mod sent;
+mod share;
 mod spent;
 pub mod table;
 mod text;
 mod tls;
 mod who;
 pub mod window;
+pub mod worker;
 
 pub use budget::Outcome;
 pub use call::{

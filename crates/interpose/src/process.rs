@@ -5,6 +5,7 @@ use std::ffi::CStr;
 use std::fs::File;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, FromRawFd};
+use std::slice::from_raw_parts;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, Ordering};
 
 use hetrace_ring::abi::{
@@ -12,7 +13,7 @@ use hetrace_ring::abi::{
     Control, Counts, NOTE_PAGES, PAGE, REFUSED_PREFIX, REPORTED_BYTES, REPORTED_FILE, REPORTED_NOTES_OFFSET,
     Reported, SESSION_VARIABLE, WINDOW_OFFSET, Window, flags_offset, option, window,
 };
-use hetrace_ring::note::note as leave;
+use hetrace_ring::note::{Byte, note as leave};
 use hetrace_ring::{Mapping, map_file};
 
 use crate::cancel::NoCancel;
@@ -68,6 +69,12 @@ impl Session {
         Some(session)
     }
 
+    /// A session of which nothing is in files.
+    #[cfg(all(test, not(loom)))]
+    pub(crate) fn in_memory(control: &'static Control, reported: &'static Reported) -> Session {
+        Session { folder: [0; PATH], folder_length: 0, api: 0, control, reported }
+    }
+
     /// What the launcher says.
     pub fn control(&self) -> &'static Control {
         // SAFETY: mapped for ever, and checked by `start`.
@@ -104,15 +111,19 @@ impl Session {
 
     /// Leaves a line for the report: in the process's own memory, if it has some.
     pub(crate) fn note(&self, text: &[u8]) {
-        if let Some(header) = own::process().and_then(arena::header) {
-            let place = std::ptr::from_ref(header).cast::<u8>().cast_mut();
-            // SAFETY: the rest of the first page of the arena, which has memory, stays mapped, and is for notes.
-            unsafe { leave(&header.notes, place.add(ARENA_NOTES_OFFSET), PAGE - ARENA_NOTES_OFFSET, text) };
-            return;
+        if let Some(process) = own::process()
+            && let Some(header) = arena::header(process)
+        {
+            let place = process.arena.load(Ordering::Relaxed).cast_const().cast::<Byte>();
+            // SAFETY: the rest of the first page of the arena, which has memory and stays mapped. All that reads or writes
+            // there are notes, by atomics.
+            let place = unsafe { from_raw_parts(place.add(ARENA_NOTES_OFFSET), PAGE - ARENA_NOTES_OFFSET) };
+            return leave(&header.notes, place, text);
         }
-        let place = self.reported.cast::<u8>().cast_mut();
-        // SAFETY: pages of the file that stay mapped, and are for notes.
-        unsafe { leave(&self.reported().notes, place.add(REPORTED_NOTES_OFFSET), NOTE_PAGES * PAGE, text) };
+        let place = self.reported.cast::<Byte>();
+        // SAFETY: pages of the file, which stay mapped. All that reads or writes there are notes, by atomics.
+        let place = unsafe { from_raw_parts(place.add(REPORTED_NOTES_OFFSET), NOTE_PAGES * PAGE) };
+        leave(&self.reported().notes, place, text);
     }
 
     /// Whether an option of [`hetrace_ring::abi::option`] is on.
@@ -197,7 +208,7 @@ impl Joined {
     fn folder(&self) -> &[u8] {
         // SAFETY: set before the library said that it had joined, to a text of this length that stays.
         unsafe {
-            std::slice::from_raw_parts(
+            from_raw_parts(
                 self.folder.load(Ordering::Relaxed),
                 self.folder_length.load(Ordering::Relaxed) as usize,
             )

@@ -24,6 +24,7 @@
 pub mod abi;
 pub mod clock;
 pub mod cursor;
+pub mod directory;
 mod map;
 pub mod note;
 mod primitive;

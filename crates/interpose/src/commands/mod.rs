@@ -29,9 +29,12 @@ mod lanes;
 #[doc(hidden)]
 pub mod links;
 mod memory;
+#[cfg(not(loom))]
 pub mod named;
 mod nodes;
 mod note;
+#[cfg(not(loom))]
+mod owner;
 #[cfg(not(loom))]
 pub mod places;
 pub mod pool;
@@ -39,12 +42,14 @@ pub(crate) mod primitive;
 mod recording;
 pub mod reference;
 mod report;
+#[cfg(not(loom))]
 pub mod sample;
 mod store;
 #[cfg(test)]
 mod tests;
 mod timing;
 
+pub use links::Claim;
 pub use memory::{Mapped, Zeroed, arena, pages};
 pub use note::{Note, Once};
 pub use recording::{Execution, Recording};
