@@ -67,7 +67,7 @@ pub(crate) unsafe fn put(writer: &Writer, id: u16, fields: impl Put + Copy) -> O
     // SAFETY: `body` writes what `length` says.
     match unsafe { writer.record(id, length, body) } {
         Some(time) => Some(time),
-        // SAFETY: contract of this function, which is that of `Put::put`; `length` was checked.
+        // SAFETY: what `fields` refers to stays readable until this returns, and is read no later; `length` was checked.
         None => unsafe { put_again(writer, id, fields) },
     }
 }
@@ -96,7 +96,7 @@ pub(crate) unsafe fn put_exit(writer: &Writer, id: u16, fields: impl Put + Copy)
 /// As [`put`].
 #[inline(always)]
 unsafe fn put_at(writer: &Writer, id: u16, fields: impl Put + Copy, time: u64) -> bool {
-    // SAFETY: contract of this function, which is that of `Put::put`.
+    // SAFETY: what `fields` refers to stays readable until this returns, and is read no later.
     let done = unsafe { write_at(writer, id, fields, time) };
     if !done {
         writer.lose_call();
@@ -136,8 +136,8 @@ unsafe fn put_again(writer: &Writer, id: u16, fields: impl Put + Copy) -> Option
         return None;
     };
     let length = HEAD + fields.size();
-    // SAFETY: `length` was made from the fields' size, and `put` found that it is not too much;
-    // the rest is the contract of this function, which is that of `Put::put`.
+    // SAFETY: `length` was made from the fields' size, and `put` found that it is not too much; what they refer to stays
+    // readable until this returns.
     let time = unsafe {
         writer.record(id, length, |at| {
             fields.put(at);
@@ -263,9 +263,9 @@ unsafe fn put_late(
         }
     }
     say_earlier();
-    // SAFETY: contract of this function, which is that of `Put::put`.
+    // SAFETY: what `entry` refers to are the call's arguments, which stay readable until its wrapper returns.
     if unsafe { put_at(writer, id, entry, before) } {
-        // SAFETY: contract of this function for `exit`, which is that of `Put::put`, too.
+        // SAFETY: what `exit` refers to are the call's results, which stay readable until its wrapper returns.
         unsafe { put_at(writer, id + 1, exit, now) };
     }
 }
@@ -358,7 +358,7 @@ fn remember(writer: &Writer, id: u16, key: &[u64; FOLD_WORDS]) {
 /// # Safety
 /// As [`Put::put`] for `fields`.
 pub unsafe fn record_extra(id: u16, fields: impl Put + Copy) -> bool {
-    // SAFETY: contract of this function, which is that of `Put::put`.
+    // SAFETY: what `fields` refers to stays readable until this returns, and is read no later.
     unsafe { record_here(id, fields) }
 }
 
@@ -368,7 +368,7 @@ pub unsafe fn record_extra(id: u16, fields: impl Put + Copy) -> bool {
 /// As [`Put::put`] for `fields`.
 pub(crate) unsafe fn record_on(writer: &Writer, id: u16, fields: impl Put + Copy) {
     // Not by `put_at`, which counts a call as lost.
-    // SAFETY: contract of this function, which is that of `Put::put`.
+    // SAFETY: what `fields` refers to stays readable until this returns, and is read no later.
     unsafe { write_at(writer, id, fields, clock::ticks()) };
 }
 
@@ -379,7 +379,7 @@ pub(crate) unsafe fn record_on(writer: &Writer, id: u16, fields: impl Put + Copy
 #[inline(always)]
 pub(crate) unsafe fn record_here(id: u16, fields: impl Put + Copy) -> bool {
     let Some(writer) = writer() else { return false };
-    // SAFETY: contract of this function, which is that of `Put::put`.
+    // SAFETY: what `fields` refers to stays readable until this returns, and is read no later.
     unsafe { put(writer, id, fields) }.is_some()
 }
 
@@ -390,7 +390,7 @@ pub(crate) unsafe fn record_here(id: u16, fields: impl Put + Copy) -> bool {
 #[inline]
 pub unsafe fn record_extra_at(id: u16, fields: impl Put + Copy, time: u64) -> bool {
     let Some(writer) = writer() else { return false };
-    // SAFETY: contract of this function, which is that of `Put::put`.
+    // SAFETY: what `fields` refers to stays readable until this returns, and is read no later.
     unsafe { write_at(writer, id, fields, time) }
 }
 
