@@ -11,6 +11,8 @@
 //!   the first of each thread and when a ring is full;
 //! * anything not understood is passed through.
 
+#![cfg_attr(loom, allow(dead_code, reason = "those who use it are left out"))]
+
 mod arena;
 mod asan;
 mod attach;
