@@ -125,3 +125,35 @@ fn array_element_bytes(array: usize) -> usize {
         _ => 0,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_of_attributes_have_the_size_of_their_types() {
+        assert_eq!([1, 2, 5, 8, 20, 22].map(pointer_attribute_bytes), [8, 4, 16, 1, 8, 4]);
+        assert_eq!([0, 23, usize::MAX].map(pointer_attribute_bytes), [0; 3], "not known");
+        assert_eq!([0, 1, 4, 9, 13, 15, 16].map(pool_attribute_bytes), [0, 4, 8, 4, 8, 4, 0]);
+        assert_eq!([1, 8, 2].map(exported_bytes), [4, 64, 0]);
+        assert_eq!([1, 8].map(imported_bytes), [0, 64]);
+    }
+
+    #[test]
+    fn sums_are_of_elements_that_are_there() {
+        let elements = [[1u64, 5], [2, 7], [3, u64::MAX]];
+        let list = elements.as_ptr() as usize;
+        assert_eq!(sum_at(list, 2, 16, 8), 12);
+        assert_eq!(sum_at(list, 3, 16, 8), usize::MAX, "no overflow");
+        assert_eq!((sum_at(0, 2, 16, 8), sum_at(list, MOST + 1, 16, 8)), (0, 0));
+    }
+
+    #[test]
+    fn copies_of_no_array_have_their_extent_in_bytes() {
+        let mut operation = [0u64; 14];
+        (operation[10], operation[11], operation[12]) = (256, 3, 2);
+        let list = [operation, operation];
+        assert_eq!(volumes(list.as_ptr() as usize, 2), 2 * 256 * 3 * 2);
+        assert_eq!(volumes(0, 2), 0);
+    }
+}

@@ -85,7 +85,7 @@ fn entries(extension: u64, minor: u64) -> usize {
 /// `table` has room for them, and the runtime has filled it in.
 unsafe fn hand_out(extension: u64, most: usize, table: P) {
     for (i, name) in functions(extension).iter().enumerate().take(most) {
-        // SAFETY: contract.
+        // SAFETY: the runtime has filled in at least `most` functions of the table, and `i` is less.
         unsafe { LIBRARY.hand_out_named(table.cast::<P>().add(i), name.as_ptr()) };
     }
 }

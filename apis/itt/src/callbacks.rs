@@ -31,7 +31,7 @@ impl Id {
     /// # Safety
     /// `id` is NULL or an `__itt_id`.
     unsafe fn behind(id: *const Id) -> Two {
-        // SAFETY: contract of this function.
+        // SAFETY: NULL, or the program's own id, which it keeps while it makes this call.
         unsafe { id.as_ref() }.map_or((0, 0), |id| id.two())
     }
 }
@@ -206,7 +206,7 @@ unsafe fn value_of(value_type: u32, value: *const c_void) -> u64 {
 /// # Safety
 /// `at` is NULL or points at an address.
 unsafe fn behind(at: *const u64) -> u64 {
-    // SAFETY: contract of this function.
+    // SAFETY: not NULL, so the program's own word, which it keeps while it makes this call.
     if at.is_null() { 0 } else { unsafe { at.read_unaligned() } }
 }
 

@@ -103,7 +103,7 @@ static FUNCTIONS: &[(&str, Address)] = functions! {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __itt_api_init(global: *mut Global, groups: u32) {
     let _errno = ErrnoGuard::new();
-    // SAFETY: contract of this function. It is not changed meanwhile: ITT holds its lock.
+    // SAFETY: NULL, or what the part of ITT in the program keeps for ever. It is not changed meanwhile: ITT holds its lock.
     let Some(global) = (unsafe { global.as_ref() }) else { return };
     if !global.magic.starts_with(&MAGIC) {
         return;

@@ -127,7 +127,7 @@ unsafe extern "C" fn __itt_resume_scoped(scope: u32) {
 /// # Safety
 /// `text` is NULL or NUL-terminated.
 unsafe fn registered(handle: P, text: *const i8) -> P {
-    // SAFETY: contract of this function.
+    // SAFETY: NULL, or the program's own text, which ends with a NUL.
     unsafe { named::registered(handle, text) };
     handle
 }

@@ -110,7 +110,7 @@ static FULL: Full = Full(UnsafeCell::new(Domain {
 /// `name` is NULL or NUL-terminated.
 pub unsafe fn domain(name: *const c_char) -> P {
     let new = |name| Domain { flags: 1, name, wide: null_mut(), extra: (0, null_mut()), next: null_mut() };
-    // SAFETY: contract of this function.
+    // SAFETY: NULL, or the program's own name, which ends with a NUL.
     let domain: P = unsafe { DOMAINS.get(name, new) }.cast();
     if domain.is_null() { FULL.0.get().cast() } else { domain }
 }
@@ -121,7 +121,7 @@ pub unsafe fn domain(name: *const c_char) -> P {
 /// `text` is NULL or NUL-terminated.
 pub unsafe fn text(text: *const c_char) -> P {
     let new = |text| Text { text, wide: null_mut(), extra: (0, null_mut()), next: null_mut() };
-    // SAFETY: contract of this function.
+    // SAFETY: NULL, or the program's own text, which ends with a NUL.
     unsafe { TEXTS.get(text, new) }.cast()
 }
 
@@ -133,7 +133,7 @@ pub unsafe fn text_of(text: *const c_char, length: usize) -> *const c_char {
     if text.is_null() {
         return null();
     }
-    // SAFETY: contract of this function: nothing is read behind the length or a NUL.
+    // SAFETY: not NULL, and the text has so many bytes or ends before: nothing is read behind the length or a NUL.
     let length = unsafe { libc::strnlen(text, length) };
     let Some(at) = length.checked_add(1).and_then(room) else { return null() };
     // SAFETY: so many bytes are there, and room for one more, a NUL: fresh memory is zero.

@@ -1,11 +1,17 @@
 //! A tool that the user has named behind us. A runtime has one tool, so we do for the next one what the runtime does
 //! for us: we start it, and pass on every event that it wants, with the same arguments. The words that a runtime keeps
 //! for its tool (`ompt_data_t`) are all the next one's; we use none of them.
+//!
+//! What the thread of the runtime that starts or ends the tool leaves for those that report events are [`Published`]
+//! pointers; one runtime at a time starts it ([`Claim`]). Loom explores the interleavings of both. A tool that ends while
+//! another thread is in a callback of it finds that as it would without us: runtimes do not wait for these either.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::mem::transmute;
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicPtr, Ordering};
+
+use hetrace_interpose::commands::Claim;
+use hetrace_interpose::published::Published;
 
 use crate::generated::prelude::P;
 use crate::passed::CALLBACKS;
@@ -17,14 +23,24 @@ use crate::{events, runtime};
 static hetrace_is_tool: u8 = 1;
 
 /// What the next tool has returned to us as we did to the runtime; NULL if there is none.
-static NEXT: AtomicPtr<Started> = AtomicPtr::new(null_mut());
+static NEXT: Published<Started> = Published::new();
+/// A runtime is starting it.
+static STARTS: Claim = Claim::new();
+
 /// Starts the next tool, as the runtime would if we were not there: the first library of the list behind ours that
 /// wants to be one. Returns its path.
 ///
 /// # Safety
 /// `runtime_version` is NULL or a text.
 pub unsafe fn start(omp_version: c_uint, runtime_version: *const c_char) -> Option<CString> {
-    if !NEXT.load(Ordering::Acquire).is_null() {
+    // SAFETY: `runtime_version` is NULL or a text, as this function's caller got it from the runtime.
+    STARTS.holding(|| unsafe { start_alone(omp_version, runtime_version) }).flatten()
+}
+
+/// # Safety
+/// As [`start`].
+unsafe fn start_alone(omp_version: c_uint, runtime_version: *const c_char) -> Option<CString> {
+    if !NEXT.get().is_null() {
         return None; // A second runtime of the process: it has been started.
     }
     // SAFETY: a text; runtimes read their variables the same way at this time.
@@ -33,7 +49,7 @@ pub unsafe fn start(omp_version: c_uint, runtime_version: *const c_char) -> Opti
         // SAFETY: not NULL, so a text.
         for path in unsafe { CStr::from_ptr(list) }.to_bytes().split(|b| *b == b':') {
             let Some(path) = CString::new(path).ok().filter(|path| !path.is_empty()) else { continue };
-            // SAFETY: contract of this function.
+            // SAFETY: NULL, or the runtime's own text, which it keeps while it starts us.
             if unsafe { take(&path, omp_version, runtime_version) } {
                 return Some(path);
             }
@@ -41,7 +57,7 @@ pub unsafe fn start(omp_version: c_uint, runtime_version: *const c_char) -> Opti
     }
     // What LLVM's runtime starts where nobody else is a tool: without it ThreadSanitizer sees races in OpenMP.
     let archer = archer(runtime_version)?;
-    // SAFETY: contract of this function.
+    // SAFETY: not NULL, as `archer` has found, so the runtime's own text, which it keeps while it starts us.
     unsafe { take(&archer, omp_version, runtime_version) }.then_some(archer)
 }
 
@@ -62,14 +78,14 @@ unsafe fn take(path: &CStr, omp_version: c_uint, runtime_version: *const c_char)
     let is_ours = !unsafe { libc::dlsym(library, c"hetrace_is_tool".as_ptr()) }.is_null();
     // SAFETY: NULL, or a function that has this type by the specification.
     let start = unsafe { transmute::<P, Option<StartTool>>(start) }.filter(|_| !is_ours);
-    // SAFETY: contract of this function.
+    // SAFETY: the tool's own function of this type, called as the runtime would, with its own text.
     let started = start.map_or(null_mut(), |start| unsafe { start(omp_version, runtime_version) });
     if started.is_null() {
         // SAFETY: opened above.
         unsafe { libc::dlclose(library) };
         return false;
     }
-    NEXT.store(started, Ordering::Release);
+    NEXT.set(started);
     true
 }
 
@@ -98,7 +114,7 @@ fn archer(runtime_version: *const c_char) -> Option<CString> {
 /// The runtime is just initializing us.
 pub unsafe fn initialize(initial_device: c_int) {
     // SAFETY: NULL, or what the tool has returned, which lives as long as it is one.
-    let Some(next) = (unsafe { NEXT.load(Ordering::Acquire).as_ref() }) else { return };
+    let Some(next) = (unsafe { NEXT.get().as_ref() }) else { return };
     // SAFETY: its own function and its own word.
     if unsafe { (next.initialize)(look_up, initial_device, next.data.as_ptr()) } == 0 {
         leave();
@@ -107,7 +123,7 @@ pub unsafe fn initialize(initial_device: c_int) {
 
 /// The next tool's work ends.
 pub fn finalize() {
-    let next = NEXT.swap(null_mut(), Ordering::AcqRel);
+    let next = NEXT.take();
     // SAFETY: NULL, or what the tool has returned, which lives as long as it is one: `finalize` takes it once.
     if let Some(next) = unsafe { next.as_ref() } {
         // SAFETY: its own function and its own word.
@@ -118,11 +134,11 @@ pub fn finalize() {
 /// The next tool is none any more.
 fn leave() {
     for (event, callback) in CALLBACKS.iter().enumerate() {
-        if !callback.swap(null_mut(), Ordering::AcqRel).is_null() {
+        if !callback.take().is_null() {
             events::wanted(event as c_uint);
         }
     }
-    NEXT.store(null_mut(), Ordering::Release);
+    NEXT.set(null_mut());
 }
 
 /// The runtime's functions, as the next tool finds them. Those that are about the tool itself are ours.
@@ -143,12 +159,12 @@ const _: Lookup = look_up;
 
 unsafe extern "C" fn set_callback(event: c_uint, callback: *mut c_void) -> c_uint {
     let Some(place) = CALLBACKS.get(event as usize) else { return 0 };
-    place.store(callback, Ordering::Release);
+    place.set(callback);
     events::wanted(event)
 }
 
 unsafe extern "C" fn get_callback(event: c_uint, callback: *mut *mut c_void) -> c_int {
-    let there = CALLBACKS.get(event as usize).map_or(null_mut(), |place| place.load(Ordering::Acquire));
+    let there = CALLBACKS.get(event as usize).map_or(null_mut(), Published::get);
     if there.is_null() || callback.is_null() {
         return 0;
     }

@@ -25,7 +25,7 @@ pub unsafe extern "C" fn ompt_start_tool(
     if session().is_none() {
         return null_mut();
     }
-    // SAFETY: contract of this function.
+    // SAFETY: NULL, or the runtime's own text, which it keeps while it calls this.
     let name = unsafe { next::start(omp_version, runtime_version) };
     let name = name.as_ref().map_or(null(), |name| name.as_ptr());
     // SAFETY: texts, or NULL.

@@ -90,3 +90,26 @@ starting! {
 fn starting(number: usize) -> Option<P> {
     STARTING.iter().find(|(n, _)| *n == number).map(|(_, f)| f.0.cast_mut())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_the_api_are_recognised() {
+        assert!(begins(b"clFinish") && begins(b"clGetPlatformIDs"));
+        assert!(!begins(b"close") && !begins(b"clone") && !begins(b"cl") && !begins(b"CLFinish"));
+    }
+
+    #[test]
+    fn the_use_of_a_loader_begins_with_what_takes_no_object_of_it() {
+        for name in ["clGetPlatformIDs", "clCreateContext", "clGetExtensionFunctionAddress"] {
+            assert!(starting(index(name)).is_some(), "{name}");
+        }
+        for name in ["clFinish", "clCreateBuffer", "clReleaseContext"] {
+            assert!(starting(index(name)).is_none(), "{name}");
+        }
+        let numbers: std::collections::BTreeSet<usize> = STARTING.iter().map(|(number, _)| *number).collect();
+        assert_eq!(numbers.len(), STARTING.len(), "each once");
+    }
+}

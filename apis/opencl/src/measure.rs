@@ -57,3 +57,23 @@ pub fn fill_color_bytes(image: usize) -> usize {
 pub fn forget(object: P) {
     ELEMENTS.remove(object as u64);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_region_has_as_many_bytes_as_its_elements() {
+        let image = 0x7f00_3000;
+        ELEMENTS.set(image as u64, 16);
+        let region = [7u64, 3, 2];
+        assert_eq!(image_bytes(image, region.as_ptr() as usize), 7 * 3 * 2 * 16);
+        let huge = [u64::MAX, 2, 1];
+        assert_eq!(image_bytes(image, huge.as_ptr() as usize), usize::MAX, "no overflow");
+        assert_eq!(image_bytes(image, 0), 0, "no region");
+        ELEMENTS.set(image as u64, 4);
+        assert_eq!(image_element_size(image), 4);
+        forget(image as P);
+        assert_eq!(ELEMENTS.get(image as u64), None, "its handle may be another's");
+    }
+}

@@ -77,3 +77,37 @@ pub fn list(queue: P) -> Option<&'static [u64]> {
     // SAFETY: made by `remember_list`, and never changed or freed.
     unsafe { Some(std::slice::from_raw_parts(place.add(1), *place as usize)) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const QUEUE: P = 0x7f00_1000 as P;
+    const DEVICE: P = 0x7f12_3456_7890 as P;
+
+    #[test]
+    fn a_queue_is_known_with_its_device_and_flags() {
+        assert!(get(0x10 as P).is_none());
+        remember(QUEUE, DEVICE, PROFILED | OUT_OF_ORDER);
+        let known = get(QUEUE).expect("known");
+        assert_eq!((known.device, known.flags & 0xf), (DEVICE, PROFILED | OUT_OF_ORDER));
+        assert!(is_reported(known), "without a service each is, from its creation on");
+        set_reported(QUEUE, Queue { flags: known.flags | REPORTED, ..known });
+        let after = get(QUEUE).expect("known");
+        assert_eq!((after.device, after.flags), (DEVICE, known.flags), "the number of this session");
+    }
+
+    #[test]
+    fn a_queue_shows_the_list_that_it_was_made_with_and_no_other() {
+        let queue = 0x7f00_2000 as P;
+        remember(queue, DEVICE, 0);
+        assert_eq!(list(queue), None);
+        remember_list(queue, &[0x1093, 2, 0]);
+        assert_eq!(list(queue), Some(&[0x1093, 2, 0][..]));
+        remember_list(queue, &[]);
+        assert_eq!(list(queue), Some(&[][..]), "an empty one is a list, too");
+        // The handle serves another queue, which was made without a list.
+        remember(queue, DEVICE, ASKED);
+        assert_eq!(list(queue), None);
+    }
+}

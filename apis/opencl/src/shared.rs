@@ -52,3 +52,24 @@ pub fn remove(event: P) {
         large.remove(event as u64);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_are_ours_until_they_are_given_up() {
+        // More than the small table holds, and as many as it may lose to neighbours.
+        let event = |i: usize| (0x7f00_0000_0000 + 64 * i) as P;
+        let most = 3 * 16384;
+        (0..most).for_each(|i| add(event(i)));
+        assert!((0..most).all(|i| has(event(i))) && !has(event(most)));
+        assert!(large().is_some(), "the small one was full");
+        (0..most).step_by(2).for_each(|i| remove(event(i)));
+        assert!((0..most).all(|i| has(event(i)) == (i % 2 == 1)));
+        remove(event(0));
+        assert!(!has(event(0)));
+        (0..most).for_each(|i| remove(event(i)));
+        assert!(!(0..most).any(|i| has(event(i))));
+    }
+}

@@ -76,7 +76,7 @@ unsafe fn begins(text: *const c_char, parts: &[&[u8]]) -> bool {
 /// # Safety
 /// Texts that end with a zero.
 unsafe fn are_equal(one: *const c_char, other: *const c_char) -> bool {
-    // SAFETY: the caller says so.
+    // SAFETY: entries of an environment, which end with a zero.
     unsafe { CStr::from_ptr(one) == CStr::from_ptr(other) }
 }
 
@@ -85,7 +85,7 @@ unsafe fn are_equal(one: *const c_char, other: *const c_char) -> bool {
 /// # Safety
 /// An environment, or null, that no other thread uses.
 pub(crate) unsafe fn restore(environment: *mut *mut c_char) {
-    // SAFETY: the caller says so.
+    // SAFETY: null, or a list that ends with a null pointer, of texts that end with a zero; no other thread changes it.
     unsafe {
         if let Some(lists) = lists(environment)
             && are_equal(*lists.place, lists.gate)
@@ -100,7 +100,7 @@ pub(crate) unsafe fn restore(environment: *mut *mut c_char) {
 /// # Safety
 /// An environment, or null.
 pub(crate) unsafe fn whole(environment: *const *mut c_char) -> Option<Lists> {
-    // SAFETY: the caller says so.
+    // SAFETY: null, or a list that ends with a null pointer, of texts that end with a zero.
     unsafe {
         let lists = lists(environment.cast_mut())?;
         are_equal(*lists.place, lists.all).then_some(lists)

@@ -8,6 +8,9 @@
 //! ```
 //! So what is missed costs time and nothing else. Both lists stand in variables of the launcher's, whose ends are
 //! entries of the environment themselves: nothing has to be copied, and nothing is allocated between `vfork` and `exec`.
+//!
+//! Nothing is handed over between threads here: what is looked up is code, which was there before, and two threads that look
+//! at once find the same.
 // Lints look at it as a test, too, which has the standard library.
 #![cfg_attr(not(test), no_std)]
 #![allow(clippy::missing_safety_doc, reason = "the C library's own functions")]

@@ -23,7 +23,7 @@ impl Candidate {
 /// # Safety
 /// A text that ends with a zero.
 pub(crate) unsafe fn find(name: *const c_char) -> Option<Candidate> {
-    // SAFETY: the caller says so.
+    // SAFETY: the program's own name of a file, which ends with a zero.
     let name = unsafe { CStr::from_ptr(name) }.to_bytes();
     let mut candidate = Candidate { path: [0; MOST] };
     if name.contains(&b'/') {

@@ -5,21 +5,28 @@
 //! is mapped already, and no call of the program opens, closes or names a file. Programs may
 //! have come to their limit of descriptors by then, have limited the size of files, or have
 //! forbidden themselves most system calls.
+//!
+//! Where two threads, or a thread and the drainer, meet here, each thing is a type of its own, of which loom explores the
+//! interleavings: who makes the arena ([`crate::phase`]), what the process takes of the launcher's budget
+//! ([`crate::share`]), the places of rings and how they become known ([`hetrace_ring::abi::directory`]), and whose a ring is
+//! ([`hetrace_ring::tenure`]). `reusable`, `ring_hint` and `rings` only say where it is worth looking.
 
 use std::ffi::CStr;
 use std::os::fd::RawFd;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
+use hetrace_ring::abi::directory::Entry;
 use hetrace_ring::abi::{
     ABI_VERSION, ARENA_MAGIC, ARENA_PREFIX, ArenaHeader, Control, DIRECTORY_PAGES, FIRST_RING, MAX_RINGS,
-    PAGE, RING_MAGIC, RingHeader, ThreadRecord, directory_entry, ring_bytes, special,
+    PAGE, RING_MAGIC, RingHeader, ThreadRecord, ring_bytes, special,
 };
 use hetrace_ring::writer::Making;
 use hetrace_ring::{clock, record};
 
 use crate::cancel::NoCancel;
 use crate::errno::ErrnoGuard;
-use crate::own::{self, Process, arena, header, phase};
+use crate::own::{self, Process, arena, header};
+use crate::phase::Stage;
 use crate::process::{PATH, Session};
 use crate::spent;
 use crate::text::Text;
@@ -50,27 +57,21 @@ pub(crate) fn ready(session: &Session) -> Option<&'static Process> {
     let process = own::process()?;
     let mut naps = 0;
     loop {
-        match process.phase.load(Ordering::Acquire) {
-            phase::READY => return Some(process),
-            phase::FAILED => return None,
-            phase::STARTING => {
-                if process.starter.load(Ordering::Relaxed) == own::this_thread() {
+        match process.phase.get() {
+            Stage::Ready => return Some(process),
+            Stage::Failed => return None,
+            Stage::Starting(maker) => {
+                if maker == own::this_thread() {
                     return None;
                 }
                 if naps == PATIENCE {
-                    // A handler has left it by siglongjmp, say. If it ends nevertheless, it is READY.
-                    let (starting, failed) = (phase::STARTING, phase::FAILED);
-                    _ = process.phase.compare_exchange(
-                        starting,
-                        failed,
-                        Ordering::Relaxed,
-                        Ordering::Relaxed,
-                    );
+                    // A handler has left it by siglongjmp, say. If it ends nevertheless, it is ready.
+                    process.phase.give_up(maker);
                 }
                 naps += 1;
                 hetrace_ring::writer::nap(NAP_NS);
             }
-            _ => start(session, process),
+            Stage::Empty => start(session, process),
         }
     }
 }
@@ -78,21 +79,19 @@ pub(crate) fn ready(session: &Session) -> Option<&'static Process> {
 /// Makes the arena, unless another thread has begun to.
 #[cold]
 pub(crate) fn start(session: &Session, process: &Process) {
-    let (empty, starting) = (phase::EMPTY, phase::STARTING);
-    if process.phase.load(Ordering::Relaxed) != empty {
+    if process.phase.get() != Stage::Empty {
         return;
     }
     // Opening a file is a point where a thread may be cancelled: the others would wait for ever.
     let _whole = NoCancel::new();
-    if process.phase.compare_exchange(empty, starting, Ordering::Acquire, Ordering::Relaxed).is_err() {
+    if !process.phase.begin(own::this_thread()) {
         return;
     }
     let began = clock::ticks();
-    process.starter.store(own::this_thread(), Ordering::Relaxed);
     own::keep_clear_of_parents_writers(process);
     let _errno = ErrnoGuard::new();
     let made = match make(session, process) {
-        Ok(()) => phase::READY,
+        Ok(()) => true,
         Err(what) => {
             let mut text = Text::<160>::new();
             text.push(b"process ");
@@ -100,11 +99,10 @@ pub(crate) fn start(session: &Session, process: &Process) {
             text.push(b" is not recorded: ");
             text.push(what.as_bytes());
             session.note(text.bytes());
-            phase::FAILED
+            false
         }
     };
-    // Pairs with the Acquire load in `ready`: the arena is complete.
-    process.phase.store(made, Ordering::Release);
+    process.phase.finish(made);
     if let Some(header) = header(process) {
         header.setup_ticks.fetch_add(clock::ticks().wrapping_sub(began), Ordering::Relaxed);
     }
@@ -240,7 +238,7 @@ impl Maker<'_> {
             (&raw mut (*header).command).write(command);
             (&raw mut (*header).locked).write(u32::from(locked));
         }
-        arena(base).used.store(FIRST_RING, Ordering::Relaxed);
+        arena(base).used.begin();
     }
 }
 
@@ -306,34 +304,32 @@ fn budget<'c>(session: &Session, process: &'c Process) -> Budget<'c> {
 }
 
 impl Budget<'_> {
-    /// What may still be taken.
-    fn left(&self) -> u64 {
+    /// The number of the launcher's last look, and what it allows.
+    fn allowed(&self) -> (u32, u64) {
         // Pairs with the Release store of the launcher: the budget is of that look, or of a later one.
         let look = self.control.budget_looks.load(Ordering::Acquire);
-        if self.process.budget_look.swap(look, Ordering::Relaxed) != look {
-            self.process.taken.store(0, Ordering::Relaxed);
-        }
-        let taken = self.process.taken.load(Ordering::Relaxed);
-        self.control.budget.load(Ordering::Relaxed).saturating_sub(taken)
+        (look, self.control.budget.load(Ordering::Relaxed))
+    }
+
+    /// What may still be taken.
+    fn left(&self) -> u64 {
+        let (look, budget) = self.allowed();
+        budget.saturating_sub(self.process.share.taken(look))
     }
 
     fn take(&self, bytes: u64) -> bool {
-        let enough = self.left() >= bytes;
-        if enough {
-            self.process.taken.fetch_add(bytes, Ordering::Relaxed);
-        }
-        enough
+        let (look, budget) = self.allowed();
+        self.process.share.take(look, budget, bytes)
     }
 
     fn give(&self, bytes: u64) {
-        let less = |taken: u64| Some(taken.saturating_sub(bytes));
-        _ = self.process.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+        self.process.share.give(self.allowed().0, bytes);
     }
 }
 
 /// What rings may still take: of the memory for all programs, and of this arena.
 pub(crate) fn left(session: &Session, process: &Process) -> u64 {
-    let used = base(process).map_or(u64::MAX, |base| arena(base).used.load(Ordering::Relaxed));
+    let used = base(process).map_or(u64::MAX, |base| arena(base).used.get());
     budget(session, process).left().min(process.limit.load(Ordering::Relaxed).saturating_sub(used))
 }
 
@@ -419,11 +415,8 @@ fn carve_unpaid(process: &Process, data: u64, making: &Making) -> Option<Space> 
     {
         return None;
     }
-    // The program may have written noise there.
-    let is_place = |used: u64| used >= FIRST_RING && used.is_multiple_of(PAGE as u64);
-    let room = |used: u64| used.checked_add(length).filter(|end| *end <= limit && is_place(used));
     if making.offset.get() == 0 {
-        making.offset.set(header.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, room).ok()?);
+        making.offset.set(header.used.take(length, limit)?);
     }
     if making.number.get() == 0 {
         making.number.set(header.rings.fetch_add(1, Ordering::Relaxed) + 1);
@@ -452,11 +445,10 @@ fn carve_unpaid(process: &Process, data: u64, making: &Making) -> Option<Space> 
     fresh.state.make();
     fresh.magic.store(RING_MAGIC, Ordering::Relaxed);
     // SAFETY: in the directory, whose page has memory.
-    let entry = unsafe { &*base.add(entry_at as usize).cast::<AtomicU64>() };
-    // Pairs with the Acquire load in `Arena::ring`: the header is written.
-    entry.store(directory_entry(offset, data), Ordering::Release);
-    // Pairs with that in `ring`.
-    own::ring_place(number as usize)?.store(directory_entry(offset, data), Ordering::Release);
+    let entry = unsafe { &*base.add(entry_at as usize).cast::<Entry>() };
+    // The drainer finds it there, and other threads of this process here: the header is written.
+    entry.publish(offset, data);
+    own::ring_place(number as usize)?.publish(offset, data);
     process.rings.fetch_max(number + 1, Ordering::Release);
     Some(Space { base: ring, data })
 }
@@ -497,11 +489,10 @@ pub(crate) struct Space {
 /// A ring by its number, if it is complete.
 fn ring(base: *mut u8, number: usize) -> Option<Space> {
     const _: () = assert!(MAX_RINGS * 8 == DIRECTORY_PAGES * PAGE);
-    let entry = own::ring_place(number)?.load(Ordering::Acquire);
-    let (offset, data) = hetrace_ring::abi::directory_parts(entry);
+    let (offset, data) = own::ring_place(number)?.find()?;
     // SAFETY: the place of a ring that this process made, in the mapping; it stands in private memory, which is cleared in
     // a child.
-    (entry != 0).then(|| Space { base: unsafe { base.add(offset as usize) }, data })
+    Some(Space { base: unsafe { base.add(offset as usize) }, data })
 }
 
 /// Begins a thread's records in a ring that it claimed: who it is, and in which ring its

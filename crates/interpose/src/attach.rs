@@ -229,3 +229,22 @@ pub(crate) unsafe extern "C" fn thread_ended(writer: *mut libc::c_void) {
     }
     give_up(writer);
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    /// What a thread does with it, with memory and without, is in `tests/attaching.rs`.
+    #[test]
+    fn a_first_ring_is_small_unless_the_thread_stays_in_it() {
+        // SAFETY: all of it is numbers and atomics, for which zeros are valid.
+        let mut control: Box<Control> = unsafe { Box::new(std::mem::zeroed()) };
+        for (ring, first) in [(1 << 20, FIRST), (32 << 10, 32 << 10)] {
+            control.ring_bytes = ring;
+            control.options.store(0, Ordering::Relaxed);
+            assert_eq!(first_bytes(&control), first);
+            control.options.store(option::BLOCK, Ordering::Relaxed);
+            assert_eq!(first_bytes(&control), u64::from(ring), "it waits for room there");
+        }
+    }
+}

@@ -129,9 +129,9 @@ unsafe fn put_late(
         }
     }
     say_earlier();
-    // SAFETY: contract of this function, which is that of `Put::put`.
+    // SAFETY: what `entry` refers to are the call's arguments, which stay readable until its wrapper returns.
     if unsafe { put_at(writer, id, entry, before) } {
-        // SAFETY: contract of this function for `exit`, which is that of `Put::put`, too.
+        // SAFETY: what `exit` refers to are the call's results, which stay readable until its wrapper returns.
         unsafe { put_at(writer, id + 1, exit, now) };
     }
 }

@@ -3,6 +3,10 @@
 //! A runtime reports each switch by what is left and what is entered, and not which of them begins there. A thread
 //! that leaves a task unfinished for another comes back to it when that one is over, or has been put aside, so those
 //! that it has entered and not left are a stack. Where it began, at the bottom, is no task of these.
+//!
+//! Nothing is handed over here: a thread's stack is its own, as the memory in which it stands ([`crate::Extra`]) is, and
+//! runtimes report switches from their own code, never from a signal handler. It is of atomics because another thread
+//! may have that memory later.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 

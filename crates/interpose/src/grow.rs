@@ -114,3 +114,59 @@ pub(crate) fn give_making_back(writer: &Writer, process: &Process) {
         arena::unmake(session, process, &writer.making);
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use hetrace_ring::abi::{Control, Reported};
+
+    use super::*;
+
+    const RING: u64 = 1 << 20;
+
+    /// What a thread does in larger rings is in `tests/attaching.rs`. Here is a process without an arena: none is made.
+    fn try_more(process: &Process, writer: &Writer, wanted: u64) -> (bool, u64, u64) {
+        // SAFETY: both are made of numbers and atomics, for which zeros are valid.
+        let (control, reported): (Box<Control>, Box<Reported>) =
+            unsafe { (Box::new(std::mem::zeroed()), Box::new(std::mem::zeroed())) };
+        control.budget.store(1 << 30, Ordering::Relaxed);
+        let session = Session::in_memory(Box::leak(control), Box::leak(reported));
+        let made = more(&session, process, writer, wanted, RING).is_some();
+        (made, process.larger.load(Ordering::Relaxed), writer.making.booked.get())
+    }
+
+    #[test]
+    fn what_is_booked_for_a_ring_that_is_not_made_is_given_back() {
+        // SAFETY: made of atomics, for which zeros are valid.
+        let process: Box<Process> = unsafe { Box::new(std::mem::zeroed()) };
+        let writer = Writer::new();
+        process.larger.store(3 * RING, Ordering::Relaxed);
+        assert_eq!(try_more(&process, &writer, 4 * RING), (false, 3 * RING, 0));
+        assert_eq!(try_more(&process, &writer, RING), (false, 3 * RING, 0), "no larger than the session's");
+        assert_eq!(process.share.taken(0), 0, "and what was taken of the budget");
+    }
+
+    #[test]
+    fn what_a_handler_that_left_has_booked_is_given_back() {
+        // SAFETY: made of atomics, for which zeros are valid.
+        let process: Box<Process> = unsafe { Box::new(std::mem::zeroed()) };
+        let writer = Writer::new();
+        process.larger.store(7 * RING, Ordering::Relaxed);
+        writer.making.booked.set(4 * RING);
+        assert_eq!(try_more(&process, &writer, RING), (false, 3 * RING, 0));
+        // Or at the thread's end.
+        writer.making.booked.set(2 * RING);
+        give_making_back(&writer, &process);
+        assert_eq!((process.larger.load(Ordering::Relaxed), writer.making.booked.get()), (RING, 0));
+    }
+
+    #[test]
+    fn large_rings_are_few() {
+        // SAFETY: made of atomics, for which zeros are valid.
+        let process: Box<Process> = unsafe { Box::new(std::mem::zeroed()) };
+        let writer = Writer::new();
+        let most = TOGETHER * RING;
+        process.larger.store(most - 4 * RING + 1, Ordering::Relaxed);
+        assert_eq!(try_more(&process, &writer, 4 * RING), (false, most - 4 * RING + 1, 0));
+        assert_eq!(process.share.taken(0), 0, "nothing was tried");
+    }
+}

@@ -251,7 +251,7 @@ pub unsafe fn moment<E: Put + Copy, X: Put + Copy>(
     exit: impl FnOnce() -> X,
 ) {
     if flags != 0 {
-        // SAFETY: contract of this function.
+        // SAFETY: what `entry` and `exit` return refers to what stays readable until this returns; `call` reads it no later.
         unsafe { call(flags, id, entry, |_| (), |()| exit(), || ()) };
     }
 }

@@ -2,6 +2,10 @@
 //!
 //! All of this is for calls that load code or end contexts, which take milliseconds by themselves: it allocates, makes
 //! system calls and waits. Launches only look at what an API's library has kept of it.
+//!
+//! Two threads that load code at once meet in a [`Table`] (which image has a number), of which loom explores the interleavings,
+//! and in the session's folder, as the launcher and its helpers do: there files become known whole, by renaming them,
+//! and each task writes a part of its own.
 
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -121,7 +125,7 @@ pub fn replaced(image: &[u8], device: u32) -> Option<Replaced> {
     let first = number(hash)? * KERNELS;
     let name = |end: &str| format!("{FOLDER}/{hash:016x}-{first}-{device}{end}");
     let found = read(&name(ANSWER)).or_else(|| {
-        if !ask(image, &name(&format!(".{}{PART}", own::pid())), &name(ASK)) {
+        if !ask(image, &name(&format!(".{}{PART}", own::task())), &name(ASK)) {
             Note::new()
                 .text(b"--inside: an image could not be handed over: no room in the session's folder")
                 .leave();
@@ -140,10 +144,10 @@ fn number(hash: u64) -> Option<u32> {
     for step in 0..IMAGES {
         let number = (hash as u32 % IMAGES).wrapping_add(step) % IMAGES;
         let key = u64::from(number) + 1;
-        match NUMBERS.get(key) {
-            Some(other) if other == hash => return Some(number),
+        // Of threads that come with different images at once one gets the number.
+        match NUMBERS.first(key, hash.max(1)) {
+            Some(first) if first == hash.max(1) => return Some(number),
             Some(_) => {}
-            None if NUMBERS.set(key, hash) => return Some(number),
             None => break,
         }
     }

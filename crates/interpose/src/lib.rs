@@ -11,6 +11,8 @@
 //!   the first of each thread and when a ring is full;
 //! * anything not understood is passed through.
 
+#![cfg_attr(loom, allow(dead_code, reason = "those who use it are left out"))]
+
 mod account;
 mod arena;
 mod asan;
@@ -41,6 +43,7 @@ pub mod held;
 pub mod inside;
 mod join;
 mod known;
+pub mod life;
 // Has a table in a static, which `Table::new` of a build for loom can't make.
 #[cfg(not(loom))]
 pub mod library;
@@ -54,9 +57,11 @@ mod native;
 mod native;
 mod own;
 pub mod peek;
+mod phase;
 pub mod prelude;
 mod primitive;
 mod process;
+pub mod published;
 pub mod put;
 mod python;
 // Likewise.
@@ -68,6 +73,7 @@ mod record;
 mod room;
 mod selection;
 mod sent;
+mod share;
 mod spent;
 pub mod table;
 mod text;
@@ -75,6 +81,7 @@ mod thread;
 mod tls;
 mod who;
 pub mod window;
+pub mod worker;
 mod write;
 
 pub use budget::Outcome;

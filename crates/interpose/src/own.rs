@@ -14,39 +14,29 @@
 
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
+use hetrace_ring::abi::directory::Entry;
 use hetrace_ring::abi::{ArenaHeader, MAX_RINGS, PAGE};
 use hetrace_ring::writer::Writer;
+
+use crate::phase::{Phase, Stage};
+use crate::share::Share;
 
 /// Writers: as many threads can record at a time.
 const WRITERS: usize = 8192;
 /// Bytes of a writer's place: whole cache lines, so that threads do not share one.
 const PLACE: usize = size_of::<Writer>().next_multiple_of(64);
 /// Bytes in front of the writers: the process's page, and where its rings are.
-const FRONT: usize = PAGE + MAX_RINGS * size_of::<u64>();
+const FRONT: usize = PAGE + MAX_RINGS * size_of::<Entry>();
 const LENGTH: usize = FRONT + WRITERS * PLACE;
-
-/// How far the process has come; the value of [`Process::phase`].
-pub(crate) mod phase {
-    /// It has no arena: nothing was recorded yet, or it was forked.
-    pub(crate) const EMPTY: u32 = 0;
-    /// A thread is making one.
-    pub(crate) const STARTING: u32 = 1;
-    /// It has one.
-    pub(crate) const READY: u32 = 2;
-    /// It could not be made.
-    pub(crate) const FAILED: u32 = 3;
-}
 
 /// This process's part in the session. All zeros at first, and in a forked child.
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct Process {
-    /// See [`phase`].
-    pub(crate) phase: AtomicU32,
+    /// How far it has come with its arena.
+    pub(crate) phase: Phase,
     /// Process id; 0 before anybody asked.
     pub(crate) pid: AtomicU32,
-    /// The thread that is making the arena.
-    pub(crate) starter: AtomicU64,
     /// The arena.
     pub(crate) arena: AtomicPtr<u8>,
     /// Up to where rings may lie in the arena.
@@ -55,10 +45,8 @@ pub(crate) struct Process {
     pub(crate) larger: AtomicU64,
     /// No ring is made before this counter value: there was no room a moment ago.
     pub(crate) not_before: AtomicU64,
-    /// The budget that `taken` is of, by its number.
-    pub(crate) budget_look: AtomicU32,
-    /// Bytes taken of that.
-    pub(crate) taken: AtomicU64,
+    /// What it has taken of the launcher's budget.
+    pub(crate) share: Share,
     /// Rings made so far: the directory has memory for so many.
     pub(crate) rings: AtomicU32,
     /// Where the search for a ring begins: one that was free lately.
@@ -69,7 +57,7 @@ pub(crate) struct Process {
 
 /// The header of the process's arena, if it has one.
 pub(crate) fn header(process: &Process) -> Option<&'static ArenaHeader> {
-    let ready = process.phase.load(Ordering::Acquire) == phase::READY;
+    let ready = process.phase.get() == Stage::Ready;
     let base = process.arena.load(Ordering::Relaxed);
     (ready && !base.is_null()).then(|| arena(base))
 }
@@ -146,13 +134,13 @@ fn place(number: usize) -> Option<&'static Writer> {
 }
 
 /// The place of a ring of the arena, by its number, as a directory has it; 0 if there is none.
-pub(crate) fn ring_place(number: usize) -> Option<&'static AtomicU64> {
+pub(crate) fn ring_place(number: usize) -> Option<&'static Entry> {
     let range = RANGE.load(Ordering::Acquire);
     if range.is_null() || number >= MAX_RINGS {
         return None;
     }
-    // SAFETY: the range has `MAX_RINGS` words behind its first page, and stays mapped for ever.
-    Some(unsafe { &*range.add(PAGE + number * size_of::<u64>()).cast::<AtomicU64>() })
+    // SAFETY: the range has `MAX_RINGS` entries, valid for all bit patterns, behind its first page, and stays mapped for ever.
+    Some(unsafe { &*range.add(PAGE + number * size_of::<Entry>()).cast::<Entry>() })
 }
 
 /// A writer for this owner, all zeros but for that. Only its owner may use it.

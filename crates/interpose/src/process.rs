@@ -3,13 +3,14 @@
 use std::cell::UnsafeCell;
 use std::ffi::CStr;
 use std::mem::MaybeUninit;
+use std::slice::from_raw_parts;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 
 use hetrace_ring::abi::{
     ARENA_NOTES_OFFSET, BLOB_PREFIX, COUNTS_OFFSET, Control, Counts, NOTE_PAGES, PAGE, REPORTED_NOTES_OFFSET,
     Reported, WINDOW_OFFSET, Window,
 };
-use hetrace_ring::note::note as leave;
+use hetrace_ring::note::{Byte, note as leave};
 
 use crate::cancel::NoCancel;
 use crate::errno::ErrnoGuard;
@@ -76,6 +77,12 @@ impl Session {
         Some(session)
     }
 
+    /// A session of which nothing is in files.
+    #[cfg(all(test, not(loom)))]
+    pub(crate) fn in_memory(control: &'static Control, reported: &'static Reported) -> Session {
+        Session { folder: [0; PATH], folder_length: 0, api: 0, control, reported }
+    }
+
     /// What the launcher says.
     pub fn control(&self) -> &'static Control {
         // SAFETY: mapped for ever, and checked by `start`.
@@ -112,15 +119,19 @@ impl Session {
 
     /// Leaves a line for the report: in the process's own memory, if it has some.
     pub(crate) fn note(&self, text: &[u8]) {
-        if let Some(header) = own::process().and_then(own::header) {
-            let place = std::ptr::from_ref(header).cast::<u8>().cast_mut();
-            // SAFETY: the rest of the first page of the arena, which has memory, stays mapped, and is for notes.
-            unsafe { leave(&header.notes, place.add(ARENA_NOTES_OFFSET), PAGE - ARENA_NOTES_OFFSET, text) };
-            return;
+        if let Some(process) = own::process()
+            && let Some(header) = own::header(process)
+        {
+            let place = process.arena.load(Ordering::Relaxed).cast_const().cast::<Byte>();
+            // SAFETY: the rest of the first page of the arena, which has memory and stays mapped. All that reads or writes
+            // there are notes, by atomics.
+            let place = unsafe { from_raw_parts(place.add(ARENA_NOTES_OFFSET), PAGE - ARENA_NOTES_OFFSET) };
+            return leave(&header.notes, place, text);
         }
-        let place = self.reported.cast::<u8>().cast_mut();
-        // SAFETY: pages of the file that stay mapped, and are for notes.
-        unsafe { leave(&self.reported().notes, place.add(REPORTED_NOTES_OFFSET), NOTE_PAGES * PAGE, text) };
+        let place = self.reported.cast::<Byte>();
+        // SAFETY: pages of the file, which stay mapped. All that reads or writes there are notes, by atomics.
+        let place = unsafe { from_raw_parts(place.add(REPORTED_NOTES_OFFSET), NOTE_PAGES * PAGE) };
+        leave(&self.reported().notes, place, text);
     }
 
     /// Whether an option of [`hetrace_ring::abi::option`] is on.

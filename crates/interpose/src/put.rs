@@ -352,17 +352,28 @@ impl Put for Text {
 /// `length` bytes at `at` are the caller's, and were written.
 #[inline(always)]
 unsafe fn keep_whole(at: *mut u8, length: usize) {
-    // SAFETY: contract: the bytes are the caller's alone, and have values.
-    let copied = unsafe { std::slice::from_raw_parts_mut(at, length) };
+    // SAFETY: the bytes lie in the record that this thread is writing, and have values: nobody else writes there. Shared
+    // nevertheless, for it is memory of the ring.
+    let copied = unsafe { std::slice::from_raw_parts(at, length) };
     if copied.contains(&0) {
-        blank_out(copied);
+        // SAFETY: the same bytes, to which no reference is used from here on.
+        unsafe { blank_out(at, length) };
     }
 }
 
+/// # Safety
+/// As [`keep_whole`], and nobody has a reference to them.
 #[cold]
 #[inline(never)]
-fn blank_out(text: &mut [u8]) {
-    text.iter_mut().filter(|byte| **byte == 0).for_each(|byte| *byte = b' ');
+unsafe fn blank_out(at: *mut u8, length: usize) {
+    for i in 0..length {
+        // SAFETY: one of the bytes at `at`, which are `length`, and this thread's to write.
+        unsafe {
+            if *at.add(i) == 0 {
+                *at.add(i) = b' ';
+            }
+        }
+    }
 }
 
 /// Most texts of a [`Texts`].

@@ -28,7 +28,7 @@ pub(crate) unsafe fn put(writer: &Writer, id: u16, fields: impl Put + Copy) -> O
     // SAFETY: `body` writes what `length` says.
     match unsafe { writer.record(id, length, body) } {
         Some(time) => Some(time),
-        // SAFETY: contract of this function, which is that of `Put::put`; `length` was checked.
+        // SAFETY: what `fields` refers to stays readable until this returns, and is read no later; `length` was checked.
         None => unsafe { put_again(writer, id, fields) },
     }
 }
@@ -57,7 +57,7 @@ pub(crate) unsafe fn put_exit(writer: &Writer, id: u16, fields: impl Put + Copy)
 /// As [`put`].
 #[inline(always)]
 pub(crate) unsafe fn put_at(writer: &Writer, id: u16, fields: impl Put + Copy, time: u64) -> bool {
-    // SAFETY: contract of this function, which is that of `Put::put`.
+    // SAFETY: what `fields` refers to stays readable until this returns, and is read no later.
     let done = unsafe { write_at(writer, id, fields, time) };
     if !done {
         writer.lose_call();
@@ -82,8 +82,8 @@ unsafe fn put_again(writer: &Writer, id: u16, fields: impl Put + Copy) -> Option
         return None;
     };
     let length = HEAD + fields.size();
-    // SAFETY: `length` was made from the fields' size, and `put` found that it is not too much;
-    // the rest is the contract of this function, which is that of `Put::put`.
+    // SAFETY: `length` was made from the fields' size, and `put` found that it is not too much; what they refer to stays
+    // readable until this returns.
     let time = unsafe {
         writer.record(id, length, |at| {
             fields.put(at);
@@ -101,7 +101,7 @@ unsafe fn put_again(writer: &Writer, id: u16, fields: impl Put + Copy) -> Option
 /// # Safety
 /// As [`Put::put`] for `fields`.
 pub unsafe fn record_extra(id: u16, fields: impl Put + Copy) -> bool {
-    // SAFETY: contract of this function, which is that of `Put::put`.
+    // SAFETY: what `fields` refers to stays readable until this returns, and is read no later.
     unsafe { record_here(id, fields) }
 }
 
@@ -112,7 +112,7 @@ pub unsafe fn record_extra(id: u16, fields: impl Put + Copy) -> bool {
 #[inline(always)]
 pub(crate) unsafe fn record_here(id: u16, fields: impl Put + Copy) -> bool {
     let Some(writer) = writer() else { return false };
-    // SAFETY: contract of this function, which is that of `Put::put`.
+    // SAFETY: what `fields` refers to stays readable until this returns, and is read no later.
     unsafe { put(writer, id, fields) }.is_some()
 }
 
@@ -123,7 +123,7 @@ pub(crate) unsafe fn record_here(id: u16, fields: impl Put + Copy) -> bool {
 #[inline]
 pub unsafe fn record_extra_at(id: u16, fields: impl Put + Copy, time: u64) -> bool {
     let Some(writer) = writer() else { return false };
-    // SAFETY: contract of this function, which is that of `Put::put`.
+    // SAFETY: what `fields` refers to stays readable until this returns, and is read no later.
     unsafe { write_at(writer, id, fields, time) }
 }
 

@@ -41,7 +41,7 @@ pub unsafe fn hash_sent(on: u8, time: u64, source: *const u8, bytes: usize) {
         return;
     }
     let _errno = ErrnoGuard::new();
-    // SAFETY: contract of this function.
+    // SAFETY: the call reads as much of `source`, which the program therefore keeps until this returns.
     let hashed = unsafe { hash(source, bytes) };
     let (other, stored, code) = match hashed {
         Ok(hash) => (hash, bytes as u64, 0),
@@ -95,7 +95,7 @@ unsafe fn hash(source: *const u8, bytes: usize) -> Result<u64, i32> {
         let length = PIECE.min(bytes - at);
         let piece = source.wrapping_add(at);
         is_readable(piece, length)?;
-        // SAFETY: all pages of it can be read, as the kernel has just said, and contract of this function.
+        // SAFETY: all pages of it can be read, as the kernel has just said, and stay so while the program's call reads there.
         unsafe { add(&mut lanes, piece, length) };
         at += length;
     }

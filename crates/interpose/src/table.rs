@@ -90,13 +90,36 @@ impl<const N: usize> Table<N> {
                 // value of a removed object for an instant: the API never
                 // uses a handle while it is still being created.
                 // Pairs with the Release exchange in `remove`.
-                if slot.key.compare_exchange(free, key, Ordering::Acquire, Ordering::Relaxed).is_ok() {
-                    slot.value.store(value, Ordering::Release);
-                    return true;
+                match slot.key.compare_exchange(free, key, Ordering::Acquire, Ordering::Relaxed) {
+                    // Another thread has set it since we looked: a second slot would outlive its removal.
+                    Err(there) if there != key => {}
+                    _ => {
+                        slot.value.store(value, Ordering::Release);
+                        return true;
+                    }
                 }
             }
         }
         false
+    }
+
+    /// Returns the value of a key, which is `value` if it had none: of threads that come at once all get the same.
+    /// Returns none if there is no room. For tables of which nothing is removed, and values that are not 0.
+    pub fn first(&self, key: u64, value: u64) -> Option<u64> {
+        if key == 0 || key == GONE {
+            return None;
+        }
+        for slot in self.places(key) {
+            let there = slot.key.compare_exchange(0, key, Ordering::Relaxed, Ordering::Relaxed);
+            if there.map_or_else(|there| there == key, |_| true) {
+                // Release and Acquire: what the value stands for is complete.
+                return match slot.value.compare_exchange(0, value, Ordering::AcqRel, Ordering::Acquire) {
+                    Ok(_) => Some(value),
+                    Err(first) => Some(first),
+                };
+            }
+        }
+        None
     }
 
     /// Forgets a handle, and returns its value.
@@ -133,6 +156,15 @@ mod tests {
         assert_eq!(table.get(8192), None);
         assert!((3..=150u64).all(|i| table.get(i * 4096) == Some(i)));
         assert!(!table.set(0, 1));
+    }
+
+    #[test]
+    fn the_first_value_of_a_key_stays() {
+        let table = Table::<4>::new();
+        assert_eq!([table.first(7, 1), table.first(7, 2), table.first(8, 3)], [Some(1), Some(1), Some(3)]);
+        assert_eq!((table.get(7), table.first(0, 1)), (Some(1), None));
+        assert!(table.set(9, 4) && table.set(10, 5));
+        assert_eq!((table.first(9, 6), table.first(11, 6)), (Some(4), None), "full");
     }
 
     #[test]

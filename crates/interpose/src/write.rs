@@ -27,6 +27,6 @@ pub(crate) unsafe fn write_at(writer: &Writer, id: u16, fields: impl Put + Copy,
 /// As [`Put::put`] for `fields`.
 pub(crate) unsafe fn record_on(writer: &Writer, id: u16, fields: impl Put + Copy) {
     // Not by `put_at`, which counts a call as lost.
-    // SAFETY: contract of this function, which is that of `Put::put`.
+    // SAFETY: what `fields` refers to stays readable until this returns, and is read no later.
     unsafe { write_at(writer, id, fields, clock::ticks()) };
 }

@@ -156,6 +156,47 @@ fn an_object_is_removed_once() {
     });
 }
 
+/// Two threads that set one object use one slot: nothing is left of it when it was removed.
+/// The second look at the key in `Table::set`.
+#[test]
+fn an_object_has_one_slot() {
+    loom::model(|| {
+        let table = Arc::new(Table::<2>::new());
+        let other = {
+            let table = table.clone();
+            loom::thread::spawn(move || table.set(16, 1))
+        };
+        assert!(table.set(16, 2));
+        assert!(other.join().unwrap());
+        assert!(table.remove(16).is_some());
+        assert_eq!(table.get(16), None);
+    });
+}
+
+/// Of two threads that come with different values for one key both get that of the first, with what it stands for.
+/// The exchange of the value in `Table::first`, and its orderings.
+#[test]
+fn the_first_value_is_that_of_all() {
+    loom::model(|| {
+        let shared = Arc::new((Table::<2>::new(), UnsafeCell::new(0u64), UnsafeCell::new(0u64)));
+        let stands = |shared: &(Table<2>, UnsafeCell<u64>, UnsafeCell<u64>), value| {
+            let made = if value == 1 { &shared.1 } else { &shared.2 };
+            made.with_mut(|p| unsafe { *p = value });
+            let first = shared.0.first(16, value).unwrap();
+            let there = if first == 1 { &shared.1 } else { &shared.2 };
+            assert_eq!(there.with(|p| unsafe { *p }), first);
+            first
+        };
+        let other = {
+            let shared = shared.clone();
+            loom::thread::spawn(move || stands(&shared, 1))
+        };
+        let here = stands(&shared, 2);
+        assert_eq!(other.join().unwrap(), here);
+        assert_eq!(shared.0.get(16), Some(here));
+    });
+}
+
 /// A thread's memory goes to one thread when the first has ended, with all that it left there.
 /// Release in `Extra::release`, Acquire in `Extra::take`.
 #[test]

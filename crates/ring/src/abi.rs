@@ -7,9 +7,12 @@
 use std::sync::atomic::{AtomicI32, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use crate::cursor::{Head, Tail};
+use crate::primitive;
 use crate::tenure::State;
 pub use crate::tenure::state;
+use directory::Used;
 
+pub mod directory;
 pub mod inside;
 pub mod records;
 pub mod window;
@@ -18,7 +21,7 @@ pub use records::*;
 pub use window::{Counts, Flip, Switch, Window};
 
 /// Raised with every change of these files.
-pub const ABI_VERSION: u32 = 20;
+pub const ABI_VERSION: u32 = 21;
 /// First bytes of a control file.
 pub const CONTROL_MAGIC: u64 = u64::from_le_bytes(*b"HTRCTRL1");
 /// First bytes of an arena file.
@@ -226,9 +229,9 @@ pub struct Reported {
 #[derive(Debug)]
 pub struct Notes {
     /// Bytes used.
-    pub used: AtomicU32,
+    pub used: primitive::AtomicU32,
     /// Notes that found no room.
-    pub lost: AtomicU32,
+    pub lost: primitive::AtomicU32,
 }
 
 /// A count in memory that others may overwrite: the upper half is made of the lower one, so that noise is no count. Zeros
@@ -324,7 +327,7 @@ pub struct ArenaHeader {
     /// The command line, arguments separated by NULs, cut to fit.
     pub command: [u8; 512],
     /// Offset behind the last ring.
-    pub used: AtomicU64,
+    pub used: Used,
     /// Entries of the directory that are taken.
     pub rings: AtomicU32,
     /// Rings in state FREE or ENDED, for threads that look for one.

@@ -1,43 +1,48 @@
 //! Short texts that programs leave for the report.
 //!
 //! ```text
-//!   │ u16 length │ u32 check │ text │ u16 length │ u32 check │ text │ …
+//!   │ u16 length, and whether it is whole │ u32 check │ text │ u16 length … │ …
 //! ```
-//! The length is stored last, so a reader stops at a note that is not finished. The check is of the text: memory that a
-//! program has overwritten holds no notes.
-
-use std::sync::atomic::{AtomicU8, Ordering};
+//! * A place is taken by one exchange of `used`, so it is the writer's alone.
+//! * The byte with the bit that says that a note is whole is stored last, with *Release*, and loaded with *Acquire*: a
+//!   reader stops at a note that is not finished, and of others it finds all.
+//! * The check is of the text: memory that a program has overwritten holds no notes.
+//!
+//! `tests/loom_notes.rs` explores the interleavings.
 
 use crate::abi::Notes;
+use crate::primitive::Ordering;
+
+/// A byte of the memory in which notes stand.
+pub type Byte = crate::primitive::AtomicU8;
 
 /// Bytes in front of a text.
 const HEAD: usize = 6;
 /// Longest text, in bytes; what is longer is cut.
 const LONGEST: usize = 500;
-/// More bytes than are asked for at a time.
-const ASKED: usize = 1 << 20;
+/// In the second byte of a note: it is whole. The rest of that byte is the length's upper part.
+const WHOLE: u8 = 0x80;
 
-/// Leaves a short text for the report (`untraced extension clFooXYZ`).
-///
-/// # Safety
-/// `room` bytes from `place` on are mapped writable for as long as this runs, and used for these notes alone.
-pub unsafe fn note(notes: &Notes, place: *mut u8, room: usize, text: &[u8]) {
+/// Leaves a short text for the report (`untraced extension clFooXYZ`). `place` is used for these notes alone.
+pub fn note(notes: &Notes, place: &[Byte], text: &[u8]) {
     let text = &text[..text.len().min(LONGEST)];
-    let need = (text.len() + HEAD) as u32;
-    let at = notes.used.fetch_add(need, Ordering::Relaxed);
-    if at.saturating_add(need) > room as u32 {
-        notes.used.fetch_sub(need, Ordering::Relaxed);
+    let (room, need) = (place.len() as u32, (text.len() + HEAD) as u32);
+    let end = |used: u32| used.checked_add(need).filter(|end| *end <= room);
+    let taken = notes.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, end);
+    let Some(own) = taken.ok().and_then(|at| place.get(at as usize..(at + need) as usize)) else {
         notes.lost.fetch_add(1, Ordering::Relaxed);
         return;
+    };
+    let [low, high] = (text.len() as u16).to_le_bytes();
+    let body = check(text).to_le_bytes();
+    let bytes = [low].into_iter().chain([0]).chain(body).chain(text.iter().copied());
+    // Zeros stand there before, so the second byte says that it is not whole, and is not touched yet.
+    for (place, byte) in own.iter().zip(bytes).enumerate().filter(|(i, _)| *i != 1).map(|(_, both)| both) {
+        place.store(byte, Ordering::Relaxed);
     }
-    // SAFETY: `at .. at + need` lies in the `room` bytes of this function's contract, and the addition above made it this
-    // caller's alone.
-    unsafe {
-        let place = place.add(at as usize);
-        place.add(HEAD).copy_from_nonoverlapping(text.as_ptr(), text.len());
-        place.add(2).cast::<u32>().write_unaligned(check(text).to_le());
-        std::sync::atomic::fence(Ordering::Release);
-        place.cast::<u16>().write_unaligned((text.len() as u16).to_le());
+    if let Some(last) = own.get(1) {
+        // Pairs with the Acquire load in `read`: the rest is there.
+        last.store(high | WHOLE, Ordering::Release);
     }
 }
 
@@ -53,27 +58,30 @@ pub struct Found {
 }
 
 /// Reads notes that programs may still be writing.
-pub fn read(notes: &Notes, place: &[AtomicU8]) -> Found {
-    let used = notes.used.load(Ordering::Acquire) as usize;
-    let bytes: Vec<u8> = place.iter().take(used).map(|byte| byte.load(Ordering::Relaxed)).collect();
-    // Who finds no room has asked for more, for a moment.
-    let mut found = Found { damaged: used > place.len() + ASKED, ..Found::default() };
-    let mut rest = bytes.as_slice();
-    while let Some(([a, b, c, d, e, f], behind)) = rest.split_first_chunk::<HEAD>() {
-        let length = usize::from(u16::from_le_bytes([*a, *b]));
-        if length == 0 {
-            break;
-        }
-        let Some((text, next)) = behind.split_at_checked(length) else {
-            found.damaged = true;
-            break;
+pub fn read(notes: &Notes, place: &[Byte]) -> Found {
+    let used = notes.used.load(Ordering::Relaxed) as usize;
+    let mut found = Found { damaged: used > place.len(), ..Found::default() };
+    let mut rest = place.get(..used.min(place.len())).unwrap_or_default();
+    while let Some((head, behind)) = rest.split_first_chunk::<HEAD>() {
+        let high = match head[1].load(Ordering::Acquire) {
+            0 => break,
+            high => high,
         };
-        if check(text) != u32::from_le_bytes([*c, *d, *e, *f]) {
-            found.damaged = true;
-            break;
+        let [low, _, check_bytes @ ..] = head.each_ref().map(|byte| byte.load(Ordering::Relaxed));
+        let length = usize::from(u16::from_le_bytes([low, high & !WHOLE]));
+        let text = (high & WHOLE != 0).then(|| behind.split_at_checked(length)).flatten();
+        let text = text.map(|(text, next)| (text.iter().map(|b| b.load(Ordering::Relaxed)), next));
+        let text = text.map(|(text, next)| (text.collect::<Vec<u8>>(), next));
+        match text.filter(|(text, _)| check(text) == u32::from_le_bytes(check_bytes)) {
+            Some((text, next)) => {
+                found.texts.push(String::from_utf8_lossy(&text).into_owned());
+                rest = next;
+            }
+            None => {
+                found.damaged = true;
+                break;
+            }
         }
-        found.texts.push(String::from_utf8_lossy(text).into_owned());
-        rest = next;
     }
     if !found.damaged {
         found.lost = notes.lost.load(Ordering::Relaxed);
@@ -82,7 +90,7 @@ pub fn read(notes: &Notes, place: &[AtomicU8]) -> Found {
 }
 
 /// Forgets all notes. One that is being written meanwhile is damaged, no more.
-pub fn forget(notes: &Notes, place: &[AtomicU8]) {
+pub fn forget(notes: &Notes, place: &[Byte]) {
     place.iter().for_each(|byte| byte.store(0, Ordering::Relaxed));
     notes.lost.store(0, Ordering::Relaxed);
     notes.used.store(0, Ordering::Relaxed);
@@ -95,17 +103,14 @@ fn check(text: &[u8]) -> u32 {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
-    use std::sync::atomic::AtomicU32;
-
     use super::*;
+    use crate::primitive::AtomicU32;
 
     #[test]
     fn notes_are_read_until_what_is_noise() {
         let notes = Notes { used: AtomicU32::new(0), lost: AtomicU32::new(0) };
-        let place = [const { AtomicU8::new(0) }; 64];
-        // SAFETY: the bytes of `place`, which are atomics and so may be written behind a shared reference.
-        let leave =
-            |text: &[u8]| unsafe { note(&notes, place.as_ptr().cast_mut().cast(), place.len(), text) };
+        let place = [const { Byte::new(0) }; 64];
+        let leave = |text: &[u8]| note(&notes, &place, text);
         leave(b"the first");
         leave(b"another");
         leave(&[b'x'; 60]);
@@ -118,5 +123,22 @@ mod tests {
         assert!(read(&notes, &place).damaged);
         forget(&notes, &place);
         assert_eq!(read(&notes, &place), Found::default());
+    }
+
+    #[test]
+    fn one_that_is_not_whole_is_not_there_yet() {
+        let notes = Notes { used: AtomicU32::new(0), lost: AtomicU32::new(0) };
+        let place: Vec<Byte> = (0..2048).map(|_| Byte::new(0)).collect();
+        let longest = vec![b'x'; LONGEST + 1];
+        note(&notes, &place, &longest);
+        note(&notes, &place, &longest[..256]);
+        let lengths = |found: Found| found.texts.iter().map(String::len).collect::<Vec<_>>();
+        assert_eq!(lengths(read(&notes, &place)), [LONGEST, 256]);
+        let second = &place[LONGEST + HEAD + 1];
+        let whole = second.swap(0, Ordering::Relaxed);
+        let found = read(&notes, &place);
+        assert!(!found.damaged && lengths(found) == [LONGEST]);
+        second.store(whole & !WHOLE, Ordering::Relaxed);
+        assert!(read(&notes, &place).damaged, "nobody writes that");
     }
 }

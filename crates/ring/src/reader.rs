@@ -6,13 +6,15 @@
 //! is the business of [`crate::survive`].
 
 use std::fs::File;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::abi::directory::Entry;
 use crate::abi::{
     ABI_VERSION, ADDED_UP, ARENA_MAGIC, ARENA_NOTES_OFFSET, ArenaHeader, FIRST_RING, MAX_RINGS, OpenFold,
-    PAGE, RING_MAGIC, RingHeader, directory_parts, drained, ring_bytes,
+    PAGE, RING_MAGIC, RingHeader, directory_entry, drained, ring_bytes,
 };
 use crate::map::{MapError, Mapping, map_file, map_part};
+use crate::note::Byte;
 use crate::record;
 use crate::writer::fold_words;
 
@@ -62,7 +64,7 @@ impl Arena {
     }
 
     /// Where its process leaves notes.
-    pub fn notes(&self) -> &[AtomicU8] {
+    pub fn notes(&self) -> &[Byte] {
         // SAFETY: the rest of the first page of the mapping; the program writes bytes there, as the reader does.
         unsafe {
             let place = self.mapping.base().add(ARENA_NOTES_OFFSET).cast();
@@ -100,19 +102,16 @@ impl Arena {
             return Ok(None);
         }
         // SAFETY: the directory follows the header's page within the mapping, and has
-        // `MAX_RINGS` words, which are valid for all bit patterns.
-        let entry = unsafe { &*self.mapping.base().add(PAGE).cast::<AtomicU64>().add(number) };
-        // Pairs with the Release store of the maker: the ring's header is written.
-        let entry = entry.load(Ordering::Acquire);
-        if entry == 0 {
-            return Ok(None);
-        }
-        let (offset, data) = directory_parts(entry);
+        // `MAX_RINGS` entries, which are valid for all bit patterns.
+        let entry = unsafe { &*self.mapping.base().add(PAGE).cast::<Entry>().add(number) };
+        let Some((offset, data)) = entry.find() else { return Ok(None) };
         if offset < FIRST_RING || data < PAGE as u64 || data > MOST_DATA {
-            return Err(RingError::Size(entry));
+            return Err(RingError::Size(directory_entry(offset, data)));
         }
         let ring = Ring::map(file, offset, data)?;
-        (ring.number as usize == number).then_some(Some(ring)).ok_or(RingError::Size(entry))
+        (ring.number as usize == number)
+            .then_some(Some(ring))
+            .ok_or(RingError::Size(directory_entry(offset, data)))
     }
 }
 

@@ -1,16 +1,11 @@
 //! Signal handlers that record between any two instructions of the writer.
-//!
-//! The processor's trap flag makes it raise SIGTRAP after every instruction. So a handler can come
-//! at each step of what the writer does, once by once or at all of them, on the thread's stack and
-//! on one of its own; it can be interrupted likewise itself, and it can leave by jumping away.
 #![cfg(all(target_arch = "x86_64", target_os = "linux"))]
 
-use std::arch::asm;
-use std::cell::Cell;
+mod stepping;
+
 use std::collections::BTreeSet;
 use std::fs::OpenOptions;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard};
 
 use hetrace_ring::abi::{
     ADDED_UP, CONTROL_BYTES, Control, PAGE, RING_MAGIC, RingHeader, SUMS, ring_bytes, special, state,
@@ -18,6 +13,7 @@ use hetrace_ring::abi::{
 use hetrace_ring::reader::Ring;
 use hetrace_ring::writer::{FOLD_WORDS, Writer};
 use hetrace_ring::{map_file, record};
+use stepping::{EVERY, How, Stepping, some_of};
 
 /// Ids of the thread's records, of its runs of polls, and of handlers' records.
 const MAIN: u16 = 20;
@@ -25,85 +21,28 @@ const FOLD: u16 = 21;
 const HANDLER: u16 = 30;
 /// Of calls that are added up.
 const SUM: u16 = 34;
-/// For [`AT`]: at every step.
-const EVERY: u64 = u64::MAX;
-/// Steps of an operation that a handler comes at, each in a run of its own: of more, some are left out.
-const SINGLE: u64 = 250;
 /// Records of handlers in one run. If one came at each step for ever, what it interrupts would
 /// publish for ever.
 const MOST: u64 = 1500;
-const TRAP_FLAG: i64 = 0x100;
 
 /// What handlers use.
 static WRITER: AtomicPtr<Writer> = AtomicPtr::new(std::ptr::null_mut());
-static STEPS: AtomicU64 = AtomicU64::new(0);
-static AT: AtomicU64 = AtomicU64::new(0);
-static DONE: AtomicBool = AtomicBool::new(false);
-/// Handlers are interrupted, too.
-static DEEPER: AtomicBool = AtomicBool::new(false);
 /// Handlers add a call up instead of recording.
 static ADDS: AtomicBool = AtomicBool::new(false);
-static DEPTH: AtomicU64 = AtomicU64::new(0);
-/// The handler does not return to what it interrupted.
-static JUMPS: AtomicBool = AtomicBool::new(false);
 static NUMBER: AtomicU64 = AtomicU64::new(0);
 static KEPT: AtomicU64 = AtomicU64::new(0);
 static LOST: AtomicU64 = AtomicU64::new(0);
-/// Stack pointer and address at which it goes on after a jump.
-static LANDING: [AtomicU64; 2] = [AtomicU64::new(0), AtomicU64::new(0)];
 
 const RELAXED: Ordering = Ordering::Relaxed;
 
-const STACK_BYTES: usize = 1 << 17;
-
-thread_local! {
-    /// A stack for handlers.
-    static STACK: Cell<*mut u8> = Cell::new(Box::leak(vec![0; STACK_BYTES].into_boxed_slice()).as_mut_ptr());
-}
-
-/// All share one handler.
-static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-
-extern "C" fn trapped(_: libc::c_int, _: *mut libc::siginfo_t, context: *mut libc::c_void) {
-    let context = context.cast::<libc::ucontext_t>();
-    // SAFETY: the kernel passes the interrupted thread's context, which is the handler's to change.
-    let registers = unsafe { &raw mut (*context).uc_mcontext.gregs };
-    let go_on = || {
-        // SAFETY: `registers` lies in the interrupted thread's context, which stays until the handler
-        // returns.
-        unsafe { (*registers)[libc::REG_EFL as usize] &= !TRAP_FLAG };
-    };
-    if DONE.load(RELAXED) {
-        return go_on();
+/// Handlers record by this writer from now on.
+fn stepping(writer: &Writer, how: How) -> Stepping {
+    let stepping = Stepping::new(how, write_as_handler);
+    WRITER.store(std::ptr::from_ref(writer).cast_mut(), RELAXED);
+    for word in [&NUMBER, &KEPT, &LOST] {
+        word.store(0, RELAXED);
     }
-    if DEPTH.load(RELAXED) > 0 {
-        return write_as_handler();
-    }
-    let step = STEPS.fetch_add(1, RELAXED);
-    let at = AT.load(RELAXED);
-    if at != EVERY {
-        if step != at {
-            return;
-        }
-        go_on();
-    }
-    DEPTH.store(1, RELAXED);
-    if DEEPER.load(RELAXED) {
-        trap_from_here();
-        write_as_handler();
-        trap_no_more();
-    } else {
-        write_as_handler();
-    }
-    DEPTH.store(0, RELAXED);
-    if JUMPS.load(RELAXED) {
-        // SAFETY: `registers` lies in the context that is the handler's to change; `call_and_land` has stored
-        // both words, and its frame is below on the interrupted stack.
-        unsafe {
-            (*registers)[libc::REG_RSP as usize] = LANDING[0].load(RELAXED) as i64;
-            (*registers)[libc::REG_RIP as usize] = LANDING[1].load(RELAXED) as i64;
-        }
-    }
+    stepping
 }
 
 /// Makes a record whose body is the number of the attempt.
@@ -123,102 +62,6 @@ fn write_as_handler() {
     // SAFETY: eight bytes, as the length says.
     let done = unsafe { writer.record(HANDLER, record::HEAD + 8, put) };
     (if done.is_some() { &KEPT } else { &LOST }).fetch_add(1, RELAXED);
-}
-
-#[inline(always)]
-fn trap_from_here() {
-    // SAFETY: sets the trap flag; the handler is installed.
-    unsafe { asm!("pushfq", "or qword ptr [rsp], 0x100", "popfq") };
-}
-
-#[inline(always)]
-fn trap_no_more() {
-    // SAFETY: clears the trap flag.
-    unsafe { asm!("pushfq", "and qword ptr [rsp], -0x101", "popfq") };
-}
-
-/// The handler is installed, and it is nobody else's turn.
-struct Stepping<'w> {
-    _turn: MutexGuard<'static, ()>,
-    _writer: &'w Writer,
-}
-
-impl<'w> Stepping<'w> {
-    fn new(writer: &'w Writer, how: How) -> Self {
-        let turn = ONE_AT_A_TIME.lock().unwrap_or_else(|e| e.into_inner());
-        WRITER.store(std::ptr::from_ref(writer).cast_mut(), RELAXED);
-        for word in [&STEPS, &NUMBER, &KEPT, &LOST, &DEPTH] {
-            word.store(0, RELAXED);
-        }
-        DEEPER.store(how.deeper, RELAXED);
-        JUMPS.store(how.jumps, RELAXED);
-        let stack = if how.other_stack { libc::SA_ONSTACK } else { 0 };
-        // SAFETY: all bit patterns of a sigaction are valid; a stack of this thread's, which is leaked.
-        unsafe {
-            if how.other_stack {
-                let memory = STACK.with(Cell::get);
-                let alternate = libc::stack_t { ss_sp: memory.cast(), ss_flags: 0, ss_size: STACK_BYTES };
-                assert_eq!(libc::sigaltstack(&raw const alternate, std::ptr::null_mut()), 0);
-            }
-            let mut action: libc::sigaction = std::mem::zeroed();
-            action.sa_sigaction = trapped as *const () as libc::sighandler_t;
-            action.sa_flags = libc::SA_SIGINFO | libc::SA_NODEFER | stack;
-            assert_eq!(libc::sigaction(libc::SIGTRAP, &raw const action, std::ptr::null_mut()), 0);
-        }
-        Stepping { _turn: turn, _writer: writer }
-    }
-
-    /// Does it with a handler at a step of it, or at each. Returns at how many it could come.
-    fn run<F: FnOnce()>(&self, at: u64, operation: F) -> u64 {
-        AT.store(at, RELAXED);
-        DONE.store(false, RELAXED);
-        STEPS.store(0, RELAXED);
-        call_and_land(move || {
-            trap_from_here();
-            operation();
-            DONE.store(true, RELAXED);
-        });
-        DONE.store(true, RELAXED);
-        DEPTH.store(0, RELAXED);
-        STEPS.load(RELAXED)
-    }
-}
-
-/// Calls it, and comes back when it returns, or when a handler jumps.
-#[inline(never)]
-fn call_and_land<F: FnOnce()>(operation: F) {
-    extern "C" fn call<F: FnOnce()>(operation: *mut Option<F>) {
-        // SAFETY: the place below, which nobody else uses meanwhile.
-        if let Some(operation) = unsafe { (*operation).take() } {
-            operation();
-        }
-    }
-    let mut operation = Some(operation);
-    // SAFETY: saves what a function must preserve, calls one, and restores it at a place that a
-    // handler may jump to: like `setjmp`, but inside of one instruction of this function. What is
-    // jumped over has no destructors.
-    unsafe {
-        asm!(
-            "push rbx",
-            "push rbp",
-            "lea rcx, [rip + {landing}]",
-            "mov [rcx], rsp",
-            "lea rax, [rip + 2f]",
-            "mov [rcx + 8], rax",
-            "and rsp, -16",
-            "call {call}",
-            "2:",
-            "lea rcx, [rip + {landing}]",
-            "mov rsp, [rcx]",
-            "pop rbp",
-            "pop rbx",
-            call = sym call::<F>,
-            landing = sym LANDING,
-            inout("rdi") &raw mut operation => _,
-            out("r12") _, out("r13") _, out("r14") _, out("r15") _,
-            clobber_abi("C"),
-        );
-    }
 }
 
 /// A ring, its reader and its writer.
@@ -473,15 +316,6 @@ fn check(what: &str, found: &[(u16, u64)], main: u64, polls: u64, missing: u64) 
     assert!(found.iter().all(|(id, _)| known.contains(id)), "{what}: a record of nobody");
 }
 
-/// How handlers come.
-#[derive(Debug, Clone, Copy, Default)]
-struct How {
-    other_stack: bool,
-    /// They are interrupted at each step themselves.
-    deeper: bool,
-    jumps: bool,
-}
-
 /// At how many steps handlers could come, and how many records they made.
 struct Tried {
     steps: u64,
@@ -492,7 +326,7 @@ struct Tried {
 fn try_at(world: &mut World, operation: &Operation, at: u64, how: How) -> Tried {
     world.renew();
     let world = &*world;
-    let stepping = Stepping::new(&world.writer, how);
+    let stepping = stepping(&world.writer, how);
     let (records, polls) = (operation.before)(world);
     let steps = stepping.run(at, || (operation.operation)(world));
     let what = format!("{} ({at} of {steps}, {how:?})", operation.name);
@@ -529,11 +363,6 @@ impl Operation {
         world.larger = (self.name == MOVES).then(|| Box::new(World::new(2 * BIG)));
         world
     }
-}
-
-/// A few hundred of so many steps, evenly.
-fn some_of(steps: u64) -> impl Iterator<Item = u64> {
-    (0..steps).step_by(usize::try_from(steps / SINGLE + 1).expect("small"))
 }
 
 #[test]
@@ -597,7 +426,7 @@ fn a_handler_jumps_away_at_one_step_after_the_other() {
 fn jump_at(world: &mut World, operation: &Operation, at: u64, how: How) {
     world.renew();
     let world = &*world;
-    let stepping = Stepping::new(&world.writer, how);
+    let stepping = stepping(&world.writer, how);
     let (records, _) = (operation.before)(world);
     stepping.run(at, || (operation.operation)(world));
     assert!(world.write(9), "{} at {at}: afterwards", operation.name);
@@ -639,7 +468,7 @@ fn what_handlers_add_up_at_any_step_is_not_lost() {
 /// Adds calls up with a handler at a step of it. Returns at how many it could come.
 fn add_up_at(world: &mut World, at: u64, handlers: u64) -> u64 {
     world.renew();
-    let stepping = Stepping::new(&world.writer, How::default());
+    let stepping = stepping(&world.writer, How::default());
     ADDS.store(true, RELAXED);
     let steps = stepping.run(at, || {
         for _ in 0..3 {
@@ -676,7 +505,7 @@ fn move_at(world: &mut World, larger: &mut World, at: u64, handlers: u64) -> u64
     for _ in 0..3 {
         world.writer.add_up(SUM, 10, 20);
     }
-    let stepping = Stepping::new(&world.writer, How::default());
+    let stepping = stepping(&world.writer, How::default());
     ADDS.store(true, RELAXED);
     // SAFETY: a mapping that is leaked; the other writer is not used meanwhile.
     let steps = stepping.run(at, || unsafe { world.writer.move_to(larger.base, data_of(larger.base)) });

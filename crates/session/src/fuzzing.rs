@@ -7,17 +7,17 @@ use std::mem::offset_of;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use hetrace_ctf::write::PREAMBLE_LEN;
 use hetrace_format::define::Module;
 use hetrace_format::window::Capture;
 use hetrace_os::perf::sampled::Map;
+use hetrace_ring::abi::directory::Entry;
 use hetrace_ring::abi::window::reason;
 use hetrace_ring::abi::{
     self, ABI_VERSION, ARENA_MAGIC, ARENA_PREFIX, ArenaHeader, CONTROL_BYTES, CONTROL_FILE, FIRST_RING,
-    MAX_FUNCTIONS, PAGE, REPORTED_BYTES, REPORTED_FILE, RING_MAGIC, RingHeader, WINDOW_OFFSET,
-    directory_entry, ring_bytes,
+    MAX_FUNCTIONS, PAGE, REPORTED_BYTES, REPORTED_FILE, RING_MAGIC, RingHeader, WINDOW_OFFSET, ring_bytes,
 };
 use hetrace_ring::{Mapping, clock, map_file, record};
 
@@ -83,7 +83,8 @@ impl Program {
         header.version = ABI_VERSION;
         header.api = api;
         header.pid = std::process::id();
-        header.used.store(ARENA as u64, Ordering::Relaxed);
+        header.used.begin();
+        header.used.take(ARENA as u64 - FIRST_RING, ARENA as u64);
         header.rings.store(RINGS as u32, Ordering::Relaxed);
         for number in 0..RINGS {
             let offset = FIRST_RING + number as u64 * ring_bytes(DATA);
@@ -94,8 +95,8 @@ impl Program {
             ring.state.begin();
             ring.magic.store(RING_MAGIC, Ordering::Relaxed);
             // SAFETY: the directory follows the header's page and has more words than rings.
-            let entry = unsafe { &*program.arena.base().add(PAGE).cast::<AtomicU64>().add(number) };
-            entry.store(directory_entry(offset, DATA), Ordering::Relaxed);
+            let entry = unsafe { &*program.arena.base().add(PAGE).cast::<Entry>().add(number) };
+            entry.publish(offset, DATA);
         }
         header.magic.store(ARENA_MAGIC, Ordering::Release);
         program

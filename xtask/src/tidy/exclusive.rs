@@ -10,7 +10,7 @@ use std::path::Path;
 /// Where it holds.
 const INSIDE: &[&str] = &["crates/ring/src", "crates/interpose/src", "apis"];
 /// What must not be there.
-const FORBIDDEN: &[&str] = &["&'static mut", "static mut "];
+const FORBIDDEN: &[&str] = &["&'static mut", "static mut ", "&mut (*", "as_mut_unchecked("];
 /// The method of a pointer that makes one, in a block that is unsafe.
 const METHOD: &str = ".as_mut()";
 /// How such a reference is made of a pointer, …
@@ -18,6 +18,10 @@ const MADE: &str = "&mut *";
 /// … which only one of the calling function's own may be, that the C library hands back to its callback
 /// (`dl_iterate_phdr`): nobody else has its address.
 const OWN: &str = "data.cast::<";
+/// How one to many values is made, …
+const MANY: &str = "from_raw_parts_mut(";
+/// … which only a mapping of the calling function's own may be, in a variable of this name.
+const FRESH: &str = "memory.at()";
 
 /// Adds what is against the rule in one source file.
 pub fn check(name: &Path, text: &str, faults: &mut Vec<String>) {
@@ -25,11 +29,16 @@ pub fn check(name: &Path, text: &str, faults: &mut Vec<String>) {
     if !rust || !INSIDE.iter().any(|folder| name.starts_with(folder)) {
         return;
     }
+    // How many braces are open in a block that is unsafe.
+    let mut depth = 0;
     for (number, line) in (1..).zip(text.lines()) {
         let code = line.split_once("//").map_or(line, |(code, _)| code);
+        let is_unsafe = depth > 0 || code.contains("unsafe");
+        depth = open_braces(code, depth);
         // `&mut *mut P` is a type.
         let made = code.split(MADE).skip(1).any(|of| !of.starts_with("mut ") && !of.starts_with(OWN));
-        let made = made || (code.contains("unsafe") && code.contains(METHOD));
+        let made = made || code.split(MANY).skip(1).any(|of| !of.starts_with(FRESH));
+        let made = made || (is_unsafe && code.contains(METHOD));
         if made || FORBIDDEN.iter().any(|words| code.contains(words)) {
             faults.push(format!(
                 "{}:{number}: an exclusive reference that a handler may have, too",
@@ -37,6 +46,25 @@ pub fn check(name: &Path, text: &str, faults: &mut Vec<String>) {
             ));
         }
     }
+}
+
+/// Returns how many braces of a block that is unsafe are open behind a line, where so many were in front of it.
+fn open_braces(code: &str, depth: usize) -> usize {
+    let block = match depth {
+        0 => code.split_once("unsafe {").map(|(_, behind)| (1, behind)),
+        _ => Some((depth, code)),
+    };
+    let Some((depth, code)) = block else { return 0 };
+    let mut depth = depth;
+    for c in code.chars() {
+        match c {
+            '{' => depth += 1,
+            '}' if depth == 1 => return 0,
+            '}' => depth -= 1,
+            _ => {}
+        }
+    }
+    depth
 }
 
 #[cfg(test)]
@@ -65,6 +93,14 @@ mod tests {
         let method =
             "let Some(object) = (unsafe { made.as_mut() }) else { return };\nlet word = word.as_mut();\n";
         assert_eq!(faults("apis/itt/src/a.rs", method).len(), 1);
+        let lines =
+            "unsafe {\n    if let Some(object) = made.as_mut() {\n    }\n}\nlet word = word.as_mut();\n";
+        assert_eq!(faults("apis/itt/src/a.rs", lines).len(), 1);
+        let many =
+            "let all = unsafe { std::slice::from_raw_parts_mut(at, length) };\nlet all = &mut (*at).list;\n";
+        assert_eq!(faults("crates/ring/src/a.rs", many).len(), 2);
+        let fresh = "let all = unsafe { from_raw_parts_mut(memory.at().cast(), count) };\n";
+        assert!(faults("apis/opencl/src/a.rs", fresh).is_empty());
         let own = "let work = unsafe { &mut *data.cast::<F>() };\nfn of(place: &mut *mut P) {}\n";
         assert!(faults("crates/interpose/src/a.rs", own).is_empty());
     }

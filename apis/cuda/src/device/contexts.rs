@@ -2,12 +2,14 @@
 //!
 //! A record is never freed and is used again for a later context; a generation number
 //! distinguishes them. Code that touches events of a context enters it first
-//! ([`Context::enter`]), and code that ends the context waits for those few calls.
+//! ([`Context::enter`]), and code that ends the context waits for those few calls: all of that is
+//! [`Life`], of which loom explores the interleavings.
 
 pub mod clock;
 
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 
+use hetrace_interpose::life::{Life, Use};
 use hetrace_interpose::table::Table;
 
 use super::pool::Pool;
@@ -25,44 +27,22 @@ pub static EPOCH: AtomicU32 = AtomicU32::new(1);
 /// The number that the driver or we gave a context → its handle.
 static HANDLES: Table<1024> = Table::new();
 
-const FREE: u32 = 0;
-const MAKING: u32 = 1;
-const LIVE: u32 = 2;
-/// An error made everything fail that was asked of it.
-const BROKEN: u32 = 3;
-const ENDING: u32 = 4;
-
 /// A context.
 #[derive(Debug)]
 pub struct Context {
     handle: AtomicPtr<std::ffi::c_void>,
-    state: AtomicU32,
-    generation: AtomicU32,
-    /// Who is making calls about its events right now.
-    users: AtomicU32,
+    life: Life,
     device: AtomicU32,
     number: AtomicU32,
     pub pool: Pool,
     pub clock: Clock,
 }
 
-/// Proof that a context lives, and the reason why it goes on living.
-#[derive(Debug)]
-pub struct Use<'c>(&'c Context);
-
-impl Drop for Use<'_> {
-    fn drop(&mut self) {
-        self.0.users.fetch_sub(1, Ordering::SeqCst);
-    }
-}
-
 impl Context {
     const fn new() -> Context {
         Context {
             handle: AtomicPtr::new(null_mut()),
-            state: AtomicU32::new(FREE),
-            generation: AtomicU32::new(0),
-            users: AtomicU32::new(0),
+            life: Life::new(),
             device: AtomicU32::new(0),
             number: AtomicU32::new(0),
             pool: Pool::new(),
@@ -84,29 +64,24 @@ impl Context {
     }
 
     pub fn generation(&self) -> u32 {
-        self.generation.load(Ordering::Relaxed)
+        self.life.generation()
     }
 
     /// Whether it can be asked anything.
     #[inline]
     pub fn lives(&self) -> bool {
-        self.state.load(Ordering::Relaxed) == LIVE
+        self.life.lives()
     }
 
     /// Permission to touch its events; `None` if it ended, or another took its place.
+    #[inline]
     pub fn enter(&self, generation: u32) -> Option<Use<'_>> {
-        // Before the state is looked at, so that `end` sees one of the two.
-        self.users.fetch_add(1, Ordering::SeqCst);
-        let entered = Use(self);
-        let here =
-            self.state.load(Ordering::SeqCst) == LIVE && self.generation.load(Ordering::SeqCst) == generation;
-        here.then_some(entered)
+        self.life.enter(generation)
     }
 
     /// Everything fails that is asked of it: leave it alone from now on.
     pub fn broke(&self, error: i32, is_news: bool) {
-        let was = self.state.compare_exchange(LIVE, BROKEN, Ordering::SeqCst, Ordering::Relaxed);
-        if was.is_ok() && is_news {
+        if self.life.give_up() && is_news {
             let note = Note::new().text(
                 b"device times: a context is not timed any more, because its work failed with CUDA error ",
             );
@@ -114,8 +89,10 @@ impl Context {
         }
     }
 
-    fn is(&self, handle: P) -> bool {
-        self.handle() == handle && matches!(self.state.load(Ordering::Acquire), LIVE | BROKEN)
+    /// Returns its generation, if it is this one and has not ended.
+    fn known_as(&self, handle: P) -> Option<u32> {
+        // In this order: the handle is of this generation, or of one that is another by the time that it counts.
+        self.life.known().filter(|_| self.handle() == handle)
     }
 }
 
@@ -133,7 +110,7 @@ pub fn get(handle: P) -> Option<&'static Context> {
     if handle.is_null() {
         return None;
     }
-    made().find(|c| c.is(handle)).or_else(|| make(handle))
+    made().find(|c| c.known_as(handle).is_some()).or_else(|| make(handle))
 }
 
 #[cold]
@@ -144,11 +121,7 @@ fn make(handle: P) -> Option<&'static Context> {
     if unsafe { driver::cuCtxGetDevice(&mut device) } != 0 {
         return None;
     }
-    let take = |c: &&Context| {
-        c.users.load(Ordering::Relaxed) == 0
-            && c.state.compare_exchange(FREE, MAKING, Ordering::AcqRel, Ordering::Relaxed).is_ok()
-    };
-    let Some((place, context)) = CONTEXTS.iter().enumerate().find(|(_, c)| take(c)) else {
+    let Some((place, context)) = CONTEXTS.iter().enumerate().find(|(_, c)| c.life.make()) else {
         static SAID: AtomicU32 = AtomicU32::new(0);
         if SAID.swap(1, Ordering::Relaxed) == 0 {
             Note::new().text(b"device times: too many contexts at once; some are not timed").leave();
@@ -158,13 +131,12 @@ fn make(handle: P) -> Option<&'static Context> {
     context.handle.store(handle, Ordering::Relaxed);
     context.device.store(device.unsigned_abs(), Ordering::Relaxed);
     context.number.store(number(handle, place), Ordering::Relaxed);
-    context.generation.fetch_add(1, Ordering::SeqCst);
     context.clock.forget();
     context.pool.forget();
     MADE.fetch_max(place + 1, Ordering::AcqRel);
     // Two threads may have made one each: the first in the list is used, and
     // the other stays idle until the context ends.
-    context.state.store(LIVE, Ordering::SeqCst);
+    context.life.begin();
     devices::see(context.device());
     let _relaxed = driver::Relaxed::new();
     // SAFETY: it lives, for the program is using it, and is current.
@@ -195,7 +167,7 @@ pub fn driver_number(handle: P) -> Option<u32> {
 /// handle was given up, that one has ended through a door that we do not see, or is
 /// worth another look. Returns whether its number is new.
 pub fn remember(handle: P) -> bool {
-    if made().any(|c| c.handle() == handle && c.state.load(Ordering::Acquire) == BROKEN) {
+    if made().any(|c| c.life.is_broken() && c.handle() == handle) {
         end(handle);
     }
     let Some(number) = driver_number(handle) else { return false };
@@ -211,23 +183,23 @@ pub fn handle(number: u32) -> u64 {
 /// The context is about to end: from now on nobody touches what is in it.
 /// What is complete must have been collected before.
 pub fn end(handle: P) {
-    for context in made().filter(|c| c.is(handle)) {
-        context.state.store(ENDING, Ordering::SeqCst);
+    for context in made() {
+        let Some(generation) = context.known_as(handle) else { continue };
         // Others may be inside a question about an event: a few microseconds.
-        for round in 0..10_000 {
-            if context.users.load(Ordering::SeqCst) == 0 {
-                break;
-            }
+        let wait = |round: u32| {
             if round > 100 {
                 // SAFETY: no preconditions.
                 unsafe { libc::sched_yield() };
             }
+            round < 10_000
+        };
+        if context.life.end(generation, wait).is_none() {
+            continue; // Another thread has ended it.
         }
-        context.generation.fetch_add(1, Ordering::SeqCst);
         context.pool.forget();
         context.clock.forget();
         context.handle.store(null_mut(), Ordering::Relaxed);
-        context.state.store(FREE, Ordering::SeqCst);
+        context.life.free();
     }
     EPOCH.fetch_add(1, Ordering::SeqCst);
 }

@@ -42,3 +42,21 @@ fn one(named: u8, address: u64) -> u8 {
         Some(_) => named,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_name_says_is_not_asked() {
+        assert_eq!(refine([DEVICE, PINNED], [16, 32]), [DEVICE, PINNED]);
+        assert_eq!(refine([UNKNOWN, HOST], [0, 0]), [UNKNOWN, HOST], "no address");
+    }
+
+    #[test]
+    fn what_the_driver_does_not_know_is_the_programs_own() {
+        let here = 0u64;
+        let address = std::ptr::from_ref(&here) as u64;
+        assert_eq!(refine([HOST, UNKNOWN], [address, address]), [PAGEABLE, PAGEABLE], "there is no driver");
+    }
+}

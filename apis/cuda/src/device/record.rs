@@ -45,3 +45,25 @@ pub fn loaded(part: &[u8], note: Note) -> Note {
         None => note,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_library_is_named_with_its_path() {
+        let note = loaded(b"libc.so", Note::new().text(b"by"));
+        let text = String::from_utf8_lossy(note.bytes()).into_owned();
+        assert!(text.starts_with("by (/") && text.ends_with(')') && text.contains("libc.so"), "{text}");
+        assert_eq!(loaded(b"no such library", Note::new().text(b"by")).bytes(), b"by");
+    }
+
+    #[test]
+    fn no_text_is_an_empty_one() {
+        // SAFETY: NULL, and a text.
+        unsafe {
+            assert_eq!(text(std::ptr::null()), c"");
+            assert_eq!(text(c"cuda".as_ptr()), c"cuda");
+        }
+    }
+}

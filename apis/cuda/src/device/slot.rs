@@ -109,3 +109,24 @@ mod word {
 }
 
 pub use word::{get, id, set, set_id};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_thread_has_its_own_words() {
+        set(7);
+        set_id(u64::MAX);
+        let other = std::thread::spawn(|| {
+            let before = (get(), id());
+            set(9);
+            before
+        });
+        assert_eq!(other.join().expect("no panic"), (0, 0));
+        assert_eq!((get(), id()), (7, u64::MAX));
+        set(0);
+        assert_eq!((get(), id()), (0, u64::MAX), "they do not touch each other");
+        set_id(0);
+    }
+}

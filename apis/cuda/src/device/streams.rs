@@ -306,3 +306,24 @@ pub fn forget(stream: P) {
     OWN.remove(stream as u64);
     EPOCH.fetch_add(1, Ordering::SeqCst);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn traits_come_back_as_they_were() {
+        for (flags, priority) in [(0, 0), (1, -5), (u32::MAX, i32::MIN), (3, i32::MAX)] {
+            let back = Traits::unpack(Traits { flags, priority }.pack());
+            assert_eq!((back.flags, back.priority), (flags, priority));
+        }
+    }
+
+    #[test]
+    fn no_stream_is_one_of_the_default_ones() {
+        let stream = 0x7f00_1000 as P;
+        assert_eq!((meant(stream, false), meant(stream, true)), (stream, stream));
+        assert_eq!(meant(null_mut(), false), driver::LEGACY);
+        assert_eq!(meant(null_mut(), true), driver::PER_THREAD);
+    }
+}

@@ -279,7 +279,7 @@ fn name_of_kernel(kernel: P) -> *const i8 {
 /// If `error` is 0, `list` holds `count` handles.
 unsafe fn each(error: CUresult, list: *const P, count: u32, then: impl Fn(P)) {
     for i in 0..if error == 0 { count as usize } else { 0 } {
-        // SAFETY: contract.
+        // SAFETY: the call has returned 0, so it has filled `count` handles in, and `i` is less.
         then(unsafe { list.add(i).read() });
     }
 }

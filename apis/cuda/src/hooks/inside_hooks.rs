@@ -66,7 +66,7 @@ const CONTEXT: usize = 64;
 /// # Safety
 /// NULL or a node's parameters.
 unsafe fn node<const N: usize>(parameters: *const [u8; N]) -> Option<[u8; N]> {
-    // SAFETY: contract.
+    // SAFETY: not NULL, so the program's parameters of a node, of `N` bytes.
     let mut copy = (!parameters.is_null()).then(|| unsafe { parameters.read_unaligned() })?;
     let word = |copy: &[u8; N], at: usize| {
         let bytes = copy.get(at..at + 8).and_then(|bytes| bytes.try_into().ok());

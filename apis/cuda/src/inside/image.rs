@@ -15,7 +15,7 @@ const PTX: u16 = 1;
 /// # Safety
 /// Readable for a `T` at `offset`.
 unsafe fn read<T: Copy>(at: *const c_void, offset: usize) -> T {
-    // SAFETY: contract.
+    // SAFETY: a part of an image that the driver reads, too, long enough for a `T`; unaligned.
     unsafe { at.cast::<u8>().add(offset).cast::<T>().read_unaligned() }
 }
 
@@ -24,7 +24,7 @@ unsafe fn read<T: Copy>(at: *const c_void, offset: usize) -> T {
 /// # Safety
 /// An image that the driver takes, or that it would refuse by its first four bytes.
 pub unsafe fn bytes<'i>(image: *const c_void) -> Option<&'i [u8]> {
-    // SAFETY: contract: the driver reads as much to know what it is.
+    // SAFETY: the driver reads as much to know what it is.
     unsafe {
         match read::<u32>(image, 0) {
             WRAPPER => {

@@ -39,7 +39,7 @@ impl Jit {
             from: [0; MOST],
         };
         for i in 0..jit.count {
-            // SAFETY: contract.
+            // SAFETY: neither is NULL, so the program's lists, of `count` elements each.
             let (name, value) = unsafe { (*names.add(i), *values.add(i)) };
             if BUFFERS.contains(&name) || SIZES.contains(&name) {
                 continue;

@@ -6,6 +6,8 @@
 //!  cuLaunchKernel… ──► the twin, if this launch is chosen; [`pool`]: where its context's twins record
 //! ```
 //! The program sees its own handles, arguments and errors only.
+//!
+//! Between threads this file has flags that say something was said, and counts; [`twins`] and [`pool`] say what they hand over.
 
 mod image;
 mod jit;
@@ -77,9 +79,9 @@ pub unsafe fn load_file(
         return load(None);
     }
     let _errno = ErrnoGuard::new();
-    // SAFETY: contract: a text.
+    // SAFETY: not NULL, so the program's own path.
     let path = std::path::Path::new(<std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(
-        // SAFETY: the caller's contract: a text that ends with a zero.
+        // SAFETY: not NULL, so the program's own path, which ends with a zero.
         unsafe { CStr::from_ptr(name.cast()) }.to_bytes(),
     ));
     let bytes = fs::metadata(path).ok().filter(|found| found.is_file()).and_then(|_| fs::read(path).ok());

@@ -2,12 +2,16 @@
 //!
 //! Nothing of the program's is waited for: work of ours goes through a stream of its own, and what is copied out is what has been
 //! written by then.
+//!
+//! One thread at a time makes or ends pools ([`Claim`]). Others find a pool by its context, which is [`Published`] when
+//! the rest is written, and taken away when nothing may record there any more; loom explores the interleavings of both.
 
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use hetrace_interpose::commands::Claim;
 use hetrace_interpose::inside::{PoolFile, pool_bytes, spills};
+use hetrace_interpose::published::Published;
 use hetrace_interpose::ring::abi::inside::{CHUNK, CHUNKS, used};
-use hetrace_interpose::task;
 
 use super::Code;
 use crate::device::driver;
@@ -17,8 +21,8 @@ use crate::generated::prelude::{P, c_void, null_mut};
 /// Contexts that have a pool at the same time; kernels of more do not record.
 const MOST: usize = 64;
 static POOLS: [Pool; MOST] = [const { Pool::new() }; MOST];
-/// The thread that makes or ends pools.
-static BUSY: AtomicU32 = AtomicU32::new(0);
+/// Whether a thread makes or ends pools.
+static BUSY: Claim = Claim::new();
 /// Bytes of a pool's header that are not 0 at first.
 const HEADER: usize = 32;
 /// The variable that has a pool's address.
@@ -26,7 +30,7 @@ const BASE: &std::ffi::CStr = c"__hetrace_inside";
 
 /// A context's pool.
 struct Pool {
-    context: AtomicPtr<c_void>,
+    context: Published<c_void>,
     /// Its address on the device; 0: it could not be made.
     address: AtomicU64,
     bytes: AtomicU64,
@@ -34,35 +38,26 @@ struct Pool {
 
 impl Pool {
     const fn new() -> Pool {
-        Pool { context: AtomicPtr::new(null_mut()), address: AtomicU64::new(0), bytes: AtomicU64::new(0) }
+        Pool { context: Published::new(), address: AtomicU64::new(0), bytes: AtomicU64::new(0) }
     }
 }
 
-/// The right to make or end pools, as long as it lives.
-struct Busy;
-
-impl Busy {
-    /// Returns none where another thread has it for ten seconds: in a child that was forked meanwhile, for ever.
-    fn take() -> Option<Busy> {
-        for _ in 0..10_000 {
-            if BUSY.compare_exchange(0, task(), Ordering::AcqRel, Ordering::Relaxed).is_ok() {
-                return Some(Busy);
-            }
-            // SAFETY: no preconditions.
-            unsafe { libc::usleep(1000) };
+/// Makes or ends pools, alone. Returns none where another thread is at it for ten seconds: in a child that was forked
+/// meanwhile, for ever.
+fn alone<R>(work: impl FnOnce() -> R) -> Option<R> {
+    let mut work = Some(work);
+    for _ in 0..10_000 {
+        if let Some(result) = BUSY.holding(|| work.take().map(|work| work())) {
+            return result;
         }
-        None
+        // SAFETY: no preconditions.
+        unsafe { libc::usleep(1000) };
     }
-}
-
-impl Drop for Busy {
-    fn drop(&mut self) {
-        BUSY.store(0, Ordering::Release);
-    }
+    None
 }
 
 fn known(context: P) -> Option<&'static Pool> {
-    POOLS.iter().find(|pool| pool.context.load(Ordering::Acquire) == context)
+    POOLS.iter().find(|pool| pool.context.get() == context)
 }
 
 /// Returns the address of a context's pool, made if need be; none if it has none.
@@ -74,10 +69,11 @@ pub fn of(context: P) -> Option<u64> {
     if let Some(pool) = known(context) {
         return address(pool);
     }
-    let _busy = Busy::take()?;
-    if let Some(pool) = known(context) {
-        return address(pool);
-    }
+    alone(|| known(context).map_or_else(|| make(context), address)).flatten()
+}
+
+/// Makes a context's pool, alone. Returns its address.
+fn make(context: P) -> Option<u64> {
     let Some(place) = known(null_mut()) else {
         static SAID: AtomicBool = AtomicBool::new(false);
         if !SAID.swap(true, Ordering::Relaxed) {
@@ -93,7 +89,7 @@ pub fn of(context: P) -> Option<u64> {
     }
     place.bytes.store(bytes, Ordering::Relaxed);
     place.address.store(made.unwrap_or(0), Ordering::Relaxed);
-    place.context.store(context, Ordering::Release);
+    place.context.set(context);
     made.ok()
 }
 
@@ -218,14 +214,13 @@ pub fn write_base(code: P, kind: Code, context: P, address: u64) -> bool {
 
 /// Takes what the kernels of contexts have recorded that are about to end.
 pub fn end(is_it: impl Fn(P) -> bool) {
-    let Some(_busy) = Busy::take() else { return };
     let ends = |of: P| !of.is_null() && is_it(of);
-    POOLS.iter().filter(|pool| ends(pool.context.load(Ordering::Acquire))).for_each(take);
+    alone(|| POOLS.iter().filter(|pool| ends(pool.context.get())).for_each(take));
 }
 
 /// Takes a pool, and gives its place to another.
 fn take(pool: &Pool) {
-    let context = pool.context.load(Ordering::Acquire);
+    let context = pool.context.get();
     let (address, bytes) = (pool.address.swap(0, Ordering::AcqRel), pool.bytes.load(Ordering::Relaxed));
     // What spills is in its file.
     if address != 0
@@ -236,7 +231,7 @@ fn take(pool: &Pool) {
         let note = note.text(b" (CUDA error ").number(error.unsigned_abs().into());
         note.text(b"); --inside-on-full spill keeps it").leave();
     }
-    pool.context.store(null_mut(), Ordering::Release);
+    pool.context.set(null_mut());
 }
 
 fn copy_out(context: P, address: u64, bytes: u64) -> Result<(), Refused> {

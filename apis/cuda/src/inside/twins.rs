@@ -2,6 +2,9 @@
 //!
 //! A launch finds its twin in a table without locks. The table is filled when the program asks for a kernel: before it
 //! can set an attribute of it, or launch it.
+//!
+//! What threads have between them here are entries that one fills in and then makes known in a [`Table`], and counters: loom
+//! explores the interleavings of the tables.
 
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -114,7 +117,8 @@ fn count(name: &[u8]) -> Option<u32> {
     count.first.store(first, Ordering::Relaxed);
     count.last.store(last, Ordering::Relaxed);
     count.every.store(every, Ordering::Relaxed);
-    NAMES.set(hash, place as u64 + 1).then_some(place as u32)
+    // Another thread may have been asked for a kernel of this name meanwhile: then its place counts for both.
+    NAMES.first(hash, place as u64 + 1).map(|place| (place - 1) as u32)
 }
 
 /// Notes that a handle has a twin.
@@ -129,7 +133,7 @@ fn pair(own: P, twin: P, owner: P, context: P, count: u32) {
     entry.owner.store(owner as u64, Ordering::Relaxed);
     entry.context.store(context as u64, Ordering::Relaxed);
     entry.count.store(count, Ordering::Relaxed);
-    // The table publishes what was written.
+    // The table publishes what was written (Release in `Table::set`, Acquire in `Table::get`).
     HANDLES.set(own as u64, place as u64 + 1);
 }
 
@@ -218,7 +222,7 @@ unsafe fn made(handle: P, owner: P, kind: Code, name: *const i8) {
     if twins_in(owner).is_none() {
         return;
     }
-    // SAFETY: contract.
+    // SAFETY: NULL, or the program's own text.
     let name = unsafe { text(name.cast()) }.to_bytes();
     let Some(count) = count(name) else { return };
     let Some(twin) = twin_name(name, |name| find(owner, kind, name)) else { return };
@@ -237,7 +241,7 @@ unsafe fn made(handle: P, owner: P, kind: Code, name: *const i8) {
 /// # Safety
 /// `name` is NULL or a text.
 pub unsafe fn function_made(function: P, module: P, name: *const i8) {
-    // SAFETY: contract.
+    // SAFETY: NULL, or the name that the program has passed to the call, a text.
     unsafe { made(function, module, Code::Module, name) };
 }
 
@@ -246,7 +250,7 @@ pub unsafe fn function_made(function: P, module: P, name: *const i8) {
 /// # Safety
 /// `name` is NULL or a text.
 pub unsafe fn kernel_made(kernel: P, library: P, name: *const i8) {
-    // SAFETY: contract.
+    // SAFETY: NULL, or the name that the program has passed to the call, a text.
     unsafe { made(kernel, library, Code::Library, name) };
 }
 
@@ -319,7 +323,7 @@ pub fn give_up(handle: P, error: CUresult) {
 /// `count` is NULL or was filled in.
 pub unsafe fn count_without(count: *mut u32, code: P) {
     if let Some(twins) = twins_in(code).filter(|_| !count.is_null()) {
-        // SAFETY: contract.
+        // SAFETY: not NULL, so the program's place for the number, which the call has filled in.
         unsafe { *count = (*count).saturating_sub(twins as u32) };
     }
 }

@@ -217,3 +217,51 @@ extern "C" fn at_exit() {
         });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(bytes: usize) -> Read {
+        let cause = Cause::here(1);
+        let launch = Launch { cause, kernel: null_mut(), name: b"k", number: 0 };
+        let (at, event) = (null_mut(), null_mut());
+        let (size, buffer) = (bytes as u64, null_mut());
+        Read {
+            launch,
+            when: When::After,
+            index: 2,
+            buffer,
+            size,
+            at,
+            bytes,
+            event,
+            void: false,
+            waited: true,
+        }
+    }
+
+    /// All that depends on what waits: one step after the other.
+    #[test]
+    fn contents_wait_in_their_places_until_their_commands_have_ended() {
+        assert!(room(MOST + 1), "one alone may be as large as it likes");
+        defer(read(MOST as usize - 10));
+        assert!(room(10) && !room(11));
+        defer(read(5));
+        let seen = |keep: bool| {
+            let mut seen = Vec::new();
+            look(|read| {
+                seen.push(read.bytes);
+                !keep
+            });
+            seen
+        };
+        let both = vec![MOST as usize - 10, 5];
+        assert_eq!((seen(true), seen(true)), (both.clone(), both));
+        // A forked child drops what is its parent's.
+        SLOTS[0].pid.store(pid() + 1, Ordering::Relaxed);
+        assert_eq!(seen(false), [5]);
+        assert_eq!((WAITING.load(Ordering::Relaxed), BYTES.load(Ordering::Relaxed)), (0, 0));
+        assert!(seen(false).is_empty());
+    }
+}

@@ -189,14 +189,21 @@ impl Spares {
     }
 }
 
-/// Who may collect: one at a time. It is only ever tried.
+/// Who may do something, such as collect: one at a time. It is only ever tried.
 #[repr(transparent)]
 #[derive(Debug)]
 pub struct Claim(AtomicBool);
 
 impl Claim {
     /// Nobody's. (Zeroed memory is the same.)
+    #[cfg(not(loom))]
     #[allow(clippy::new_without_default)]
+    pub const fn new() -> Self {
+        Claim(AtomicBool::new(false))
+    }
+
+    /// Nobody's. (Zeroed memory is the same.)
+    #[cfg(loom)]
     pub fn new() -> Self {
         Claim(AtomicBool::new(false))
     }

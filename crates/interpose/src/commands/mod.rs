@@ -28,9 +28,12 @@ pub mod driver;
 mod lanes;
 #[doc(hidden)]
 pub mod links;
+#[cfg(not(loom))]
 pub mod named;
 mod nodes;
 mod note;
+#[cfg(not(loom))]
+mod owner;
 #[cfg(not(loom))]
 pub mod places;
 pub mod pool;
@@ -38,6 +41,7 @@ pub(crate) mod primitive;
 mod recording;
 pub mod reference;
 mod report;
+#[cfg(not(loom))]
 pub mod sample;
 mod store;
 #[cfg(test)]
@@ -45,6 +49,7 @@ mod tests;
 mod timing;
 
 pub use crate::mapped::{Mapped, Zeroed, arena, pages};
+pub use links::Claim;
 pub use note::{Note, Once};
 pub use recording::{Execution, Recording};
 pub use report::text;

@@ -1,4 +1,7 @@
 //! Notes for the report, put together from parts without an allocation.
+//!
+//! A [`Note`] is its maker's alone until [`hetrace_ring::note`] hands it over. [`Once`] is one operation of one word, which says to
+//! one of several threads that it is the first, and hands nothing over.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 

@@ -6,13 +6,17 @@
 //! many: as the session says (`--device-times sampled=N`), or as the thread can afford (`--max-overhead`).
 //! Which ones is left to chance, so that a program's own rhythm can't hide some for ever.
 //! [`CountRecord`]s have the true numbers.
+//!
+//! Threads add to the same counts, each by one operation, and hand nothing over; but for whose the counts are in a forked
+//! child ([`Owner`]).
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use hetrace_ring::abi::{COMMAND_KINDS, CountRecord, FunctionRecord, MEMORY_KINDS, command_flag, special};
 use hetrace_ring::clock::ticks;
 
 use super::driver;
+use super::owner::Owner;
 use crate::record::record_with_text;
 use crate::{budget, own};
 
@@ -33,7 +37,7 @@ pub struct Counted {
     /// `commands` at the last [`CountRecord`].
     reported: AtomicU64,
     /// The process that counts: a forked child begins with its parent's numbers, and must not report them.
-    owner: AtomicU32,
+    owner: Owner,
 }
 
 /// How a command is to be recorded.
@@ -84,23 +88,20 @@ impl Counted {
             timed: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
             reported: AtomicU64::new(0),
-            owner: AtomicU32::new(0),
+            owner: Owner::new(),
         }
     }
 
     /// Returns whether this process has counted none before. What its parent counted is forgotten then.
     #[inline]
     pub fn is_new(&self) -> bool {
-        let (owner, pid) = (self.owner.load(Ordering::Relaxed), own::pid());
-        if owner == pid {
-            return false;
-        }
-        if owner != 0 {
-            for word in [&self.commands, &self.timed, &self.bytes, &self.reported] {
-                word.store(0, Ordering::Relaxed);
-            }
-        }
-        self.owner.compare_exchange(owner, pid, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+        let pid = own::pid();
+        !self.owner.is(pid)
+            && self.owner.take(pid, || {
+                for word in [&self.commands, &self.timed, &self.bytes, &self.reported] {
+                    word.store(0, Ordering::Relaxed);
+                }
+            })
     }
 
     /// Counts a command of so many bytes that is about to be enqueued, and chooses how to record it. `id` is that
@@ -191,7 +192,7 @@ impl Counted {
     /// Says how many there were, if that has changed. `function` is the id of the kind. Returns how many were said.
     fn report(&self, function: u64) -> u64 {
         let launches = self.commands.load(Ordering::Relaxed);
-        if self.owner.load(Ordering::Relaxed) != own::pid() {
+        if !self.owner.is(own::pid()) {
             return 0;
         }
         let reported = self.reported.load(Ordering::Relaxed);
@@ -254,7 +255,7 @@ pub fn report_counts<'c>(last: bool, functions: impl Iterator<Item = (u64, &'c C
     }
     let mut said = functions.map(|(id, counted)| counted.report(id)).fold(0, u64::wrapping_add);
     for (place, counted) in OF_KIND.iter().enumerate() {
-        let mine = counted.owner.load(Ordering::Relaxed) == own::pid();
+        let mine = counted.owner.is(own::pid());
         let some = counted.commands.load(Ordering::Relaxed) > 0;
         if mine && some && counted.reported.load(Ordering::Relaxed) == 0 {
             let record = FunctionRecord { function: FIRST_ID + place as u64, ..FunctionRecord::default() };
@@ -287,7 +288,7 @@ mod tests {
         static COUNTED: Counted = Counted::new();
         assert!(COUNTED.is_new() && !COUNTED.is_new());
         COUNTED.commands.fetch_add(3, Ordering::Relaxed);
-        COUNTED.owner.store(own::pid() + 1, Ordering::Relaxed);
+        COUNTED.owner.set(own::pid() + 1);
         assert!(COUNTED.is_new() && !COUNTED.is_new());
         assert_eq!(COUNTED.commands.load(Ordering::Relaxed), 0);
     }

@@ -1,6 +1,9 @@
 //! An API that ends commands when a test says so, a report that keeps what it gets, and threads that
 //! take blocks without a session.
 
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+mod steps;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::CStr;
 use std::sync::Mutex;

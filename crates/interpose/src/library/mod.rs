@@ -21,7 +21,7 @@
 //! call is asked who makes it ([`choose`]).
 //!
 //! * [`copies`]: which copies there are, and what they define;
-//! * [`watch`]: noticing a second one;
+//! * [`watch`]: noticing a second one; [`openers`], [`seal`], [`moves`]: what its threads have between them;
 //! * [`choose`]: which one a call means;
 //! * [`callers`], [`seen`]: who makes a call, without a lock, and who was looked at;
 //! * [`asked`]: what `dlsym` returns; [`names`], [`index`]: the names, and their numbers;
@@ -52,9 +52,12 @@ pub mod index;
 mod loaders;
 #[cfg(test)]
 mod loaders_tests;
+mod moves;
 pub mod names;
 mod neighbours;
+mod openers;
 mod parts;
+mod seal;
 mod seen;
 pub mod started;
 #[cfg(test)]

@@ -2,9 +2,12 @@
 //!
 //! An age ends when a library is opened or closed (`watch::age`, `watch::moves`), and with it what was found
 //! out about addresses in libraries. It comes again after 65536 others.
+//!
+//! `tests/loom_opening.rs` explores the interleavings.
 
 use std::ffi::c_void;
-use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::primitive::{AtomicU64, Ordering};
 
 /// A cache of `SETS` times eight addresses.
 pub(super) struct Seen<const SETS: usize>([Set; SETS]);
@@ -19,8 +22,14 @@ fn word(address: *const c_void, age: u64) -> u64 {
 }
 
 impl<const SETS: usize> Seen<SETS> {
+    #[cfg(not(loom))]
     pub(super) const fn new() -> Self {
         Seen([const { Set([const { AtomicU64::new(0) }; 8]) }; SETS])
+    }
+
+    #[cfg(loom)]
+    pub(super) fn new() -> Self {
+        Seen(std::array::from_fn(|_| Set(std::array::from_fn(|_| AtomicU64::new(0)))))
     }
 
     fn set(&self, address: *const c_void) -> Option<&Set> {
@@ -31,6 +40,7 @@ impl<const SETS: usize> Seen<SETS> {
     /// Whether this address was added in this age, and is not forgotten. Never NULL.
     pub(super) fn holds(&self, address: *const c_void, age: u64) -> bool {
         let word = word(address, age);
+        // Pairs with the Release store in `add`.
         !address.is_null()
             && self.set(address).is_some_and(|set| set.0.iter().any(|w| w.load(Ordering::Acquire) == word))
     }
@@ -46,13 +56,13 @@ impl<const SETS: usize> Seen<SETS> {
         let chance = address as usize >> 2;
         let place = set.0.iter().find(is_old).or_else(|| set.0.get(chance % set.0.len()));
         if let Some(place) = place {
-            // Whoever finds it finds what was done for the address before.
+            // Pairs with the Acquire load in `holds`: whoever finds it finds what was done for the address before.
             place.store(word, Ordering::Release);
         }
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 

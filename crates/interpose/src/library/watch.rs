@@ -18,10 +18,18 @@
 //! does not come is waited for one or two minutes: mapping takes less than that.
 //!
 //! Programs that never open anything never pay.
+//!
+//! Where two threads meet here, each thing is a type of its own, of which loom explores the interleavings: who is inside
+//! ([`super::openers`]), who begins and who ends the watch ([`super::seal`]), which callers were looked at
+//! ([`super::seen`]), and what may lie elsewhere ([`super::moves`]). The number of loads for which the copies were counted
+//! is stored when that was done, and two that count at once find the same.
 
 use std::ffi::{c_int, c_void};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::moves::Moves;
+use super::openers::Openers;
+use super::seal::Seal;
 use super::seen::Seen;
 use super::started::remember;
 use super::{Library, P, callers, hint};
@@ -35,32 +43,24 @@ use crate::ring::clock;
 /// Counter values for which one `dlopen` is watched: 60 seconds at 4.5 GHz.
 const LONG: u64 = 1 << 38;
 
-/// A thread that may be inside of `dlopen`.
-struct Inside {
-    /// The thread; 0 if there is none.
-    thread: AtomicUsize,
-    /// Until when it is waited for.
-    until: AtomicU64,
-}
-
-static INSIDE: [Inside; 16] =
-    [const { Inside { thread: AtomicUsize::new(0), until: AtomicU64::new(0) } }; 16];
-/// More threads than that were inside: until when only time shows.
-static CROWDED: AtomicU64 = AtomicU64::new(0);
+/// Threads that may be inside of `dlopen`.
+static INSIDE: Openers<16> = Openers::new();
+/// Until when a library may be on its way, and whether the wrappers are sealed.
+static SEAL: Seal = Seal::new();
+/// The number of loads when the copies were last counted.
+static COUNTED: AtomicU64 = AtomicU64::new(u64::MAX);
+/// Libraries opened or closed: each begins an age in which no caller was looked at.
+static AGE: AtomicU64 = AtomicU64::new(0);
+/// Changes of what lies where.
+static MOVES: Moves = Moves::new();
+/// Where calls come from that were looked at, as return addresses.
+static CALLERS: Seen<256> = Seen::new();
 
 /// This thread is about to enter `dlopen`.
 fn enters(until: u64) {
     // Said first: a handler that jumps away from here leaves nothing that nobody would look for.
     hint::set_inside(true);
-    let (me, now) = (hint::thread(), clock::ticks());
-    for place in &INSIDE {
-        let there = place.thread.load(Ordering::SeqCst);
-        let free = there == 0 || there == me || place.until.load(Ordering::SeqCst) <= now;
-        if free && place.thread.compare_exchange(there, me, Ordering::SeqCst, Ordering::SeqCst).is_ok() {
-            return place.until.store(until, Ordering::SeqCst);
-        }
-    }
-    CROWDED.store(until, Ordering::SeqCst);
+    INSIDE.enters(hint::thread() as u64, clock::ticks(), until);
 }
 
 /// This thread has called us. Returns whether it had been inside.
@@ -69,39 +69,12 @@ fn has_left() -> bool {
         return false;
     }
     hint::set_inside(false);
-    let me = hint::thread();
-    // More than one, if it began another `dlopen` inside of the first.
-    let places = INSIDE.iter().filter(|p| p.thread.load(Ordering::SeqCst) == me);
-    places.inspect(|p| p.thread.store(0, Ordering::SeqCst)).count() > 0
+    INSIDE.has_left(hint::thread() as u64)
 }
 
-fn nobody_inside() -> bool {
-    let now = clock::ticks();
-    let is_inside = |p: &Inside| p.thread.load(Ordering::SeqCst) != 0 && p.until.load(Ordering::SeqCst) > now;
-    CROWDED.load(Ordering::SeqCst) <= now && !INSIDE.iter().any(is_inside)
-}
-
-/// Until when a library may be on its way; `u64::MAX` if for ever.
-static UNTIL: AtomicU64 = AtomicU64::new(0);
-/// All wrappers go through the jumps that choose.
-static SEALED: AtomicBool = AtomicBool::new(false);
-/// Somebody ends the watch.
-static ENDING: AtomicBool = AtomicBool::new(false);
-/// The number of loads when the copies were last counted.
-static COUNTED: AtomicU64 = AtomicU64::new(u64::MAX);
-/// Libraries opened or closed: each begins an age in which no caller was looked at.
-static AGE: AtomicU64 = AtomicU64::new(0);
-/// Changes of what lies where: libraries closed, and the first opened after each.
-static MOVES: AtomicU64 = AtomicU64::new(0);
-/// A library was closed, and none was opened since.
-static IS_ROOM: AtomicBool = AtomicBool::new(false);
-/// Where calls come from that were looked at, as return addresses.
-static CALLERS: Seen<256> = Seen::new();
-
-/// How often something else may have come to lie at an address. Closings alone do not show that: a library that
-/// is being closed calls until it is gone, and the next one comes where it was.
+/// How often something else may have come to lie at an address.
 pub(super) fn moves() -> u64 {
-    MOVES.load(Ordering::SeqCst)
+    MOVES.count()
 }
 
 /// How often libraries were opened or closed.
@@ -119,9 +92,7 @@ impl Library {
         // What was there before the first of them is the global scope.
         remember();
         if loads {
-            if IS_ROOM.swap(false, Ordering::SeqCst) {
-                MOVES.fetch_add(1, Ordering::SeqCst);
-            }
+            MOVES.opening();
             AGE.fetch_add(1, Ordering::SeqCst);
             self.may_load();
         }
@@ -135,8 +106,7 @@ impl Library {
     pub fn closing(&self, lookup: &Lookup, asked: &mut Asked) -> P {
         let _errno = ErrnoGuard::new();
         self.keep_copies();
-        IS_ROOM.store(true, Ordering::SeqCst);
-        MOVES.fetch_add(1, Ordering::SeqCst);
+        MOVES.closing();
         AGE.fetch_add(1, Ordering::SeqCst);
         let real = lookup.real();
         if real.is_null() {
@@ -149,12 +119,13 @@ impl Library {
         if !self.traits.several || self.takes_all_linked() {
             return;
         }
-        if UNTIL.load(Ordering::Relaxed) != u64::MAX {
+        if SEAL.until() != u64::MAX {
             let until = clock::ticks().saturating_add(LONG);
-            // Said first: who ends the watch sees it, or does not see the new time.
+            // First: who ends the watch and finds the new time finds this thread, too.
             enters(until);
-            UNTIL.store(until, Ordering::SeqCst);
-            self.seal();
+            if SEAL.extend(until) {
+                self.seal();
+            }
         }
     }
 
@@ -168,43 +139,24 @@ impl Library {
 
     /// Sends all wrappers through the jumps.
     pub(super) fn seal(&self) {
-        // Either who ends the watch has seen the new time, or we see them at
-        // it and wait for the few stores that this takes. Not for ever: a
-        // signal handler may have interrupted them, or they have no processor.
-        let has_ended = (0..100_000).any(|_| {
-            std::hint::spin_loop();
-            !ENDING.load(Ordering::SeqCst)
-        });
-        // Otherwise the wrappers may not be sealed any more. Those that they take from us yet are looked up.
-        if has_ended && SEALED.load(Ordering::Acquire) {
-            return;
-        }
-        for (number, real) in self.real.iter().enumerate() {
-            if let Some(thunk) = (self.choosing)(number) {
-                real.replace(thunk);
+        SEAL.seal(|| {
+            for (number, real) in self.real.iter().enumerate() {
+                if let Some(thunk) = (self.choosing)(number) {
+                    real.replace(thunk);
+                }
             }
-        }
-        SEALED.store(true, Ordering::Release);
+        });
     }
 
     /// Ends the watch, if it is time.
     #[cold]
     pub(super) fn end_watch(&self) {
-        if ENDING.swap(true, Ordering::SeqCst) {
-            return;
-        }
-        let until = UNTIL.load(Ordering::SeqCst);
-        let over = until != u64::MAX
-            && (clock::ticks() >= until || nobody_inside())
-            && UNTIL.compare_exchange(until, 0, Ordering::SeqCst, Ordering::SeqCst).is_ok();
-        if over {
-            for real in self.real {
-                // Looked up again when somebody calls it.
-                real.replace(std::ptr::null_mut());
-            }
-            SEALED.store(false, Ordering::Release);
-        }
-        ENDING.store(false, Ordering::SeqCst);
+        let is_over = |until| {
+            let now = clock::ticks();
+            now >= until || INSIDE.are_none(now)
+        };
+        // Looked up again when somebody calls it.
+        SEAL.end(is_over, || self.real.iter().for_each(|real| real.replace(std::ptr::null_mut())));
     }
 
     /// A call has come, whose return address lies at `stack`: counts the copies, if
@@ -247,7 +199,7 @@ impl Library {
 
     /// Whether a library may be on its way.
     pub(super) fn watching(&self) -> bool {
-        clock::ticks() < UNTIL.load(Ordering::SeqCst)
+        clock::ticks() < SEAL.until()
     }
 
     /// Counts the copies again if libraries have come or gone.
@@ -268,7 +220,7 @@ impl Library {
         if several() {
             return;
         }
-        UNTIL.store(u64::MAX, Ordering::SeqCst);
+        SEAL.keep();
         self.seal();
         // Only now do entries leave hints: every one of them is taken up.
         if !set_several() {
@@ -282,29 +234,16 @@ impl Library {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::Barrier;
 
-    /// All that depends on who is inside: one step after the other.
     #[test]
-    fn a_thread_leaves_all_that_it_began() {
-        let until = clock::ticks() + LONG;
-        let (both, entered, left) = (Barrier::new(2), Barrier::new(2), Barrier::new(2));
+    fn a_thread_that_was_never_inside_has_not_left() {
         std::thread::scope(|threads| {
+            threads.spawn(|| assert!(!has_left()));
             threads.spawn(|| {
-                enters(until);
-                both.wait();
-                entered.wait();
+                enters(clock::ticks() + LONG);
+                assert!(!INSIDE.are_none(clock::ticks()));
                 assert!(has_left() && !has_left());
-                left.wait();
             });
-            both.wait();
-            // While the other one has the first place.
-            enters(until);
-            entered.wait();
-            left.wait();
-            assert!(!nobody_inside());
-            enters(until);
-            assert!(has_left() && nobody_inside(), "the inner one began in another place");
         });
     }
 }

@@ -6,10 +6,16 @@
 //! which programs can't write. Or it is a program that has come to the launch or range at which a window begins: where the
 //! user asked for that ([`trigger`]), the switch is beside the counts ([`Counts`]), which the programs of this one
 //! session share.
+//!
+//! Any number of threads of any processes may open and close a window at once, and the launcher reads the log meanwhile.
+//! Who stores the mask of a state that may be another by then looks again, *by a compare-and-swap of the word from what
+//! it saw*: operations that read and write a word have one order, so whoever changes it later stores its mask later, too.
+//! `tests/loom_window.rs` explores the interleavings.
 
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use super::flag;
+use crate::primitive;
 
 /// What opens and closes the window; the value of [`Window::trigger`].
 pub mod trigger {
@@ -52,7 +58,7 @@ pub mod reason {
 }
 
 /// How many flips the log holds that the launcher has not read yet.
-pub const LOG: usize = 64;
+pub const LOG: usize = if cfg!(loom) { 2 } else { 64 };
 /// Process ids that a session may be limited to.
 pub const PIDS: usize = 64;
 /// Bytes of a glob, with its NUL.
@@ -63,15 +69,15 @@ pub const GLOB: usize = 240;
 #[derive(Debug)]
 pub struct Switch {
     /// What of each flag byte counts now: [`flag::INSIDE`], [`flag::OUTSIDE`], a part of these, or 0.
-    pub mask: AtomicU8,
+    pub mask: primitive::AtomicU8,
     /// Not used.
     pub reserved: [u8; 3],
     /// See [`state`].
-    pub state: AtomicU32,
+    pub state: primitive::AtomicU32,
     /// Flips logged so far.
-    pub flips: AtomicU32,
+    pub flips: primitive::AtomicU32,
     /// Flips that the launcher has read.
-    pub drained: AtomicU32,
+    pub drained: primitive::AtomicU32,
     /// The log. Flip number `n` is in place `n % LOG`.
     pub log: [Flip; LOG],
 }
@@ -130,21 +136,21 @@ pub const COUNTS_SEAL: u64 = u64::from_le_bytes(*b"HTRCOUNT");
 #[derive(Debug)]
 pub struct Flip {
     /// Its number plus 1, stored last.
-    pub sequence: AtomicU32,
+    pub sequence: primitive::AtomicU32,
     /// 1 if the window was opened, 0 if it was closed.
-    pub open: AtomicU32,
+    pub open: primitive::AtomicU32,
     /// See [`reason`].
-    pub reason: AtomicU32,
+    pub reason: primitive::AtomicU32,
     /// Process id of who did it, in its own PID namespace.
-    pub pid: AtomicU32,
+    pub pid: primitive::AtomicU32,
     /// Its thread id.
-    pub tid: AtomicU32,
+    pub tid: primitive::AtomicU32,
     /// Not used.
     pub reserved: u32,
     /// Counter value.
-    pub ticks: AtomicU64,
+    pub ticks: primitive::AtomicU64,
     /// The launch or range.
-    pub number: AtomicU64,
+    pub number: primitive::AtomicU64,
 }
 
 /// Who opens or closes the window, and why.
@@ -175,8 +181,10 @@ impl Switch {
         if begun.is_ok() {
             self.mask.store(flag::INSIDE, Ordering::Relaxed);
             self.log(now, true, cause);
-            // Its end came in between, and saw a mask that was not stored yet.
-            if self.state.load(Ordering::Acquire) == state::CLOSED {
+            // Its end may have come in between, and have stored its mask before ours. Pairs with the exchange in
+            // `close_for_good`: one that comes later stores its mask behind ours.
+            let open = state::OPEN;
+            if self.state.compare_exchange(open, open, Ordering::AcqRel, Ordering::Relaxed).is_err() {
                 self.mask.store(flag::OUTSIDE & !flag::COUNTED, Ordering::Relaxed);
             }
         }
@@ -207,19 +215,21 @@ impl Switch {
     /// one opens, so that the log has the order in which they were.
     pub fn set_open_by_call(&self, open: bool, now: u64, cause: Cause) {
         let is_open = |flips: u32| flips % 2 == 1;
-        let flip = self.flips.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |flips| {
+        let flip = self.flips.fetch_update(Ordering::AcqRel, Ordering::Relaxed, |flips| {
             (is_open(flips) != open).then(|| flips.wrapping_add(1))
         });
         let Ok(number) = flip else { return };
         self.log_as(number, now, open, cause);
         // Another one may store its mask behind ours though it came before us: who has stored one looks again.
+        let mut flips = number.wrapping_add(1);
         loop {
-            let flips = self.flips.load(Ordering::SeqCst);
             let now_open = is_open(flips);
-            self.state.store(if now_open { state::OPEN } else { state::CLOSED }, Ordering::SeqCst);
-            self.mask.store(if now_open { flag::INSIDE } else { flag::OUTSIDE }, Ordering::SeqCst);
-            if self.flips.load(Ordering::SeqCst) == flips {
-                return;
+            self.state.store(if now_open { state::OPEN } else { state::CLOSED }, Ordering::Relaxed);
+            self.mask.store(if now_open { flag::INSIDE } else { flag::OUTSIDE }, Ordering::Relaxed);
+            // Pairs with itself and with the exchange above: one that comes later stores its mask behind ours.
+            match self.flips.compare_exchange(flips, flips, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => return,
+                Err(now) => flips = now,
             }
         }
     }
@@ -230,6 +240,9 @@ impl Switch {
 
     fn log_as(&self, number: u32, now: u64, open: bool, cause: Cause) {
         let Some(place) = self.log.get(number as usize % LOG) else { return };
+        // From here on it is none, as long as it is half of this one. Pairs with the fence in `flip`.
+        place.sequence.store(0, Ordering::Relaxed);
+        primitive::fence(Ordering::Release);
         place.open.store(open.into(), Ordering::Relaxed);
         place.reason.store(cause.reason, Ordering::Relaxed);
         place.pid.store(cause.pid, Ordering::Relaxed);
@@ -241,9 +254,11 @@ impl Switch {
     }
 
     /// Returns a flip that was logged and not overwritten: counter value, whether it opened the window, and its
-    /// cause.
+    /// cause. (Two threads that write into one place at once, of which one was held up for as many flips as the log has
+    /// places, may leave a mixture.)
     pub fn flip(&self, number: u32) -> Option<(u64, bool, Cause)> {
         let place = self.log.get(number as usize % LOG)?;
+        // Pairs with the Release store in `log_as`.
         if place.sequence.load(Ordering::Acquire) != number.wrapping_add(1) {
             return None;
         }
@@ -253,7 +268,10 @@ impl Switch {
             pid: place.pid.load(Ordering::Relaxed),
             tid: place.tid.load(Ordering::Relaxed),
         };
-        Some((place.ticks.load(Ordering::Relaxed), place.open.load(Ordering::Relaxed) != 0, cause))
+        let (ticks, open) = (place.ticks.load(Ordering::Relaxed), place.open.load(Ordering::Relaxed) != 0);
+        // Pairs with the fence in `log_as`: if any of this is a later one's, so is the sequence.
+        primitive::fence(Ordering::Acquire);
+        (place.sequence.load(Ordering::Relaxed) == number.wrapping_add(1)).then_some((ticks, open, cause))
     }
 }
 

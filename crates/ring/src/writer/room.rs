@@ -48,7 +48,8 @@ impl Writer {
     /// As [`Writer::attach`].
     pub unsafe fn move_to(&self, base: *mut u8, data: u64) {
         if !std::ptr::eq(self.next.get(), base) {
-            // SAFETY: contract of this function.
+            // SAFETY: `base` is a ring of `data` bytes that stays mapped and that no other writer uses, as `attach` asks for
+            // and `set_next` does.
             unsafe { self.set_next(base, data) };
         }
         self.move_on(base);

@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use hetrace_ctf::write::PREAMBLE_LEN;
 use std::fs::File;
-use std::sync::atomic::AtomicU64;
 
+use hetrace_ring::abi::directory::Entry;
 use hetrace_ring::abi::{
-    ABI_VERSION, ARENA_MAGIC, ArenaHeader, CONTROL_BYTES, CommandRecord, Control, FIRST_RING, PAGE,
-    PendingRecord, RING_MAGIC, RingHeader, ThreadRecord, command_flag, directory_entry, ring_bytes, special,
+    ABI_VERSION, ARENA_MAGIC, ArenaHeader, CONTROL_BYTES, CommandRecord, Control, PAGE, PendingRecord,
+    RING_MAGIC, RingHeader, ThreadRecord, command_flag, ring_bytes, special,
 };
 use hetrace_ring::writer::Writer;
 use hetrace_ring::{clock, map_file, record};
@@ -64,7 +64,7 @@ impl Program {
         header.version = ABI_VERSION;
         header.pid = std::process::id();
         header.locked = 1;
-        header.used.store(FIRST_RING, Ordering::Relaxed);
+        header.used.begin();
         header.magic.store(ARENA_MAGIC, Ordering::Release);
         Program { session, control, arena, _file: file, rings: Vec::new(), largest }
     }
@@ -83,11 +83,11 @@ impl Program {
         let number = self.rings.len();
         // SAFETY: a header and a directory of atomics.
         let (arena, entry) = unsafe {
-            let entry = &*self.arena.add(PAGE).cast::<AtomicU64>().add(number);
+            let entry = &*self.arena.add(PAGE).cast::<Entry>().add(number);
             (&*self.arena.cast::<ArenaHeader>(), entry)
         };
-        let offset = arena.used.fetch_add(ring_bytes(data as u64), Ordering::Relaxed);
-        assert!(offset + ring_bytes(data as u64) <= ARENA as u64, "a larger arena is needed");
+        let offset = arena.used.take(ring_bytes(data as u64), ARENA as u64);
+        let offset = offset.expect("a larger arena is needed");
         // SAFETY: in the arena, and nobody else's.
         let base = unsafe { self.arena.add(offset as usize) };
         // SAFETY: zeroed, which is a valid header.
@@ -95,7 +95,7 @@ impl Program {
         header.data_bytes = data as u64;
         header.number = number as u32;
         header.magic.store(RING_MAGIC, Ordering::Relaxed);
-        entry.store(directory_entry(offset, data as u64), Ordering::Release);
+        entry.publish(offset, data as u64);
         arena.rings.fetch_add(1, Ordering::Release);
         self.rings.push(base);
         base

@@ -1,4 +1,7 @@
 //! The thread that gives images to helpers.
+//!
+//! What it has is its own until it ends, and comes back when it is joined; between it and its owner is one flag, that it is to
+//! end. With programs and helpers it has files, each of which becomes known whole, by being renamed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;

@@ -5,6 +5,9 @@
 //! flushes: every period while the program enqueues work, more and more seldom
 //! when it does not. It has its own stack and takes no signals. Without it (no
 //! memory) the program's own synchronization flushes and reads.
+//!
+//! What it and the program's threads have between them are a [`Duty`], a [`Bell`] and [`Requests`], of which loom explores the
+//! interleavings.
 
 pub mod buffers;
 
@@ -13,6 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use hetrace_interpose::held::hold;
 use hetrace_interpose::ring::clock::nanoseconds;
+use hetrace_interpose::worker::{Bell, Duty, Requests};
 use hetrace_interpose::{Spent, note, session, spend, task};
 
 use super::api::{API, FORCED};
@@ -33,18 +37,14 @@ const LONGEST_WAIT_MS: u32 = 5_000;
 /// The thread's id; 0 before it has begun.
 static THREAD: AtomicU32 = AtomicU32::new(0);
 static RUNS: AtomicBool = AtomicBool::new(false);
-static STOP: AtomicBool = AtomicBool::new(false);
-/// The thread does something that must not be torn off.
-static AT_IT: AtomicBool = AtomicBool::new(false);
-/// What it sleeps on: 1 when there is something to read.
-static WAKE: AtomicU32 = AtomicU32::new(0);
-/// Work was enqueued since the last flush.
+/// Whether it may do, and does, what must not be torn off.
+static DUTY: Duty = Duty::new();
+/// What it sleeps on: there is something to read, or to do.
+static BELL: Bell = Bell::new();
+/// Work was enqueued since the last flush. A hint: one that is missed waits for the next flush.
 static WORK: AtomicBool = AtomicBool::new(false);
-/// How often somebody asked to flush at once, how often that was done, and whether the
-/// process ends then.
-static ASKED: AtomicU32 = AtomicU32::new(0);
-static DONE: AtomicU32 = AtomicU32::new(0);
-static ENDS: AtomicBool = AtomicBool::new(false);
+/// Somebody asked to flush at once; the last time the process ends then.
+static FLUSHES: Requests = Requests::new();
 /// How long the end of the program waits for that.
 const LAST_PATIENCE_NS: u64 = 200_000_000;
 /// When [`is_due`] last said so.
@@ -90,8 +90,8 @@ pub fn is_due() -> bool {
 
 /// Something came back.
 pub fn wake() {
-    WAKE.store(1, Ordering::Release);
-    wake_all(&WAKE);
+    BELL.ring();
+    wake_all(BELL.word());
 }
 
 fn wake_all(word: &AtomicU32) {
@@ -119,29 +119,22 @@ pub fn flush_now(ends: bool) {
 }
 
 fn await_flush(ends: bool) {
-    if ends {
-        ENDS.store(true, Ordering::SeqCst);
-    }
-    let mine = ASKED.fetch_add(1, Ordering::SeqCst).wrapping_add(1);
+    let mine = FLUSHES.ask(ends);
     wake();
     let until = now() + LAST_PATIENCE_NS;
     loop {
-        let done = DONE.load(Ordering::Acquire);
+        let done = FLUSHES.done();
         let left = until.saturating_sub(now());
-        if done.wrapping_sub(mine).cast_signed() >= 0 || left == 0 {
+        if Requests::has(done, mine) || left == 0 {
             return;
         }
-        sleep_on(&DONE, done, left);
+        sleep_on(FLUSHES.done_word(), done, left);
     }
 }
 
 /// Does what [`flush_now`] asks for.
 fn serve() {
-    let asked = ASKED.load(Ordering::SeqCst);
-    if asked == DONE.load(Ordering::Relaxed) {
-        return;
-    }
-    let ends = ENDS.swap(false, Ordering::SeqCst);
+    let Some((asked, ends)) = FLUSHES.pending() else { return };
     // SAFETY: no callback of CUPTI calls this.
     unsafe {
         API.flush_all(0);
@@ -153,14 +146,14 @@ fn serve() {
     if ends {
         settle();
     }
-    DONE.store(asked, Ordering::Release);
-    wake_all(&DONE);
+    FLUSHES.finish(asked);
+    wake_all(FLUSHES.done_word());
 }
 
 fn wait(nanoseconds: u64) {
-    if WAKE.swap(0, Ordering::Acquire) == 0 {
-        sleep_on(&WAKE, 0, nanoseconds); // Not at all if it is not 0 any more.
-        WAKE.store(0, Ordering::Relaxed);
+    if !BELL.take() {
+        sleep_on(BELL.word(), 0, nanoseconds); // Not at all if it is not 0 any more.
+        BELL.take();
     }
 }
 
@@ -180,14 +173,14 @@ pub fn start() {
 /// The thread begins nothing from now on. Returns whether it is at nothing any
 /// more; what it has not read is left to the caller.
 pub fn stop() -> bool {
-    STOP.store(true, Ordering::SeqCst);
+    DUTY.stop();
     RUNS.store(false, Ordering::Relaxed);
     if is_here() {
         return true; // It gives up itself.
     }
     let (mut seen, mut since) = (buffers::read_so_far(), 0);
     for _ in 0..LONGEST_WAIT_MS {
-        if !AT_IT.load(Ordering::SeqCst) {
+        if DUTY.is_idle() {
             return true;
         }
         sleep(1_000_000);
@@ -247,9 +240,11 @@ extern "C" fn run(_: *mut c_void) -> *mut c_void {
     let mut next = now() + period_ns();
     loop {
         wait(next.saturating_sub(now()));
-        AT_IT.store(true, Ordering::SeqCst);
-        if STOP.load(Ordering::SeqCst) || !ours() {
-            AT_IT.store(false, Ordering::SeqCst);
+        if !DUTY.begin() {
+            break;
+        }
+        if !ours() {
+            DUTY.end();
             break;
         }
         spend(Spent::Apart, || {
@@ -272,7 +267,7 @@ extern "C" fn run(_: *mut c_void) -> *mut c_void {
                 }
             }
         });
-        AT_IT.store(false, Ordering::SeqCst);
+        DUTY.end();
         give_up_unreadable();
     }
     std::ptr::null_mut()

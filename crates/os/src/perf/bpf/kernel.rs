@@ -141,7 +141,7 @@ pub fn attach(program: BorrowedFd<'_>, tracepoint: &CStr) -> io::Result<OwnedFd>
 /// # Safety
 /// As [`call`], of a command that returns a new descriptor.
 unsafe fn made<T>(command: libc::c_long, attr: &T) -> io::Result<OwnedFd> {
-    // SAFETY: the caller says so.
+    // SAFETY: `attr` is what this command reads, with what it refers to, and lives until the call returns.
     let fd = unsafe { call(command, attr) }?;
     // SAFETY: the system gave it to us, and nobody else knows it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
@@ -151,7 +151,8 @@ unsafe fn made<T>(command: libc::c_long, attr: &T) -> io::Result<OwnedFd> {
 /// `attr` is what the command reads, and addresses in it are of what the command reads or writes there. Both live
 /// until it returns, which is all that the kernel asks for.
 unsafe fn call<T>(command: libc::c_long, attr: &T) -> io::Result<libc::c_int> {
-    // SAFETY: the caller says so; the size is the structure's own.
+    // SAFETY: the kernel reads what the command reads of `attr`, no more than its size, and what that refers to, all of
+    // which live until it returns.
     let result = unsafe { libc::syscall(libc::SYS_bpf, command, std::ptr::from_ref(attr), size_of::<T>()) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result as libc::c_int) }
 }
