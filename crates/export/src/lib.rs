@@ -7,6 +7,7 @@
 
 mod causes;
 pub mod chrome;
+pub mod inside;
 mod operations;
 pub mod otf2;
 pub mod parquet;

@@ -7,6 +7,7 @@ pub mod diff;
 mod doctor;
 pub mod export;
 mod follow;
+mod inside;
 pub mod kernel;
 mod lint;
 mod live;

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use hetrace_report::timeline::{
-    Drawn, Error, Options, PART_BYTES, PART_SLICES, Part, Parts, timeline_in_parts,
+    Drawn, Error, INSIDE_SLICES, Options, PART_BYTES, PART_SLICES, Part, Parts, timeline_in_parts,
 };
 use hetrace_trace::trace::Trace;
 
@@ -46,6 +46,10 @@ pub struct Timeline {
     /// million slices; `all`: one file, whatever its size. stdout is never split [default: 1G]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub part_size: Option<u64>,
+    /// Draw at most this many thread blocks and warps of kernels that were recorded inside (run --inside); no more than
+    /// 20000 of a launch
+    #[arg(long, value_name = "N", default_value_t = INSIDE_SLICES)]
+    pub inside_slices: u64,
 }
 
 /// Writes the timeline.
@@ -62,6 +66,7 @@ pub fn run(args: &Timeline) -> Result<ExitCode> {
         to: args.to,
         part_bytes: if whole { u64::MAX } else { args.part_size.unwrap_or(PART_BYTES) },
         part_slices: if whole { u64::MAX } else { PART_SLICES },
+        inside_slices: args.inside_slices,
     };
     let watch = Watch::new(false);
     watch.expect(super::events(&trace));
@@ -69,11 +74,13 @@ pub fn run(args: &Timeline) -> Result<ExitCode> {
     if args.kernel.join(&path, &mut trace, Some(&seen))?.is_err() {
         return Ok(watch.stopped());
     }
+    super::inside::join(&path, &mut trace)?;
     if to_stdout {
         let mut out = Output::new()?;
         return match timeline_in_parts(&trace, &options, &mut out, &seen) {
             Ok(drawn) => {
                 watch.end();
+                left_out(&drawn);
                 super::report_missing(&drawn.summary);
                 Ok(ExitCode::SUCCESS)
             }
@@ -107,8 +114,25 @@ pub fn run(args: &Timeline) -> Result<ExitCode> {
     if is_blank && !drawn.summary.threads.iter().any(|thread| wanted(thread.pid)) {
         super::report_no_match();
     }
+    left_out(&drawn);
     super::report_missing(&drawn.summary);
     Ok(ExitCode::SUCCESS)
+}
+
+/// Says what of the insides of kernels is not in the timeline.
+fn left_out(drawn: &Drawn) {
+    if drawn.inside_left_out > 0 {
+        say(format_args!(
+            "{} thread blocks and warps inside of kernels were not drawn: --inside-slices, --from and --to",
+            drawn.inside_left_out
+        ));
+    }
+    if drawn.inside_unplaced > 0 {
+        say(format_args!(
+            "{} launches that were recorded inside were not drawn: their times on the device are not known",
+            drawn.inside_unplaced
+        ));
+    }
 }
 
 /// The trace's name with another ending.
