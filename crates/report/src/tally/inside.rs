@@ -323,7 +323,7 @@ mod tests {
         })
     }
 
-    const ROOFS: Option<Roofs> = Some(Roofs { flops32: 2e12, flops64: 1e12, bytes: 1e13 });
+    const ROOFS: Option<Roofs> = Some(Roofs { flops32: 2e9, flops64: 1e9, bytes: 1e10 });
 
     fn tables() -> Tally {
         let row = |symbol: &str, avg_ns, launch| DeviceRow {
@@ -370,7 +370,7 @@ mod tests {
         let rows = InsideRows::of(&inside(), &Query::default(), ROOFS).compared(&tables().device);
         let roofline = rows.kernels[0].roofline.clone().expect("a roofline");
         // 1,920 operations and 4,832 bytes in two launches of 1 µs.
-        assert_eq!((roofline.launch_ns, roofline.flops_per_s, roofline.bytes_per_s), (1000.0, 0.96e12, 2.416e12));
+        assert_eq!((roofline.launch_ns, roofline.flops_per_s, roofline.bytes_per_s), (1000.0, 0.96e9, 2.416e9));
         assert_eq!((roofline.below.as_deref(), roofline.of_roof), (Some("compute"), Some(0.48)));
         // Of a part of the thread blocks nothing can be said.
         let mut part = inside();

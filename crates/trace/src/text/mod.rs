@@ -3,7 +3,7 @@
 pub mod digits;
 mod units;
 
-pub use units::{bandwidth, bytes, count, duration, duration_f, energy, error, percent, power};
+pub use units::{bandwidth, bytes, count, duration, duration_f, energy, error, flops, percent, power};
 
 /// `1 thread`, `2 threads`.
 pub fn plural(n: u64, one: &str) -> String {

@@ -6,7 +6,7 @@ use super::{Renderer, others, right};
 use crate::tally::rows::{InsideBlockRow, InsideRoofline, InsideRow, InsideTakes};
 use crate::text::{Column, Table};
 use hetrace_trace::demangle;
-use hetrace_trace::text::{bytes, count, plural};
+use hetrace_trace::text::{bytes, count, flops, plural};
 
 /// Blocks and loops that a kernel's table shows unless `--top` says otherwise.
 const BLOCKS: usize = 20;
@@ -170,9 +170,9 @@ fn takes(row: &InsideRow) -> Option<String> {
 /// Operations and bytes.
 fn work(row: &InsideRow) -> Option<String> {
     let mut parts = Vec::new();
-    for (bits, flops) in [(16, row.flops16), (32, row.flops32), (64, row.flops64)] {
-        if flops > 0 {
-            parts.push(format!("{} floating-point operations of {bits} bits", count(flops)));
+    for (bits, sum) in [(16, row.flops16), (32, row.flops32), (64, row.flops64)] {
+        if sum > 0 {
+            parts.push(format!("{} floating-point operations of {bits} bits", count(sum)));
         }
     }
     if row.integer > 0 {
@@ -189,11 +189,11 @@ fn work(row: &InsideRow) -> Option<String> {
 fn roofline(of: &InsideRoofline) -> Option<String> {
     let (below, part) = (of.below.as_ref()?, of.of_roof?);
     Some(format!(
-        "roofline: {:.3} of {:.1} TFLOP/s, {:.3} of {:.2} TB/s: {:.1} % of the {below} roof",
-        of.flops_per_s / 1e12,
-        of.roof_flops_per_s / 1e12,
-        of.bytes_per_s / 1e12,
-        of.roof_bytes_per_s / 1e12,
+        "roofline: {} of {}, {}/s of {}/s: {:.1} % of the {below} roof",
+        flops(of.flops_per_s),
+        flops(of.roof_flops_per_s),
+        bytes(of.bytes_per_s as u64),
+        bytes(of.roof_bytes_per_s as u64),
         100.0 * part
     ))
 }
