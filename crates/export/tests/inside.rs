@@ -26,7 +26,9 @@ fn each_multiprocessor_has_a_stream_on_the_hosts_clock() {
     assert_eq!(back.class().clocks, trace.ctf().class().clocks);
     assert_ne!(back.class().uuid, trace.ctf().class().uuid);
     // The graph and the sites are in the metadata.
-    let Some(EnvValue::Str(json)) = back.class().env("inside_kernel_4096") else { panic!("{:?}", back.class().env) };
+    let Some(EnvValue::Str(json)) = back.class().env("inside_kernel_4096") else {
+        panic!("{:?}", back.class().env)
+    };
     let kernel: Described = serde_json::from_str(json).expect("a kernel");
     assert_eq!(Some(&kernel), trace.inside().and_then(|inside| inside.kernels.get(&4096)));
     let (mut kinds, mut first) = (BTreeMap::new(), None);
@@ -36,14 +38,20 @@ fn each_multiprocessor_has_a_stream_on_the_hosts_clock() {
         *kinds.entry(event.class().name.clone()).or_insert(0) += 1;
         let number = |name: &str| event.get(name).and_then(Scalar::as_u64);
         if event.class().name == "inside:sum" {
-            assert_eq!((number("repeats"), number("basic_block"), number("site")), (Some(40), Some(1), Some(0)));
+            assert_eq!(
+                (number("repeats"), number("basic_block"), number("site")),
+                (Some(40), Some(1), Some(0))
+            );
             assert_eq!((number("lanes"), number("taken")), (Some(0xff), Some(0xff)));
         }
         first.get_or_insert((number("grid"), number("kernel"), number("block_x"), number("warp")));
     }
     assert_eq!(first, Some((Some(1), Some(4096), Some(0), Some(0))));
     let count = |name: &str| kinds.get(name).copied().unwrap_or(0);
-    assert_eq!((count("inside:begin"), count("inside:sum"), count("inside:branch"), count("inside:end")), (16, 15, 30, 28));
+    assert_eq!(
+        (count("inside:begin"), count("inside:sum"), count("inside:branch"), count("inside:end")),
+        (16, 15, 30, 28)
+    );
 }
 
 #[test]

@@ -106,23 +106,32 @@ fn a_timeline_is_bounded_and_says_what_it_left_out() {
         };
         let (rows, all) = (of("SM "), of("inside kernels"));
         let begun = drawing.events().filter(|event| event.kind == 1 && rows.contains(&event.track));
-        let said: Vec<String> =
-            drawing.events().filter(|event| all.contains(&event.track)).map(|event| event.name.clone()).collect();
+        let said: Vec<String> = drawing
+            .events()
+            .filter(|event| all.contains(&event.track))
+            .map(|event| event.name.clone())
+            .collect();
         (begun.count(), said)
     };
     assert_eq!(slices(1_000), (2 * (4 + 8), vec![]));
     let (number, said) = slices(7);
     assert_eq!(number, 7);
-    assert_eq!(said, ["inside:0 thread blocks and 5 warps not drawn", "inside:4 thread blocks and 8 warps not drawn"]);
+    assert_eq!(
+        said,
+        ["inside:0 thread blocks and 5 warps not drawn", "inside:4 thread blocks and 8 warps not drawn"]
+    );
     let unasked = common::build(script().1.split("\n== ").next().unwrap_or(""));
-    assert!(!common::perfetto::read(&drawn(&unasked, &timeline::Options::default())).contains("inside"));
+    assert!(
+        !common::perfetto::read(&drawn(&unasked, &timeline::Options::default())).contains("inside kernels")
+    );
 }
 
 /// A window begins and ends within a launch.
 #[test]
 fn a_window_has_what_is_open_in_it() {
     let trace = trace();
-    let options = timeline::Options { from: Some(1_030_000), to: Some(1_050_000), ..timeline::Options::default() };
+    let options =
+        timeline::Options { from: Some(1_030_000), to: Some(1_050_000), ..timeline::Options::default() };
     let drawing = common::perfetto::parse(&drawn(&trace, &options));
     common::perfetto::check(&drawing);
     let rows: Vec<u64> = drawing.tracks().filter(|t| t.name.contains("SM ")).map(|t| t.uuid).collect();

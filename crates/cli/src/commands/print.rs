@@ -77,7 +77,9 @@ fn inside(trace: &Trace, options: &Options, filter: &Filter) -> Result<ExitCode>
     watch.end();
     let Some(done) = printed? else { return Ok(watch.stopped()) };
     if trace.inside().is_none() {
-        say(format_args!("nothing inside of kernels was recorded: `hetrace run --inside 'NAME*' -- PROGRAM` does"));
+        say(format_args!(
+            "nothing inside of kernels was recorded: `hetrace run --inside 'NAME*' -- PROGRAM` does"
+        ));
     } else if done.lines == 0 {
         super::report_no_match();
     }

@@ -58,16 +58,7 @@ pub fn run(args: &Timeline) -> Result<ExitCode> {
     let mut trace = Trace::open(&path)?;
     super::report_problems(&trace);
     let to_stdout = args.output.as_ref().is_some_and(|o| o.as_os_str() == "-");
-    let whole = to_stdout || args.part_size == Some(u64::MAX);
-    let options = Options {
-        arguments: !args.no_arguments,
-        pids: args.pid.clone(),
-        from: args.from,
-        to: args.to,
-        part_bytes: if whole { u64::MAX } else { args.part_size.unwrap_or(PART_BYTES) },
-        part_slices: if whole { u64::MAX } else { PART_SLICES },
-        inside_slices: args.inside_slices,
-    };
+    let options = options(args, to_stdout || args.part_size == Some(u64::MAX));
     let watch = Watch::new(false);
     watch.expect(super::events(&trace));
     let seen = |events| watch.seen(events);
@@ -117,6 +108,19 @@ pub fn run(args: &Timeline) -> Result<ExitCode> {
     left_out(&drawn);
     super::report_missing(&drawn.summary);
     Ok(ExitCode::SUCCESS)
+}
+
+/// Returns what to draw, in one file or in parts.
+fn options(args: &Timeline, whole: bool) -> Options {
+    Options {
+        arguments: !args.no_arguments,
+        pids: args.pid.clone(),
+        from: args.from,
+        to: args.to,
+        part_bytes: if whole { u64::MAX } else { args.part_size.unwrap_or(PART_BYTES) },
+        part_slices: if whole { u64::MAX } else { PART_SLICES },
+        inside_slices: args.inside_slices,
+    }
 }
 
 /// Says what of the insides of kernels is not in the timeline.

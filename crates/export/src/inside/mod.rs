@@ -61,7 +61,9 @@ pub fn write(trace: &Trace, folder: &Path, watch: Watch<'_>) -> Result<Written, 
         let device = launch.ran.as_ref().map_or(0, |ran| ran.device);
         let key = (launch.pid, device, event.multiprocessor);
         let stream = streams.entry(key).or_insert_with(|| Stream::new(uuid, key));
-        stream.event(folder, host, device, launch, event).map_or_else(ControlFlow::Break, ControlFlow::Continue)
+        stream
+            .event(folder, host, device, launch, event)
+            .map_or_else(ControlFlow::Break, ControlFlow::Continue)
     });
     if let ControlFlow::Break(error) = walked {
         return Err(error);
@@ -82,10 +84,13 @@ fn class(trace: &Trace) -> TraceClass {
     let mut uuid = from.uuid.unwrap_or_default();
     uuid.iter_mut().zip(OTHER).for_each(|(byte, other)| *byte ^= other);
     let clock = from.clocks.first().filter(|clock| clock.frequency == 1_000_000_000).cloned();
-    let clock = clock.map_or_else(|| clock_class([0; 16], 0), |clock| {
-        // Its name is what events are mapped to.
-        hetrace_ctf::class::ClockClass { name: hetrace_ctf::write::form::CLOCK.to_owned(), ..clock }
-    });
+    let clock = clock.map_or_else(
+        || clock_class([0; 16], 0),
+        |clock| {
+            // Its name is what events are mapped to.
+            hetrace_ctf::class::ClockClass { name: hetrace_ctf::write::form::CLOCK.to_owned(), ..clock }
+        },
+    );
     let mut class = trace_class(uuid, clock);
     let text = |text: &str| EnvValue::Str(text.to_owned());
     class.env = vec![
@@ -159,7 +164,14 @@ impl Stream {
         Self { name, writer: PacketWriter::new(identity), payload: Vec::new() }
     }
 
-    fn event(&mut self, folder: &Path, host: u64, device: u32, launch: &Launch<'_>, event: &Event) -> Result<(), Error> {
+    fn event(
+        &mut self,
+        folder: &Path,
+        host: u64,
+        device: u32,
+        launch: &Launch<'_>,
+        event: &Event,
+    ) -> Result<(), Error> {
         let name = event.what.name(launch.kernel);
         let id = KINDS.iter().position(|kind| *kind == name).unwrap_or(0);
         self.lay_out(device, launch, event);

@@ -22,9 +22,22 @@ fn records_of_warps_are_rows() {
         assert!(command.is_some_and(|(begin, end)| (begin..=end).contains(&time)), "{record:?}");
     }
     let sum = records.iter().find(|row| text(row, "kind") == "sum").expect("a sum");
-    let of = ["grid_id", "thread_block_x", "multiprocessor", "site", "basic_block", "source_line", "lanes", "taken", "repeats"];
+    let of = [
+        "grid_id",
+        "thread_block_x",
+        "multiprocessor",
+        "site",
+        "basic_block",
+        "source_line",
+        "lanes",
+        "taken",
+        "repeats",
+    ];
     assert_eq!(of.map(|column| number(sum, column)), ["1", "2", "0", "0", "1", "5", "255", "255", "40"]);
-    assert_eq!((text(sum, "kernel_symbol"), text(sum, "kernel_name"), text(sum, "source_file")), ("_Z4spinPfi".to_owned(), "spin(float*, int)".to_owned(), "spin.cu".to_owned()));
+    assert_eq!(
+        (text(sum, "kernel_symbol"), text(sum, "kernel_name"), text(sum, "source_file")),
+        ("_Z4spinPfi".to_owned(), "spin(float*, int)".to_owned(), "spin.cu".to_owned())
+    );
     let begin = records.iter().find(|row| text(row, "kind") == "begin").expect("a begin");
     assert_eq!(["site", "taken", "case", "repeats"].map(|column| number(begin, column)), ["-"; 4]);
     assert_eq!(number(begin, "lanes"), "4294967295");

@@ -55,7 +55,8 @@ pub fn print_inside(
         write_event(&mut line, launch, event, options.full_names);
         line.push('\n');
         done.lines += 1;
-        out.write_all(line.as_bytes()).map_or_else(|error| ControlFlow::Break(Some(error)), ControlFlow::Continue)
+        out.write_all(line.as_bytes())
+            .map_or_else(|error| ControlFlow::Break(Some(error)), ControlFlow::Continue)
     });
     match walked {
         ControlFlow::Continue(()) => out.flush().map(|()| Some(done)),

@@ -155,37 +155,42 @@ fn by_time(shapes: &[Shape], of: impl Fn(&Shape) -> f64) -> Option<f64> {
     (ns > 0.0).then(|| shapes.iter().map(of).sum::<f64>() / ns)
 }
 
-/// Returns a kernel's row, and the cycles in it.
-fn row(kernel: &Kernel) -> (u64, InsideRow) {
-    let source = |block: usize| {
-        let text = kernel.description.blocks.get(block)?;
-        Some(format!("{}:{}", text.file.as_ref()?, text.line?))
-    };
-    let text = |block: usize| kernel.description.blocks.get(block).cloned().unwrap_or_default();
-    let cycles = kernel.counts.blocks.iter().map(|block| block.time).fold(0, u64::saturating_add);
-    let part = |of: u64| if cycles == 0 { 0.0 } else { of as f64 / cycles as f64 };
+/// Where a block begins in the source.
+fn source(kernel: &Kernel, block: usize) -> Option<String> {
+    hetrace_trace::placed::source(kernel.description.blocks.get(block)?)
+}
+
+/// Blocks that were run, of so many cycles in all, by the time in them; what they did; and lanes that were active.
+fn blocks(kernel: &Kernel, cycles: u64) -> (Vec<InsideBlockRow>, Work, Option<f64>) {
     let (mut work, mut lanes, mut slots) = (Work::default(), 0.0, 0.0);
     let mut blocks = Vec::new();
     for (number, block) in kernel.counts.blocks.iter().enumerate().filter(|(_, block)| block.lanes > 0) {
-        let text = text(number);
+        let text = kernel.description.blocks.get(number).cloned().unwrap_or_default();
         work.add(block.lanes, &text);
         lanes += block.lanes as f64 * f64::from(text.instructions);
         slots += block.visits as f64 * f64::from(text.instructions) * kernel.lanes_per_warp as f64;
         blocks.push(InsideBlockRow {
             block: number as u64,
-            source: source(number),
+            source: source(kernel, number),
             visits: block.visits,
             exact: block.exact,
             lanes: block.lanes,
             cycles: block.time,
-            share: part(block.time),
+            share: block.time as f64 / cycles.max(1) as f64,
             instructions: text.instructions,
         });
     }
     blocks.sort_by(|a, b| b.cycles.cmp(&a.cycles).then(a.block.cmp(&b.block)));
+    (blocks, work, (slots > 0.0).then(|| lanes / slots))
+}
+
+/// Returns a kernel's row, and the cycles in it.
+fn row(kernel: &Kernel) -> (u64, InsideRow) {
+    let cycles = kernel.counts.blocks.iter().map(|block| block.time).fold(0, u64::saturating_add);
+    let (blocks, work, active) = blocks(kernel, cycles);
     let loops = kernel.counts.loops.iter().filter(|one| one.entered > 0).map(|one| InsideLoopRow {
         header: one.header as u64,
-        source: source(one.header),
+        source: source(kernel, one.header),
         entered: one.entered,
         trips: one.back as f64 / one.entered as f64,
         distribution: one.trips.clone(),
@@ -206,7 +211,7 @@ fn row(kernel: &Kernel) -> (u64, InsideRow) {
         warps: kernel.warps,
         begun: kernel.counts.begun,
         ended: kernel.counts.ended,
-        active: (slots > 0.0).then(|| lanes / slots),
+        active,
         multiprocessors: kernel.multiprocessors.len() as u64,
         imbalance: (mean > 0.0).then(|| busiest / mean),
         tail: by_time(&kernel.shapes, |shape| shape.tail_ns as f64),
@@ -301,13 +306,8 @@ mod tests {
     }
 
     fn launch(registers: u64, percent: f64) -> Option<LaunchRow> {
-        let occupancy = OccupancyRow {
-            percent,
-            limiter: "registers".to_owned(),
-            blocks: 2,
-            warps: 32,
-            max_warps: 64,
-        };
+        let occupancy =
+            OccupancyRow { percent, limiter: "registers".to_owned(), blocks: 2, warps: 32, max_warps: 64 };
         Some(LaunchRow {
             grid: vec![1],
             items: vec![64],
@@ -356,8 +356,12 @@ mod tests {
             (128.0 * 8.0 + 960.0 * 4.0 + 120.0 * 2.0) / (32.0 * (4.0 * 8.0 + 40.0 * 4.0 + 6.0 * 2.0));
         assert_eq!(row.active, Some(active));
         assert_eq!((row.tail, row.resident_warps), (Some(0.25), Some(1.5)));
-        let takes = |takes: &Option<InsideTakes>| takes.as_ref().map(|takes| (takes.registers, takes.occupancy));
-        assert_eq!((takes(&row.plain), takes(&row.recorded)), (Some((40, Some(75.0))), Some((56, Some(50.0)))));
+        let takes =
+            |takes: &Option<InsideTakes>| takes.as_ref().map(|takes| (takes.registers, takes.occupancy));
+        assert_eq!(
+            (takes(&row.plain), takes(&row.recorded)),
+            (Some((40, Some(75.0))), Some((56, Some(50.0))))
+        );
         // Alone there is nothing to compare with.
         let alone = InsideRows::of(&inside(), &Query::default(), None).compared(&[]);
         assert_eq!((alone.kernels[0].slowdown, alone.kernels[0].launches_as_they_were), (None, None));
@@ -370,7 +374,10 @@ mod tests {
         let rows = InsideRows::of(&inside(), &Query::default(), ROOFS).compared(&tables().device);
         let roofline = rows.kernels[0].roofline.clone().expect("a roofline");
         // 1,920 operations and 4,832 bytes in two launches of 1 µs.
-        assert_eq!((roofline.launch_ns, roofline.flops_per_s, roofline.bytes_per_s), (1000.0, 0.96e9, 2.416e9));
+        assert_eq!(
+            (roofline.launch_ns, roofline.flops_per_s, roofline.bytes_per_s),
+            (1000.0, 0.96e9, 2.416e9)
+        );
         assert_eq!((roofline.below.as_deref(), roofline.of_roof), (Some("compute"), Some(0.48)));
         // Of a part of the thread blocks nothing can be said.
         let mut part = inside();

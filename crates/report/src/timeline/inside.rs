@@ -87,9 +87,8 @@ impl<'t> Insides<'t> {
     /// Those of some processes, of all if there is none; at most so many slices.
     pub fn new(placed: Placed<'t>, pids: &[i64], slices: u64) -> Self {
         let unplaced = placed.unplaced;
-        let wanted = |launch: &Launch<'_>| {
-            launch.ran.is_some() && (pids.is_empty() || pids.contains(&launch.pid))
-        };
+        let wanted =
+            |launch: &Launch<'_>| launch.ran.is_some() && (pids.is_empty() || pids.contains(&launch.pid));
         let launches = placed.launches.into_iter().filter(wanted).collect();
         Self { launches, left: slices, unplaced, ..Self::default() }
     }
@@ -257,7 +256,8 @@ fn slice(
 
 impl Of {
     fn new(sheet: &mut Sheet<'_>, tracks: &mut Tracks, trace: &Trace, ran: &Ran) -> Self {
-        let process = tracks.process(sheet, trace, &Thread { pid: ran.pid, tid: ran.pid, name: String::new() });
+        let process =
+            tracks.process(sheet, trace, &Thread { pid: ran.pid, tid: ran.pid, name: String::new() });
         let device = trace.names().device(ran.device);
         let parent = device_row(sheet, trace, ran.pid, device, process);
         // A block of one warp that needs nothing: what is left is how many warps there can be.
@@ -341,7 +341,13 @@ mod tests {
         assert!(found.len() <= STEPS, "{}", found.len());
         assert_eq!(found.iter().map(|(_, change)| change).sum::<i64>(), 0);
         let mut level = 0;
-        let levels: Vec<i64> = found.iter().map(|(_, change)| { level += change; level }).collect();
+        let levels: Vec<i64> = found
+            .iter()
+            .map(|(_, change)| {
+                level += change;
+                level
+            })
+            .collect();
         assert!(levels[1..levels.len() - 2].iter().all(|level| (1480..1520).contains(level)), "{levels:?}");
     }
 }

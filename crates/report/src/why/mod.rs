@@ -47,8 +47,8 @@ mod verdict;
 mod waits;
 mod wakes;
 
-pub use render::TextOptions;
 pub use inside::{InsideCauseRow, InsideRow};
+pub use render::TextOptions;
 pub use rows::{
     Around, BehindRow, BoundRow, CauseRow, CostRow, CpuRow, DeviceRow, Distribution, GapPart, GapRow,
     MissingRow, OnceRow, PathRow, PathShare, Report, SavingRow, SharedRow, SiteRow, StartUpRow, SteadyRow,

@@ -34,7 +34,8 @@ fn spin() -> Described {
 /// others have left, and the last of its rounds were added up.
 fn warp(multiprocessor: usize, launch: u64, number: u32, from: u64, to: u64) -> Warp {
     let clock = |ns: u64| CLOCKS[multiprocessor] + 2 * (launch + ns);
-    let at = |ns, active, chosen, repeats| Record { time: clock(ns), site: 0, active, chosen, case: 0, repeats };
+    let at =
+        |ns, active, chosen, repeats| Record { time: clock(ns), site: 0, active, chosen, case: 0, repeats };
     let third = (to - from) / 3;
     let few = 0xff;
     Warp {
@@ -58,7 +59,12 @@ fn launch(grid: u64, since: u64) -> Launch {
         kernel: 4096,
         blocks_in_grid: [4, 1, 1],
         threads_in_block: [64, 1, 1],
-        blocks: vec![block(0, 0, 0, 30_000), block(1, 1, 500, 32_000), block(2, 0, 600, 28_000), block(3, 0, 30_500, 90_000)],
+        blocks: vec![
+            block(0, 0, 0, 30_000),
+            block(1, 1, 500, 32_000),
+            block(2, 0, 600, 28_000),
+            block(3, 0, 30_500, 90_000),
+        ],
     }
 }
 

@@ -116,7 +116,10 @@ mod tests {
         assert!(!clocks.assumed);
         assert_eq!((clocks.ns(0, 1_000), clocks.ns(0, 3_000), clocks.ns(0, 101_000)), (5_000, 6_000, 55_000));
         // What was before the first moment, too.
-        assert_eq!((clocks.ns(7, 900_000), clocks.ns(7, 899_000), clocks.ns(7, 902_000)), (6_000, 5_500, 7_000));
+        assert_eq!(
+            (clocks.ns(7, 900_000), clocks.ns(7, 899_000), clocks.ns(7, 902_000)),
+            (6_000, 5_500, 7_000)
+        );
         assert_eq!(clocks.ns(3, 1), 0);
         let pool = Pool { launches: vec![launch], ..Pool::default() };
         assert_eq!(rate(&pool), Some(0.5));

@@ -17,11 +17,11 @@ mod shape;
 use std::collections::BTreeMap;
 
 use hetrace_ctf::read::Files;
+use hetrace_gpu_kernel::Counter;
 pub use hetrace_gpu_kernel::description::{BlockText, Kernel as Described, Refused};
 pub use hetrace_gpu_kernel::pool::{Launch, Pool, ThreadBlock, Warp};
 pub use hetrace_gpu_kernel::ptx::TWIN;
 pub use hetrace_gpu_kernel::{BlockCounts, Counts, Entry, Lanes, LoopCounts, Mode, Record, Site};
-use hetrace_gpu_kernel::Counter;
 
 pub use clock::{Clocks, rate};
 pub use event::{Event, What, events};
@@ -114,11 +114,7 @@ impl Inside {
     }
 }
 
-fn kernel(
-    pid: i64,
-    description: &Described,
-    launches: &[(&Launch, Option<f64>)],
-) -> Result<Kernel, String> {
+fn kernel(pid: i64, description: &Described, launches: &[(&Launch, Option<f64>)]) -> Result<Kernel, String> {
     let graph = description.graph().map_err(|error| error.to_string())?;
     let plan = description.plan(&graph).map_err(|error| error.to_string())?;
     let weights: Vec<u32> = description.blocks.iter().map(|block| block.instructions).collect();
@@ -156,10 +152,10 @@ fn kernel(
 
 #[cfg(test)]
 mod tests {
+    use hetrace_format::files::INSIDE;
     use hetrace_gpu_kernel::description::{SiteName, successors};
     use hetrace_gpu_kernel::graph::EXIT;
     use hetrace_gpu_kernel::{Description, Graph, Mode, Plan};
-    use hetrace_format::files::INSIDE;
 
     use super::*;
 

@@ -67,16 +67,15 @@ impl<'t> Placed<'t> {
     ///
     /// # Errors
     /// What `of` breaks with.
-    pub fn each<B>(
-        &self,
-        mut of: impl FnMut(u64, &Launch<'t>, &Event) -> ControlFlow<B>,
-    ) -> ControlFlow<B> {
+    pub fn each<B>(&self, mut of: impl FnMut(u64, &Launch<'t>, &Event) -> ControlFlow<B>) -> ControlFlow<B> {
         let placed = self.launches.len() - usize::try_from(self.unplaced).unwrap_or(usize::MAX);
         let mut rest = self.launches.get(..placed).unwrap_or_default();
         while let Some(ran) = rest.first().and_then(|launch| launch.ran.as_ref()) {
             let mut until = ran.end;
             let mut count = 0;
-            while let Some(ran) = rest.get(count).and_then(|launch| launch.ran.as_ref()).filter(|ran| ran.start <= until) {
+            while let Some(ran) =
+                rest.get(count).and_then(|launch| launch.ran.as_ref()).filter(|ran| ran.start <= until)
+            {
                 until = until.max(ran.end);
                 count += 1;
             }
@@ -103,7 +102,8 @@ impl<'t> Placed<'t> {
             let mut of: Vec<Ran> = ran.extract_if(.., |ran| ran.pid == pid).collect();
             for context in of_process {
                 let rate = rate(&context.pool);
-                let described = |launch: &'t pool::Launch| Some((recording.kernels.get(&launch.kernel)?, launch));
+                let described =
+                    |launch: &'t pool::Launch| Some((recording.kernels.get(&launch.kernel)?, launch));
                 let found = context.pool.launches.iter().filter_map(described);
                 let launches: Vec<Launch<'t>> =
                     found.map(|(kernel, records)| Launch::new(pid, kernel, records, rate)).collect();
@@ -229,7 +229,11 @@ mod tests {
 
     #[test]
     fn as_many_launches_as_commands_are_paired_in_order() {
-        let launches = [launch(4, 1, TIMER, TIMER + 80), launch(9, 1, TIMER + 10, TIMER + 40), launch(5, 2, TIMER, TIMER)];
+        let launches = [
+            launch(4, 1, TIMER, TIMER + 80),
+            launch(9, 1, TIMER + 10, TIMER + 40),
+            launch(5, 2, TIMER, TIMER),
+        ];
         let recording = recording(&[&launches]);
         let placed =
             Placed::of(&recording, vec![ran("a", 2_000, 2_100), ran("b", 900, 960), ran("a", 1_000, 1_100)]);
@@ -237,7 +241,10 @@ mod tests {
         assert_eq!(placed.unplaced, 0);
         let one = &placed.launches[1];
         // 80 of 100 ns: in the middle.
-        assert_eq!((one.host(TIMER), one.host(TIMER + 80), one.slack_ns()), (Some(1_010), Some(1_090), Some(10)));
+        assert_eq!(
+            (one.host(TIMER), one.host(TIMER + 80), one.slack_ns()),
+            (Some(1_010), Some(1_090), Some(10))
+        );
         // What is outside is put to the border.
         assert_eq!((one.host(0), one.host(u64::MAX)), (Some(1_010), Some(1_100)));
         assert_eq!((one.source(0).as_deref(), one.source(1)), (Some("a.cu:7"), None));

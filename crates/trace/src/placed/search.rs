@@ -27,7 +27,8 @@ pub(super) fn commands(launches: &[Launch<'_>], ran: &[Ran], alone: bool) -> Vec
     for launch in launches {
         *counts.entry(&launch.kernel.name).or_default() += 1;
     }
-    if alone && counts.iter().all(|(name, count)| by_kernel.get(name).is_some_and(|ran| ran.len() == *count)) {
+    if alone && counts.iter().all(|(name, count)| by_kernel.get(name).is_some_and(|ran| ran.len() == *count))
+    {
         return in_order(launches, ran, by_kernel);
     }
     by_kernel.values_mut().for_each(|places| places.sort_by_key(|place| ran[*place].start));
@@ -47,11 +48,16 @@ pub(super) fn commands(launches: &[Launch<'_>], ran: &[Ran], alone: bool) -> Vec
     best.map_or_else(|| vec![None; launches.len()], |(_, ahead)| search.follow(ahead, usize::MAX))
 }
 
-fn in_order(launches: &[Launch<'_>], ran: &[Ran], by_kernel: BTreeMap<&str, Vec<usize>>) -> Vec<Option<usize>> {
+fn in_order(
+    launches: &[Launch<'_>],
+    ran: &[Ran],
+    by_kernel: BTreeMap<&str, Vec<usize>>,
+) -> Vec<Option<usize>> {
     let mut places = vec![None; launches.len()];
     for (name, mut of_kernel) in by_kernel {
         of_kernel.sort_by_key(|place| (ran[*place].cause, ran[*place].start));
-        let mut order: Vec<usize> = (0..launches.len()).filter(|at| launches[*at].kernel.name == name).collect();
+        let mut order: Vec<usize> =
+            (0..launches.len()).filter(|at| launches[*at].kernel.name == name).collect();
         order.sort_by_key(|at| launches[*at].records.grid);
         order.into_iter().zip(of_kernel).for_each(|(launch, command)| places[launch] = Some(command));
     }

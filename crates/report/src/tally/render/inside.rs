@@ -149,13 +149,17 @@ impl Renderer<'_> {
 /// How launches filled the device.
 fn launches(row: &InsideRow) -> Option<String> {
     let (warps, tail) = (row.resident_warps?, row.tail?);
-    Some(format!("{warps:.1} warps resident in the mean; tail of the last wave {:.1} % of the time", 100.0 * tail))
+    Some(format!(
+        "{warps:.1} warps resident in the mean; tail of the last wave {:.1} % of the time",
+        100.0 * tail
+    ))
 }
 
 /// Registers and occupancy, without recording and with.
 fn takes(row: &InsideRow) -> Option<String> {
     let one = |takes: &InsideTakes| {
-        let occupancy = takes.occupancy.map_or_else(String::new, |percent| format!(", {percent:.0} % occupancy"));
+        let occupancy =
+            takes.occupancy.map_or_else(String::new, |percent| format!(", {percent:.0} % occupancy"));
         let by = takes.limited_by.as_ref().map_or_else(String::new, |by| format!(" (limited by {by})"));
         format!("{} registers{occupancy}{by}", takes.registers)
     };
@@ -180,7 +184,11 @@ fn work(row: &InsideRow) -> Option<String> {
     }
     if row.bytes > 0 {
         let intensity = row.flops as f64 / row.bytes as f64;
-        parts.push(format!("{} loaded, {} stored, {intensity:.2} operations a byte", bytes(row.loaded), bytes(row.stored)));
+        parts.push(format!(
+            "{} loaded, {} stored, {intensity:.2} operations a byte",
+            bytes(row.loaded),
+            bytes(row.stored)
+        ));
     }
     (!parts.is_empty()).then(|| parts.join("; "))
 }

@@ -161,7 +161,9 @@ fn blocks(kernel: &Kernel) -> Option<InsideCauseRow> {
 /// Multiprocessors were in use for unequal times.
 fn multiprocessors(kernel: &Kernel) -> Option<InsideCauseRow> {
     let busiest = |shape: &Shape| shape.busy.iter().max_by_key(|(_, ns)| **ns).map(|(n, ns)| (*n, *ns));
-    let mean = |shape: &Shape| shape.busy.values().map(|ns| *ns as f64).sum::<f64>() / shape.busy.len().max(1) as f64;
+    let mean = |shape: &Shape| {
+        shape.busy.values().map(|ns| *ns as f64).sum::<f64>() / shape.busy.len().max(1) as f64
+    };
     // Of one wave, the blocks say it.
     let of = |shape: &Shape| match busiest(shape) {
         Some((_, ns)) if shape.peak_blocks < shape.blocks.1 => ns as f64 - mean(shape),
@@ -172,7 +174,10 @@ fn multiprocessors(kernel: &Kernel) -> Option<InsideCauseRow> {
     let (number, ns) = busiest(worst)?;
     Some(InsideCauseRow {
         kind: "imbalance".to_owned(),
-        cause: format!("imbalance: {} of the time multiprocessors are done and wait for the busiest one", percent(share)),
+        cause: format!(
+            "imbalance: {} of the time multiprocessors are done and wait for the busiest one",
+            percent(share)
+        ),
         share: Some(share),
         grid: Some(worst.grid),
         multiprocessor: Some(number),
@@ -210,7 +215,8 @@ fn idle(kernel: &Kernel, around: &Around) -> Option<InsideCauseRow> {
             count(worst.threads),
             worst.busy.len()
         ),
-        remedy: "launch more thread blocks than there are multiprocessors, or run other kernels beside it".to_owned(),
+        remedy: "launch more thread blocks than there are multiprocessors, or run other kernels beside it"
+            .to_owned(),
         ..InsideCauseRow::default()
     })
 }
@@ -292,16 +298,25 @@ fn occupancy(kernel: &Kernel, around: &Around) -> Option<InsideCauseRow> {
         Limiter::Threads | Limiter::Blocks => format!("block size: {} threads", needs.threads),
     };
     let remedy = match fits.limiter {
-        Limiter::Registers => "fewer registers (`__launch_bounds__`, `-maxrregcount`), if that does not spill",
+        Limiter::Registers => {
+            "fewer registers (`__launch_bounds__`, `-maxrregcount`), if that does not spill"
+        }
         Limiter::Shared => "less shared memory, or larger thread blocks that share it",
-        Limiter::Threads | Limiter::Blocks => "thread blocks of another size: a multiple of a warp that divides what a multiprocessor holds",
+        Limiter::Threads | Limiter::Blocks => {
+            "thread blocks of another size: a multiple of a warp that divides what a multiprocessor holds"
+        }
     };
     let longest = most(kernel, |shape| shape.ns as f64)?;
     let room = fits.of.saturating_mul(longest.busy.len() as u64);
     let twin = if of_twin { ", with recording, as no launch ran as it was" } else { "" };
     Some(InsideCauseRow {
         kind: "occupancy".to_owned(),
-        cause: format!("low occupancy: {:.0} % ({} of {} warps), limited by {by}{twin}", fits.percent(), fits.warps, fits.of),
+        cause: format!(
+            "low occupancy: {:.0} % ({} of {} warps), limited by {by}{twin}",
+            fits.percent(),
+            fits.warps,
+            fits.of
+        ),
         grid: Some(longest.grid),
         evidence: format!(
             "launch {}: {:.1} warps in the mean on {} ({:.0} %), with recording",

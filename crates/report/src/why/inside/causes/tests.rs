@@ -79,7 +79,10 @@ fn divergence_names_the_block_that_loses_most() {
     let [cause] = &causes(&diverged, &of_four())[..] else { panic!("{:?}", causes(&diverged, &of_four())) };
     // 10 instructions of 4, 40 and 8 visits by 32 lanes; of these 128, 320 and 128.
     let idle = 1.0 - 576.0 / 1664.0;
-    assert_eq!((cause.kind.as_str(), cause.block, cause.source.as_deref()), ("divergence", Some(1), Some("k.cu:10")));
+    assert_eq!(
+        (cause.kind.as_str(), cause.block, cause.source.as_deref()),
+        ("divergence", Some(1), Some("k.cu:10"))
+    );
     assert!(cause.share.is_some_and(|share| (share - idle).abs() < 1e-9), "{:?}", cause.share);
     assert_eq!(cause.cause, "divergence: 65 % of the lanes are idle while others of their warp run");
     assert_eq!(
@@ -94,7 +97,8 @@ fn divergence_names_the_block_that_loses_most() {
 #[test]
 fn a_thread_block_that_takes_longest_is_imbalance_of_one_wave() {
     let mut one = kernel(EVEN);
-    one.shapes = vec![Shape { peak_blocks: 8, longest: BlockSpan { ns: 1_000, ..shape().longest }, ..shape() }];
+    one.shapes =
+        vec![Shape { peak_blocks: 8, longest: BlockSpan { ns: 1_000, ..shape().longest }, ..shape() }];
     let [cause] = &causes(&one, &of_four())[..] else { panic!() };
     assert_eq!((cause.kind.as_str(), cause.share, cause.grid), ("imbalance", Some(0.5), Some(5)));
     assert_eq!((cause.thread_block, cause.multiprocessor), (Some([3, 0, 0]), Some(2)));
@@ -125,7 +129,11 @@ fn a_long_tail_is_named_with_who_was_last() {
     long.shapes[0].tail_ns = 400;
     let [cause] = &causes(&long, &of_four())[..] else { panic!() };
     assert_eq!((cause.kind.as_str(), cause.share, cause.thread_block), ("tail", Some(0.3), Some([7, 0, 0])));
-    assert!(cause.evidence.starts_with("launch 5: for the last 400 ns of 1.00 µs there were 4.0 warps"), "{}", cause.evidence);
+    assert!(
+        cause.evidence.starts_with("launch 5: for the last 400 ns of 1.00 µs there were 4.0 warps"),
+        "{}",
+        cause.evidence
+    );
     assert!(cause.evidence.contains("2.0 waves of 4 thread blocks"), "{}", cause.evidence);
 }
 
@@ -157,10 +165,18 @@ fn occupancy_says_what_limits_it() {
         Around { fits: Some((occupancy, needs, of_twin)), ..of_four() }
     };
     let found = causes(&kernel(EVEN), &fits(Limiter::Registers, 12, false));
-    assert_eq!(found[0].cause, "low occupancy: 19 % (12 of 64 warps), limited by registers: 168 of each thread");
-    assert_eq!(found[0].evidence, "launch 5: 15.0 warps in the mean on 4 multiprocessors (6 %), with recording");
+    assert_eq!(
+        found[0].cause,
+        "low occupancy: 19 % (12 of 64 warps), limited by registers: 168 of each thread"
+    );
+    assert_eq!(
+        found[0].evidence,
+        "launch 5: 15.0 warps in the mean on 4 multiprocessors (6 %), with recording"
+    );
     assert_eq!(found[0].share, None);
     let shared = causes(&kernel(EVEN), &fits(Limiter::Shared, 12, true));
-    assert!(shared[0].cause.ends_with("shared memory: 4096 bytes of each thread block, with recording, as no launch ran as it was"));
+    assert!(shared[0].cause.ends_with(
+        "shared memory: 4096 bytes of each thread block, with recording, as no launch ran as it was"
+    ));
     assert_eq!(kinds(&kernel(EVEN), &fits(Limiter::Threads, 48, false)), Vec::<String>::new());
 }
