@@ -47,12 +47,11 @@ mod verdict;
 mod waits;
 mod wakes;
 
-pub use inside::{InsideCauseRow, InsideRow};
 pub use render::TextOptions;
 pub use rows::{
     Around, BehindRow, BoundRow, CauseRow, CostRow, CpuRow, DeviceRow, Distribution, GapPart, GapRow,
-    MissingRow, OnceRow, PathRow, PathShare, Report, SavingRow, SharedRow, SiteRow, StartUpRow, SteadyRow,
-    TransferRow, VerdictRow, WaitRow, WorkRow,
+    InsideCauseRow, InsideRow, MissingRow, OnceRow, PathRow, PathShare, Report, SavingRow, SharedRow,
+    SiteRow, StartUpRow, SteadyRow, TransferRow, VerdictRow, WaitRow, WorkRow,
 };
 pub use run::{why, why_watched};
 

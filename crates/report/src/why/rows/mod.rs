@@ -3,7 +3,9 @@
 
 use serde::Serialize;
 
-use super::inside::InsideRow;
+mod inside;
+
+pub use inside::{InsideCauseRow, InsideRow};
 
 /// Version of this form; it is raised when a member changes its meaning.
 pub(super) const SCHEMA: u32 = 1;
