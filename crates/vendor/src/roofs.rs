@@ -62,9 +62,12 @@ mod tests {
 
     #[test]
     fn what_is_not_known_is_not_guessed() {
-        let device = |properties| About { properties, compute_units: 10, ..About::default() };
-        assert_eq!(roofs(&device(&[])), None);
-        assert_eq!(roofs(&device(&properties(99, 0))), None);
-        assert_eq!(roofs(&device(&properties(8, 0))).map(|roofs| roofs.bytes), Some(0.0));
+        let bytes = |properties: &[(String, u64)]| {
+            let about = About { properties, compute_units: 10, ..About::default() };
+            roofs(&about).map(|roofs| roofs.bytes)
+        };
+        assert_eq!(bytes(&[]), None);
+        assert_eq!(bytes(&properties(99, 0)), None);
+        assert_eq!(bytes(&properties(8, 0)), Some(0.0));
     }
 }
