@@ -26,7 +26,7 @@ fn check_reported(run: &Run) {
     assert!(notes.contains("device times: CUPTI"), "{notes}");
     check_order(&seen, 0);
     check_all_reported(&run.ops(), &seen, 1000);
-    assert_eq!((run.lost(), under_way(run)), (0, 0));
+    assert_eq!((run.lost(), in_flight(run)), (0, 0));
     assert_eq!(run.manifest()["losses"]["commands_without_call"].as_u64().unwrap_or(0), 0);
     let counts = std::fs::read_to_string(&run.files("counts.")[0]).expect("counts");
     assert!(!counts.contains("cuEventRecord"), "{counts}");

@@ -2,6 +2,8 @@
 
 #[path = "cuda/run.rs"]
 mod run;
+#[path = "inside/views.rs"]
+mod views;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -7,6 +7,7 @@
 
 mod causes;
 pub mod chrome;
+pub mod inside;
 mod missing;
 mod operations;
 pub mod otf2;

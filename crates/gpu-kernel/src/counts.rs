@@ -379,10 +379,10 @@ impl<'a> Counter<'a> {
                 [_, _, ..] => (self.sites[block].visits, !self.added[block]),
                 _ => (visits, false),
             };
-            // Of a warp whose records were lost, more came in than went on.
-            let least = if exact { u64::from(lanes > 0) } else { lanes.div_ceil(WARP) };
-            let visits = visits.max(least).min(lanes);
-            counts[block] = BlockCounts { lanes, visits, exact, time: 0 };
+            // Of a warp whose records were lost, more came in than went on: no group is larger than a warp.
+            let least = lanes.div_ceil(WARP);
+            let exact = exact && visits >= least && visits <= lanes;
+            counts[block] = BlockCounts { lanes, visits: visits.max(least).min(lanes), exact, time: 0 };
         }
         (counts, lanes)
     }

@@ -110,6 +110,26 @@ proptest! {
     }
 
     #[test]
+    fn what_is_lost_makes_no_groups_larger_than_a_warp(
+        graph in graphs(14),
+        lanes in 1u32..=32,
+        random in prop::collection::vec(any::<u32>(), 0..400),
+        kept in prop::collection::vec(any::<bool>(), 1..50),
+    ) {
+        for plan in [Mode::Branches, Mode::Edges, Mode::Blocks].map(|mode| Plan::new(&graph, mode)).iter().chain([&Plan::summed(&graph)]) {
+            let (_, records, ended) = run(&graph, plan, lanes, &random);
+            let records = if plan.adds_up() { add_up(plan, &records, &ended) } else { records };
+            let all = entries(lanes, &records, &ended);
+            // What began stays: a pool that is full loses what comes later.
+            let kept = kept.iter().cycle().zip(&all).filter(|(kept, entry)| **kept || matches!(entry, Entry::Begin { .. }));
+            let found = counts(&graph, plan, &kept.map(|(_, entry)| *entry).collect::<Vec<_>>());
+            for block in &found.blocks {
+                prop_assert!(block.lanes <= 32 * block.visits, "{:?} {:?} {:?}", block, plan, graph);
+            }
+        }
+    }
+
+    #[test]
     fn noise_is_counted_and_harmless(
         graph in graphs(14),
         noise in prop::collection::vec((prop_oneof![0u64..50, any::<u64>()], 0u32..20, any::<u8>(), any::<u8>(), 0u16..5, 0u8..4), 0..60),
@@ -139,6 +159,9 @@ fn lost_ends_make_no_groups_of_more_lanes_than_a_warp_has() {
     (0..4).for_each(|_| counter.warp([Entry::Begin { time: 0, lanes: 0xffff_ffff }]));
     let found = counter.finish();
     assert_eq!((found.blocks[0].lanes, found.blocks[0].visits), (128, 4));
+    // Nor where there is a record for each visit, of which there is none here.
+    let header = found.blocks[1];
+    assert_eq!((header.lanes, header.visits, header.exact), (128, 4, false));
 }
 
 #[test]

@@ -6,7 +6,8 @@ mod common;
 use std::path::Path;
 
 use hetrace_report::tally::{
-    By, InsideBlockRow, InsideLoopRow, InsideRow, InsideRows, Options, Query, RefusedRow, Tally, aggregate,
+    By, InsideBlockRow, InsideLoopRow, InsideRoofline, InsideRow, InsideRows, InsideTakes, Options, Query,
+    RefusedRow, Tally, aggregate,
 };
 use serde_json::Value;
 
@@ -109,6 +110,14 @@ fn insides_of_kernels_are_as_the_schema_says() {
         imbalance: Some(1.0),
         blocks: vec![InsideBlockRow { source: Some("a.cu:1".to_owned()), ..InsideBlockRow::default() }],
         loops: vec![InsideLoopRow { distribution: vec![1, 2], ..InsideLoopRow::default() }],
+        plain: Some(InsideTakes {
+            registers: 40,
+            occupancy: Some(75.0),
+            limited_by: Some("registers".to_owned()),
+        }),
+        recorded: Some(InsideTakes { registers: 56, ..InsideTakes::default() }),
+        roofline: Some(InsideRoofline { below: Some("memory".to_owned()), ..InsideRoofline::default() }),
+        tail: Some(0.25),
         ..InsideRow::default()
     };
     let unknown = InsideRow { mode: "blocks".to_owned(), ..InsideRow::default() };

@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use std::fmt::{self, Write};
 
 use cpp_demangle::{DemangleOptions, ParseOptions, Symbol};
+use hetrace_gpu_kernel::ptx::TWIN;
 
 /// Longer symbols are not looked at.
 const MAX_SYMBOL: usize = 16 << 10;
@@ -20,21 +21,33 @@ pub const SHORT: usize = 36;
 /// Longest shortened name with what distinguishes it from others of the same template.
 const MEANINGFUL: usize = 56;
 
+/// Behind the name of a kernel whose launches record what happens inside, which has another symbol than the kernel.
+pub const RECORDED: &str = " [inside]";
+
 /// The whole name without the type of the result.
 pub fn full(symbol: &str) -> Cow<'_, str> {
-    decoded(symbol, false).map_or(Cow::Borrowed(symbol), Cow::Owned)
+    or_twin(symbol, |symbol| decoded(symbol, false).map_or(Cow::Borrowed(symbol), Cow::Owned))
 }
 
 /// The name without parameters and the type of the result.
 pub fn bare(symbol: &str) -> Cow<'_, str> {
-    decoded(symbol, true).map_or(Cow::Borrowed(symbol), Cow::Owned)
+    or_twin(symbol, |symbol| decoded(symbol, true).map_or(Cow::Borrowed(symbol), Cow::Owned))
+}
+
+/// The name of a symbol, or of the kernel that it is a twin of with [`RECORDED`] behind it.
+fn or_twin<'s>(symbol: &'s str, name: impl Fn(&'s str) -> Cow<'s, str>) -> Cow<'s, str> {
+    match symbol.strip_suffix(TWIN) {
+        Some(of) => Cow::Owned(format!("{}{RECORDED}", name(of))),
+        None => name(symbol),
+    }
 }
 
 /// The name without parameters. If it has more than [`SHORT`] characters, without namespaces, too,
 /// and of each list of arguments with the one only that says most: the first that is no number and no
 /// built-in type; the rest is cut. A name that is not mangled is left as it is.
 pub fn short(symbol: &str) -> Cow<'_, str> {
-    decoded(symbol, true).map_or(Cow::Borrowed(symbol), |name| Cow::Owned(shortened(&name)))
+    let short = |name: String| Cow::Owned(shortened(&name));
+    or_twin(symbol, |symbol| decoded(symbol, true).map_or(Cow::Borrowed(symbol), short))
 }
 
 /// The decoded name; none if it is no mangled name.
@@ -264,6 +277,8 @@ mod tests {
             ("_Zbroken", "_Zbroken", "_Zbroken"),
             ("_RNvC6_123foo3bar", "123foo::bar", "123foo::bar"),
             ("_ZN4core3fmt5write17h0123456789abcdefE", "core::fmt::write", "core::fmt::write"),
+            ("_Z4copyPfS___hetrace_inside", "copy(float*, float*) [inside]", "copy [inside]"),
+            ("vecadd__hetrace_inside", "vecadd [inside]", "vecadd [inside]"),
         ] {
             assert_eq!(full(symbol), long, "{symbol}");
             assert_eq!(short(symbol), brief, "{symbol}");

@@ -14,7 +14,8 @@
 //!  os/, system                     what the operating system did to threads, from a kernel trace
 //!  owners                          which API's queues a handle or a call is about
 //!  demangle, titles                names of kernels, devices and queues
-//!  inside                          what went on inside of kernels, from records of their warps
+//!  inside/, placed/                what went on inside of kernels, from records of their warps, and where that is on
+//!                                  the host's time line
 //!  stacks                          the native and Python stacks of calls
 //!  budget                          threads that recorded less, to keep within a budget
 //!  capture                         the parts of a run that were recorded
@@ -48,6 +49,7 @@ pub mod memory;
 pub mod milestones;
 pub mod os;
 pub mod owners;
+pub mod placed;
 pub mod ranges;
 pub mod samples;
 pub mod sent;

@@ -1,7 +1,7 @@
 //! What is known of devices by their vendors, a folder each.
 //!
 //! ```text
-//!             telemetry           occupancy            doctor
+//!             telemetry           occupancy, roofs     doctor
 //!  host       /proc, /sys         —                    shared memory, clock, power
 //!  nvidia     NVML                multiprocessors      driver, toolkit, CUPTI, NVML
 //!  amd        ROCm SMI            —                    —
@@ -11,7 +11,7 @@
 //! goes through that list and knows no vendor by name. What no vendor knows is unknown:
 //! there is no guess.
 //!
-//! Occupancy is arithmetic on what a trace says. Telemetry and the doctor ask the machine,
+//! Occupancy and roofs are arithmetic on what a trace says. Telemetry and the doctor ask the machine,
 //! and stand behind features of the same names, which analyses do without.
 
 mod amd;
@@ -25,6 +25,7 @@ mod nvidia;
 pub mod occupancy;
 #[cfg(feature = "telemetry")]
 mod pci;
+pub mod roofs;
 #[cfg(feature = "telemetry")]
 pub mod telemetry;
 
@@ -36,6 +37,11 @@ pub trait Vendor: Sync {
     /// Returns the occupancy rules for a device with these properties; none if it is not one
     /// of this vendor's, or if too little is known of it.
     fn occupancy(&self, _properties: &[(String, u64)]) -> Option<Box<dyn occupancy::Rules>> {
+        None
+    }
+
+    /// Returns what a device can do at most; none if it is not one of this vendor's, or if too little is known of it.
+    fn roofs(&self, _about: &roofs::About<'_>) -> Option<roofs::Roofs> {
         None
     }
 

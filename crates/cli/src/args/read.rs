@@ -94,6 +94,10 @@ pub struct Print {
     /// Print entry and exit of each call as separate events
     #[arg(long)]
     pub events: bool,
+    /// Print what warps recorded inside of kernels (run --inside), a line each: kernel, launch (%gridid), thread block, warp,
+    /// multiprocessor, basic block with its source, lanes in hexadecimal; --filter takes names of kernels
+    #[arg(long, conflicts_with_all = ["events", "tree", "api", "tid", "errors", "min_duration", "arg"])]
+    pub inside: bool,
     /// Print calls as a tree; for calls that match the filters, their callers and callees are shown,
     /// too
     #[arg(short = 'c', long, conflicts_with_all = ["events", "deltas"])]

@@ -12,7 +12,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
-use hetrace_export::{Error, Watch as Ask, chrome, otf2, parquet, stacks};
+use hetrace_export::{Error, Watch as Ask, chrome, inside, otf2, parquet, stacks};
 use hetrace_trace::spans::Summary;
 use hetrace_trace::trace::Trace;
 
@@ -61,6 +61,9 @@ pub enum Format {
     Folded,
     /// A flame graph (SVG)
     Flame,
+    /// What was recorded inside of kernels (run --inside), as a CTF 1.8 trace of its own with a stream for each
+    /// multiprocessor, for babeltrace2 and Trace Compass
+    CtfInside,
 }
 
 /// What was read, and what the format cannot represent.
@@ -124,6 +127,12 @@ impl Format {
                 }),
                 then: "open it in a browser",
             },
+            Self::CtfInside => Form {
+                ending: ".inside",
+                to: To::Folder(to_ctf_inside),
+                then: "`babeltrace2 OUT` shows the records, together with the trace's own events if that is named, too; see \
+                       docs/inside.md",
+            },
         }
     }
 }
@@ -131,6 +140,20 @@ impl Format {
 fn to_parquet(trace: &Trace, args: &Export, watch: Ask<'_>, folder: &Path) -> Result<Written, Error> {
     let options = parquet::Options { arguments: !args.no_arguments, rank: args.rank };
     parquet::export(trace, &options, watch, folder).map(|summary| (summary, Vec::new()))
+}
+
+fn to_ctf_inside(trace: &Trace, _: &Export, watch: Ask<'_>, folder: &Path) -> Result<Written, Error> {
+    let written = inside::write(trace, folder, watch)?;
+    let mut summary = Summary::default();
+    summary.add_manifest(trace);
+    let mut left = Vec::new();
+    if trace.inside().is_none() {
+        left.push("anything: nothing inside of kernels was recorded (run --inside)".to_owned());
+    }
+    if written.unplaced > 0 {
+        left.push(format!("{} launches whose times on the device are not known", written.unplaced));
+    }
+    Ok((summary, left))
 }
 
 fn to_otf2(trace: &Trace, _: &Export, watch: Ask<'_>, folder: &Path) -> Result<Written, Error> {
@@ -212,8 +235,9 @@ pub fn run(args: &Export) -> Result<ExitCode> {
 }
 
 fn open(path: &Path) -> Result<Trace> {
-    let trace = Trace::open(path)?;
+    let mut trace = Trace::open(path)?;
     super::report_problems(&trace);
+    super::inside::join(path, &mut trace)?;
     Ok(trace)
 }
 

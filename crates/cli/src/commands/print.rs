@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use hetrace_report::print::{Clock, Filter, Form, Options, print_both};
+use hetrace_report::print::{Clock, Filter, Form, Options, print_both, print_inside};
 use hetrace_trace::trace::Trace;
 
 use super::output::Output;
@@ -16,7 +16,7 @@ use crate::args;
 /// Prints every call or event.
 pub fn run(args: &args::Print) -> Result<ExitCode> {
     let path = newest::trace(args.trace.as_deref())?;
-    let trace = Trace::open(&path)?;
+    let mut trace = Trace::open(&path)?;
     super::report_problems(&trace);
     let beside = args.kernel.open(&path, &trace)?;
     let stdout = std::io::stdout();
@@ -47,6 +47,10 @@ pub fn run(args: &args::Print) -> Result<ExitCode> {
         to: args.to,
         args: args.arg.clone(),
     };
+    if args.inside {
+        super::inside::join(&path, &mut trace)?;
+        return inside(&trace, &options, &filter);
+    }
     // Lines on a terminal show the progress already.
     let watch = Watch::new(stdout.is_terminal());
     watch.expect(super::events(&trace));
@@ -61,6 +65,26 @@ pub fn run(args: &args::Print) -> Result<ExitCode> {
     }
     if !summary.is_complete() {
         say(format_args!("{}", summary.what_is_missing()));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints what warps recorded.
+fn inside(trace: &Trace, options: &Options, filter: &Filter) -> Result<ExitCode> {
+    let watch = Watch::new(std::io::stdout().is_terminal());
+    let mut out = Output::of_text()?;
+    let printed = print_inside(trace, options, filter, &|events| watch.seen(events), &mut out);
+    watch.end();
+    let Some(done) = printed? else { return Ok(watch.stopped()) };
+    if trace.inside().is_none() {
+        say(format_args!(
+            "nothing inside of kernels was recorded: `hetrace run --inside 'NAME*' -- PROGRAM` does"
+        ));
+    } else if done.lines == 0 {
+        super::report_no_match();
+    }
+    if done.unplaced > 0 {
+        say(format_args!("{} launches are left out: their times on the device are not known", done.unplaced));
     }
     Ok(ExitCode::SUCCESS)
 }

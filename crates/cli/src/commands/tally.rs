@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use hetrace_ctf::read::Files;
 use hetrace_report::tally::{
     Aggregate, By, Form, InsideRows, NextStep, Options, Query, Reading, Tally, TextOptions, aggregate,
-    is_aggregate,
+    is_aggregate, roofs_of,
 };
 use hetrace_trace::inside::Inside;
 use hetrace_trace::spans::Summary;
@@ -60,7 +60,8 @@ pub fn run(args: &args::Tally) -> Result<ExitCode> {
                     return Ok(watch.stopped());
                 }
                 if args.inside {
-                    inside.extend(InsideRows::of(&Inside::read(&Files::open(&path)?), &query));
+                    let found = Inside::read(&Files::open(&path)?);
+                    inside.extend(InsideRows::of(&found, &query, roofs_of(&trace)));
                 }
                 match aggregate(&trace, &Options { extended: args.extended }, &query) {
                     Ok(part) => part,

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use hetrace_report::timeline::{
-    Drawn, Error, Options, PART_BYTES, PART_SLICES, Part, Parts, timeline_in_parts,
+    Drawn, Error, INSIDE_SLICES, Options, PART_BYTES, PART_SLICES, Part, Parts, timeline_in_parts,
 };
 use hetrace_trace::trace::Trace;
 
@@ -45,6 +45,10 @@ pub struct Timeline {
     /// million slices; `all`: one file, whatever its size. stdout is never split [default: 1G]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub part_size: Option<u64>,
+    /// Draw at most this many thread blocks and warps of kernels that were recorded inside (run --inside); no more than
+    /// 20000 of a launch
+    #[arg(long, value_name = "N", default_value_t = INSIDE_SLICES)]
+    pub inside_slices: u64,
 }
 
 /// Writes the timeline.
@@ -53,26 +57,20 @@ pub fn run(args: &Timeline) -> Result<ExitCode> {
     let mut trace = Trace::open(&path)?;
     super::report_problems(&trace);
     let to_stdout = args.output.as_ref().is_some_and(|o| o.as_os_str() == "-");
-    let whole = to_stdout || args.part_size == Some(u64::MAX);
-    let options = Options {
-        arguments: !args.no_arguments,
-        pids: args.pid.clone(),
-        from: args.from,
-        to: args.to,
-        part_bytes: if whole { u64::MAX } else { args.part_size.unwrap_or(PART_BYTES) },
-        part_slices: if whole { u64::MAX } else { PART_SLICES },
-    };
+    let options = options(args, to_stdout || args.part_size == Some(u64::MAX));
     let watch = Watch::new(false);
     watch.expect(super::events(&trace));
     let seen = |events| watch.seen(events);
     if args.kernel.join(&path, &mut trace, Some(&seen))?.is_err() {
         return Ok(watch.stopped());
     }
+    super::inside::join(&path, &mut trace)?;
     if to_stdout {
         let mut out = Output::new()?;
         return match timeline_in_parts(&trace, &options, &mut out, &seen) {
             Ok(drawn) => {
                 watch.end();
+                left_out(&drawn);
                 super::report_missing(&drawn.summary);
                 Ok(ExitCode::SUCCESS)
             }
@@ -106,8 +104,38 @@ pub fn run(args: &Timeline) -> Result<ExitCode> {
     if is_blank && !drawn.summary.threads.iter().any(|thread| wanted(thread.pid)) {
         super::report_no_match();
     }
+    left_out(&drawn);
     super::report_missing(&drawn.summary);
     Ok(ExitCode::SUCCESS)
+}
+
+/// Returns what to draw, in one file or in parts.
+fn options(args: &Timeline, whole: bool) -> Options {
+    Options {
+        arguments: !args.no_arguments,
+        pids: args.pid.clone(),
+        from: args.from,
+        to: args.to,
+        part_bytes: if whole { u64::MAX } else { args.part_size.unwrap_or(PART_BYTES) },
+        part_slices: if whole { u64::MAX } else { PART_SLICES },
+        inside_slices: args.inside_slices,
+    }
+}
+
+/// Says what of the insides of kernels is not in the timeline.
+fn left_out(drawn: &Drawn) {
+    if drawn.inside_left_out > 0 {
+        say(format_args!(
+            "{} thread blocks and warps inside of kernels were not drawn: --inside-slices, --from and --to",
+            drawn.inside_left_out
+        ));
+    }
+    if drawn.inside_unplaced > 0 {
+        say(format_args!(
+            "{} launches that were recorded inside were not drawn: their times on the device are not known",
+            drawn.inside_unplaced
+        ));
+    }
 }
 
 /// The trace's name with another ending.

@@ -58,6 +58,7 @@ pub fn run(args: &Why) -> Result<ExitCode> {
     if args.kernel.join(&path, &mut trace, Some(&seen))?.is_err() {
         return Ok(watch.stopped());
     }
+    super::inside::join(&path, &mut trace)?;
     let Ok(report) = why_watched(&trace, &options, Some(&seen)) else { return Ok(watch.stopped()) };
     watch.end();
     let text = if args.json {

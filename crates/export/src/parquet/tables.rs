@@ -7,19 +7,22 @@ use super::schema::Type::{Bool, Double, Int32, Int64, Name, Text, Uint64};
 use super::schema::{Column, Table, always, unless};
 
 mod about;
+mod inside;
 
 pub use about::*;
+pub use inside::INSIDE;
 
 /// Raised when a column goes, or means something else; not when one comes.
 pub const SCHEMA: i32 = 1;
 
 /// All tables.
-pub static TABLES: [&Table; 14] = [
+pub static TABLES: [&Table; 15] = [
     &CALLS,
     &COMMANDS,
     &COLLECTIVES,
     &RANGES,
     &TELEMETRY,
+    &INSIDE,
     &FUNCTIONS,
     &DEVICES,
     &QUEUES,

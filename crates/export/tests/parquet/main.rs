@@ -6,6 +6,7 @@ mod common;
 mod cost;
 mod document;
 mod foreign;
+mod inside;
 mod joins;
 mod read;
 mod seen;

@@ -4,6 +4,7 @@ mod beside;
 mod clock;
 mod commands;
 mod filter;
+mod inside;
 mod last;
 mod line;
 mod nested;
@@ -20,6 +21,7 @@ use std::ops::ControlFlow;
 
 pub use clock::Clock;
 pub use filter::Filter;
+pub use inside::{Insides, print_inside};
 pub use last::{LastOptions, print_last};
 pub use options::{Form, Options};
 pub use run::{print_both, print_some};

@@ -53,6 +53,7 @@ pub use collect::{Options, aggregate, tally};
 pub use export::Table;
 pub use file::{FileError, is_aggregate};
 pub use hetrace_trace::watch::Stopped;
+pub use inside::roofs_of;
 pub use live::{Busy, Calling, LIVE_SCHEMA, Live, LiveText, Picture};
 pub use next::NextStep;
 pub use order::Sort;
@@ -60,10 +61,10 @@ pub use query::{Query, Reading, Watch};
 pub use render::{Form, TextOptions};
 pub use rows::{
     ApiTotals, BudgetRow, ClockError, CollectiveRow, CommunicatorRow, DeviceRow, DeviceUseRow, EnergyRow,
-    ErrorRow, HostRow, InsideBlockRow, InsideLoopRow, InsideRow, InsideRows, LaunchRow, LevelRow,
-    MemoryProcessRow, MemoryReleases, MemoryRow, OccupancyRow, OpenRangeRow, ProbeRow, RangeRow, RefusedRow,
-    SCHEMA, SampleRow, SampledRow, SteppedRow, Tally, TelemetryRow, ThrottleRow, TraceRow, TracingRow,
-    TrafficRow, UnfinishedCollectiveRow, UnfinishedRow, UnknownRow,
+    ErrorRow, HostRow, InsideBlockRow, InsideLoopRow, InsideRoofline, InsideRow, InsideRows, InsideTakes,
+    LaunchRow, LevelRow, MemoryProcessRow, MemoryReleases, MemoryRow, OccupancyRow, OpenRangeRow, ProbeRow,
+    RangeRow, RefusedRow, SCHEMA, SampleRow, SampledRow, SteppedRow, Tally, TelemetryRow, ThrottleRow,
+    TraceRow, TracingRow, TrafficRow, UnfinishedCollectiveRow, UnfinishedRow, UnknownRow,
 };
 pub use sketch::ERROR as QUANTILE_ERROR;
 pub use whole::SumsError;

@@ -15,6 +15,7 @@
 //! └── Toy GPU
 //!     ├── kernels, copies…   what ran, of all queues together
 //!     ├── stream 7           commands, with arrows from their calls and to waits
+//!     ├── inside kernels     thread blocks and warps by multiprocessor, where that was recorded
 //!     └── …                  counters: commands in flight, bytes per second
 //! ```
 //!
@@ -52,6 +53,7 @@ mod calls;
 mod commands;
 mod devices;
 mod flows;
+mod inside;
 mod kernels;
 mod lanes;
 mod memory;
@@ -70,5 +72,5 @@ mod tracks;
 mod traits;
 mod window;
 
-pub use part::{Drawn, Error, Options, PART_BYTES, PART_SLICES, Part, Parts, Watch};
+pub use part::{Drawn, Error, INSIDE_SLICES, Options, PART_BYTES, PART_SLICES, Part, Parts, Watch};
 pub use run::{timeline, timeline_in_parts};

@@ -20,6 +20,8 @@ pub struct Options {
     pub part_bytes: u64,
     /// The same for slices and instants.
     pub part_slices: u64,
+    /// Thread blocks and warps inside of kernels that are drawn at most.
+    pub inside_slices: u64,
 }
 
 /// So many bytes are well for a browser, whose trace processor has 4 GB for what it makes of
@@ -27,6 +29,8 @@ pub struct Options {
 pub const PART_BYTES: u64 = 1_000_000_000;
 /// So are so many slices.
 pub const PART_SLICES: u64 = 10_000_000;
+/// So many of them may be of what is inside of kernels.
+pub const INSIDE_SLICES: u64 = 500_000;
 
 impl Default for Options {
     fn default() -> Self {
@@ -37,6 +41,7 @@ impl Default for Options {
             to: None,
             part_bytes: PART_BYTES,
             part_slices: PART_SLICES,
+            inside_slices: INSIDE_SLICES,
         }
     }
 }
@@ -72,6 +77,10 @@ pub struct Drawn {
     pub summary: Summary,
     /// The files; none if there was nothing to draw.
     pub parts: Vec<Part>,
+    /// Thread blocks and warps inside of kernels that were not drawn, as there are too many.
+    pub inside_left_out: u64,
+    /// Launches that recorded inside and are not drawn, as their commands are not known.
+    pub inside_unplaced: u64,
 }
 
 /// Why a time line is not whole.

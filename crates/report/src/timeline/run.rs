@@ -10,6 +10,7 @@ use super::calls;
 use super::commands;
 use super::devices::Devices;
 use super::flows::{Flows, Onward};
+use super::inside::Insides;
 use super::kernels::Kernels;
 use super::memory::Live;
 use super::monitored::Monitor;
@@ -24,6 +25,7 @@ use hetrace_trace::args::{Args, Plans};
 use hetrace_trace::budget::step_of;
 use hetrace_trace::capture::flip_of;
 use hetrace_trace::memory::Table;
+use hetrace_trace::placed::Placed;
 use hetrace_trace::ranges::{Ranges, Step as RangeStep};
 use hetrace_trace::spans::{
     At, Call, Command, Fold, Open, Orphan, Summary, Unfinished, Visitor, Why, cause_id, walk,
@@ -57,6 +59,7 @@ pub fn timeline_in_parts(
     watch: Watch<'_>,
 ) -> Result<Drawn, Error> {
     let table = Table::new(trace);
+    let placed = Placed::new(trace, Some(watch)).map_err(|_| Error::Stopped)?;
     let mut drawer = Drawer {
         trace,
         options,
@@ -81,6 +84,7 @@ pub fn timeline_in_parts(
         monitor: Monitor::new(trace),
         live: Live::new(trace, &table),
         states: States::new(trace, &options.pids),
+        insides: Insides::new(placed, &options.pids, options.inside_slices),
         arrows: Vec::new(),
         remarks: remarks(trace),
     };
@@ -96,7 +100,8 @@ pub fn timeline_in_parts(
     };
     drawer.remarks_until(u64::MAX)?;
     drawer.finish(&summary)?;
-    Ok(Drawn { summary, parts: drawer.parts })
+    let Insides { left_out, unplaced, .. } = drawer.insides;
+    Ok(Drawn { summary, parts: drawer.parts, inside_left_out: left_out, inside_unplaced: unplaced })
 }
 
 /// Events between two questions whether to go on.
@@ -144,6 +149,7 @@ pub(super) struct Drawer<'t, 'o> {
     pub monitor: Monitor,
     pub live: Live<'t>,
     pub states: States<'t>,
+    insides: Insides<'t>,
     /// Arrows of the mark that is about to be written; kept for its room.
     arrows: Vec<u64>,
     /// What is to be said of moments that are to come.
@@ -378,9 +384,10 @@ impl<'t> Drawer<'t, '_> {
         self.live.draw(sheet, tracks, self.trace, &self.options.pids, until)
     }
 
-    /// Writes what the operating system did to threads before a time.
+    /// Writes what the operating system did to threads before a time, and what went on inside of kernels.
     #[cold]
     pub fn draw_states(&mut self, until: u64) -> io::Result<()> {
+        self.insides.draw(&mut self.sheet, &mut self.tracks, self.trace, until)?;
         self.states.draw(&mut self.sheet, &mut self.tracks, self.trace, until)
     }
 
@@ -481,12 +488,17 @@ impl<'t> Drawer<'t, '_> {
 
     /// Says what is missing.
     pub fn remark(&mut self, summary: &Summary, end: u64) -> io::Result<()> {
-        if summary.is_complete() && self.live.missed() == 0 {
+        let inside = self.insides.left_out + self.insides.unplaced;
+        if summary.is_complete() && self.live.missed() == 0 && inside == 0 {
             return Ok(());
         }
         let row = self.tracks.remarks(&mut self.sheet);
-        let uncounted = ("allocations that are not counted", self.live.missed());
-        for (what, n) in summary.counts().chain(Some(uncounted).filter(|(_, n)| *n > 0)) {
+        let more = [
+            ("allocations that are not counted", self.live.missed()),
+            ("thread blocks and warps not drawn", self.insides.left_out),
+            ("launches recorded inside, of no known command", self.insides.unplaced),
+        ];
+        for (what, n) in summary.counts().chain(more.into_iter().filter(|(_, n)| *n > 0)) {
             self.sheet.notes.number(what, n);
         }
         self.sheet.mark(Mark::instant(end, row, "hetrace", "this trace is not complete"))
@@ -507,7 +519,8 @@ impl Visitor for Drawer<'_, '_> {
         if !self.remarks.is_empty() {
             step(self.remarks_until(at.time))?;
         }
-        if self.states.is_due(at.time) { step(self.draw_states(at.time)) } else { Step::Continue(()) }
+        let due = self.states.is_due(at.time) || self.insides.is_due(at.time);
+        if due { step(self.draw_states(at.time)) } else { Step::Continue(()) }
     }
 
     fn entry(&mut self, at: At<'_>, call: &Open, event: &Event<'_, '_>) -> Step {

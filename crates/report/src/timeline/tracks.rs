@@ -45,6 +45,9 @@ pub(super) enum Kind {
     /// A CPU, and all of them.
     Cpu,
     Cpus,
+    /// What was recorded inside of kernels on a device, and a multiprocessor of it.
+    Inside,
+    Multiprocessor,
 }
 
 /// What a row is identified by: its kind and up to three things that it is of.

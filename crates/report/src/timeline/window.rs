@@ -106,6 +106,7 @@ impl Drawer<'_, '_> {
                 self.sheet.end_endless(end);
                 self.devices.count_until(&mut self.sheet, end_of_counters)?;
                 self.draw_memory(end_of_counters)?;
+                self.draw_states(end_of_counters)?;
                 self.end_file(end, "behind the window")?;
             }
         }

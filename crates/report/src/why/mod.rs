@@ -9,6 +9,8 @@
 //!        └──► path     what the end had to wait for, all the way back
 //! ```
 //!
+//! Beside it stands `inside`: why kernels are slow that were recorded inside.
+//!
 //! One pass in the order of time. A command is seen when it starts, so all that
 //! the host did until then is known, and a gap can be explained at once. What is
 //! remembered is bounded; where that was not enough, the report says so.
@@ -23,6 +25,7 @@ mod gaps;
 mod histogram;
 mod host;
 mod independent;
+mod inside;
 mod ledger;
 mod path;
 mod render;
@@ -47,8 +50,8 @@ mod wakes;
 pub use render::TextOptions;
 pub use rows::{
     Around, BehindRow, BoundRow, CauseRow, CostRow, CpuRow, DeviceRow, Distribution, GapPart, GapRow,
-    MissingRow, OnceRow, PathRow, PathShare, Report, SavingRow, SharedRow, SiteRow, StartUpRow, SteadyRow,
-    TransferRow, VerdictRow, WaitRow, WorkRow,
+    InsideCauseRow, InsideRow, MissingRow, OnceRow, PathRow, PathShare, Report, SavingRow, SharedRow,
+    SiteRow, StartUpRow, SteadyRow, TransferRow, VerdictRow, WaitRow, WorkRow,
 };
 pub use run::{why, why_watched};
 

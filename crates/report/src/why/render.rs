@@ -104,6 +104,7 @@ impl Renderer<'_> {
             _ => self.devices()?,
         }
         self.costs()?;
+        self.insides()?;
         self.waits()?;
         self.transfers()?;
         self.path()?;

@@ -61,6 +61,7 @@ pub(super) fn report(from: &Collector<'_>, summary: &Summary) -> Report {
         waits: reporter.waits(),
         transfers: reporter.transfers(),
         path: reporter.path(),
+        inside: Vec::new(),
         missing: missing(from, summary),
     }
 }

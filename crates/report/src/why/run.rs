@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 
 use super::Options;
 use super::collect::Collector;
+use super::inside::insides;
 use super::report::report;
 use super::rows::Report;
 use super::sampled::Sampled;
@@ -28,7 +29,7 @@ pub fn why_watched(trace: &Trace, options: &Options, watch: Option<Watch<'_>>) -
         ControlFlow::Break(stopped) => Err(stopped),
         ControlFlow::Continue(summary) => {
             collector.finish(summary.last.unwrap_or(0));
-            Ok(report(&collector, &summary))
+            Ok(Report { inside: insides(trace, watch)?, ..report(&collector, &summary) })
         }
     }
 }

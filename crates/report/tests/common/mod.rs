@@ -2,6 +2,7 @@
 #![allow(dead_code, unused_imports, reason = "each test uses a part of this")]
 
 pub mod cpus;
+pub mod inside;
 mod kernel;
 pub mod perfetto;
 mod schema;

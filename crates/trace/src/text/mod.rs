@@ -3,7 +3,7 @@
 pub mod digits;
 mod units;
 
-pub use units::{bandwidth, bytes, count, duration, duration_f, energy, error, percent, power};
+pub use units::{bandwidth, bytes, count, duration, duration_f, energy, error, flops, percent, power};
 
 /// What is said of a range or a call that has no end.
 pub const STILL_OPEN: &str = "still open when the trace ends";

@@ -38,6 +38,11 @@ pub fn bandwidth(bytes_moved: u64, ns: u64) -> String {
     format!("{}/s", bytes(per_second as u64))
 }
 
+/// `960 MFLOP/s`, of operations in a second.
+pub fn flops(per_second: f64) -> String {
+    scaled(per_second, &[(1.0, "FLOP/s"), (1e6, "MFLOP/s"), (1e9, "GFLOP/s"), (1e12, "TFLOP/s")])
+}
+
 /// `12.3 mJ`, `1.50 kJ`, of millijoules.
 pub fn energy(mj: f64) -> String {
     scaled(mj, &[(1.0, "mJ"), (1e3, "J"), (1e6, "kJ"), (1e9, "MJ")])

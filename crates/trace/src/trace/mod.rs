@@ -16,6 +16,7 @@ mod sample;
 mod source;
 mod threads;
 
+use crate::inside::Recording;
 use crate::system::System;
 use hetrace_ctf::account::Difference;
 use hetrace_ctf::read::Pending;
@@ -54,6 +55,7 @@ pub struct Trace {
     /// By API: whether it occurs.
     present: Vec<bool>,
     system: Option<System>,
+    inside: Option<Recording>,
 }
 
 impl Trace {
@@ -72,7 +74,7 @@ impl Trace {
         };
         let problems = problem.into_iter().collect();
         let differences = Vec::new();
-        let system = None;
+        let (system, inside) = (None, None);
         Self {
             present,
             ctf,
@@ -85,6 +87,7 @@ impl Trace {
             problems,
             differences,
             system,
+            inside,
         }
     }
 
@@ -121,6 +124,16 @@ impl Trace {
     /// What the operating system did to the program's threads, if that was joined.
     pub fn system(&self) -> Option<&System> {
         self.system.as_ref()
+    }
+
+    /// Joins what was recorded inside of kernels, for all reports: [`Recording::read`] has it from the trace's files.
+    pub fn join_inside(&mut self, inside: Recording) {
+        self.inside = Some(inside).filter(|inside| !inside.is_empty());
+    }
+
+    /// What was recorded inside of kernels, if that was joined and there is any.
+    pub fn inside(&self) -> Option<&Recording> {
+        self.inside.as_ref()
     }
 
     /// The streams and their description.

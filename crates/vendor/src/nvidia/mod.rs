@@ -5,9 +5,11 @@ mod doctor;
 #[cfg(feature = "telemetry")]
 mod nvml;
 mod occupancy;
+mod roofs;
 
 use crate::Vendor;
 use crate::occupancy::Rules;
+use crate::roofs::{About, Roofs};
 
 /// NVIDIA.
 pub(crate) struct Nvidia;
@@ -19,6 +21,10 @@ impl Vendor for Nvidia {
 
     fn occupancy(&self, properties: &[(String, u64)]) -> Option<Box<dyn Rules>> {
         Some(Box::new(occupancy::Limits::of(properties)?))
+    }
+
+    fn roofs(&self, about: &About<'_>) -> Option<Roofs> {
+        roofs::of(about)
     }
 
     #[cfg(feature = "telemetry")]

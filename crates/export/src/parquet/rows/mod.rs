@@ -3,6 +3,7 @@
 mod calls;
 mod collectives;
 mod commands;
+mod inside;
 mod marks;
 mod names;
 mod trace;
@@ -166,6 +167,7 @@ impl<'t, 'w> Rows<'t, 'w> {
         self.finish_commands()?;
         self.finish_operations()?;
         self.open_ranges(summary)?;
+        self.insides()?;
         self.names(summary)?;
         self.trace_row(summary)?;
         self.sheets.finish()

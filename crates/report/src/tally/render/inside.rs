@@ -3,10 +3,10 @@
 use std::fmt;
 
 use super::{Renderer, others, right};
-use crate::tally::rows::{InsideBlockRow, InsideRow};
+use crate::tally::rows::{InsideBlockRow, InsideRoofline, InsideRow, InsideTakes};
 use crate::text::{Column, Table};
 use hetrace_trace::demangle;
-use hetrace_trace::text::{bytes, count, plural};
+use hetrace_trace::text::{bytes, count, flops, plural};
 
 /// Blocks and loops that a kernel's table shows unless `--top` says otherwise.
 const BLOCKS: usize = 20;
@@ -73,12 +73,6 @@ impl Renderer<'_> {
                 row.multiprocessors
             ));
         }
-        if row.flops > 0 || row.bytes > 0 {
-            let intensity = if row.bytes > 0 { row.flops as f64 / row.bytes as f64 } else { f64::INFINITY };
-            let intensity =
-                if intensity.is_finite() { format!(", {intensity:.2} a byte") } else { String::new() };
-            say.push(format!("{} operations, {} moved{intensity}", count(row.flops), bytes(row.bytes)));
-        }
         if row.ended < row.begun {
             say.push(format!(
                 "{} not at their end when the records end",
@@ -94,7 +88,8 @@ impl Renderer<'_> {
         if !say.is_empty() {
             writeln!(self.out, "{}", say.join("; "))?;
         }
-        Ok(())
+        let lines = [launches(row), takes(row), work(row), row.roofline.as_ref().and_then(roofline)];
+        lines.into_iter().flatten().try_for_each(|line| writeln!(self.out, "{line}"))
     }
 
     fn inside_blocks(&mut self, row: &InsideRow) -> fmt::Result {
@@ -149,6 +144,66 @@ impl Renderer<'_> {
         }
         self.table(&table)
     }
+}
+
+/// How launches filled the device.
+fn launches(row: &InsideRow) -> Option<String> {
+    let (warps, tail) = (row.resident_warps?, row.tail?);
+    Some(format!(
+        "{warps:.1} warps resident in the mean; tail of the last wave {:.1} % of the time",
+        100.0 * tail
+    ))
+}
+
+/// Registers and occupancy, without recording and with.
+fn takes(row: &InsideRow) -> Option<String> {
+    let one = |takes: &InsideTakes| {
+        let occupancy =
+            takes.occupancy.map_or_else(String::new, |percent| format!(", {percent:.0} % occupancy"));
+        let by = takes.limited_by.as_ref().map_or_else(String::new, |by| format!(" (limited by {by})"));
+        format!("{} registers{occupancy}{by}", takes.registers)
+    };
+    match (&row.plain, &row.recorded) {
+        (Some(plain), Some(recorded)) => Some(format!("{}; with recording {}", one(plain), one(recorded))),
+        (Some(plain), None) => Some(one(plain)),
+        (None, Some(recorded)) => Some(format!("with recording {}", one(recorded))),
+        (None, None) => None,
+    }
+}
+
+/// Operations and bytes.
+fn work(row: &InsideRow) -> Option<String> {
+    let mut parts = Vec::new();
+    for (bits, sum) in [(16, row.flops16), (32, row.flops32), (64, row.flops64)] {
+        if sum > 0 {
+            parts.push(format!("{} floating-point operations of {bits} bits", count(sum)));
+        }
+    }
+    if row.integer > 0 {
+        parts.push(format!("{} on integers", count(row.integer)));
+    }
+    if row.bytes > 0 {
+        let intensity = row.flops as f64 / row.bytes as f64;
+        parts.push(format!(
+            "{} loaded, {} stored, {intensity:.2} operations a byte",
+            bytes(row.loaded),
+            bytes(row.stored)
+        ));
+    }
+    (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+/// What it does in a second, of what the device can do.
+fn roofline(of: &InsideRoofline) -> Option<String> {
+    let (below, part) = (of.below.as_ref()?, of.of_roof?);
+    Some(format!(
+        "roofline: {} of {}, {}/s of {}/s: {:.1} % of the {below} roof",
+        flops(of.flops_per_s),
+        flops(of.roof_flops_per_s),
+        bytes(of.bytes_per_s as u64),
+        bytes(of.roof_bytes_per_s as u64),
+        100.0 * part
+    ))
 }
 
 /// How often lanes left after so many trips: `1: 12, 2-3: 400`.

@@ -35,16 +35,71 @@ pub struct InsideRow {
     pub multiprocessors: u64,
     /// The time of warps of the busiest of them, by that of all in the mean.
     pub imbalance: Option<f64>,
+    /// Part of the launches' time in which fewer than half of the most warps were resident, at their end.
+    pub tail: Option<f64>,
+    /// Warps that were resident, in the mean over the launches' time.
+    pub resident_warps: Option<f64>,
+    /// What a launch as it was takes; nothing if none is known.
+    pub plain: Option<InsideTakes>,
+    /// What one that recorded takes.
+    pub recorded: Option<InsideTakes>,
     /// Operations of all lanes on floating-point numbers, 16, 32 and 64 bits together.
     pub flops: u64,
-    /// Bytes that all lanes loaded from global memory, and stored to it.
+    /// Of these, on numbers of 16 bits.
+    pub flops16: u64,
+    /// Of 32 bits.
+    pub flops32: u64,
+    /// Of 64 bits.
+    pub flops64: u64,
+    /// Operations of all lanes on integers.
+    pub integer: u64,
+    /// Bytes that all lanes loaded from global memory.
+    pub loaded: u64,
+    /// Bytes that all lanes stored to global memory.
+    pub stored: u64,
+    /// Both together.
     pub bytes: u64,
+    /// The kernel below the device's roofs; nothing if its time or the device is not known, or thread blocks were sampled.
+    pub roofline: Option<InsideRoofline>,
     /// Its basic blocks that were run, by the time in them.
     pub blocks: Vec<InsideBlockRow>,
     /// Its loops, by header.
     pub loops: Vec<InsideLoopRow>,
     /// Records that made no sense.
     pub faults: u64,
+}
+
+/// What a launch of a kernel takes of a multiprocessor.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct InsideTakes {
+    /// Registers of a thread.
+    pub registers: u64,
+    /// Theoretical occupancy, percent; nothing if the device is not known well enough.
+    pub occupancy: Option<f64>,
+    /// What keeps more warps out: `threads`, `blocks`, `registers`, `shared memory`.
+    pub limited_by: Option<String>,
+}
+
+/// What a kernel does in a second, of what the device can do. Operations and bytes are those of the text's instructions, times
+/// the lanes that ran them: what caches had is in the bytes, and units for matrices are not.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct InsideRoofline {
+    /// The mean time that it is from, ns: of launches as they were if there are such, else of those that recorded.
+    pub launch_ns: f64,
+    /// Operations on floating-point numbers in a second.
+    pub flops_per_s: f64,
+    /// Bytes in a second.
+    pub bytes_per_s: f64,
+    /// Operations a byte; nothing if no byte is moved.
+    pub intensity: Option<f64>,
+    /// The device's roof for such operations: of 64 bits if most are, else of 32 bits; 0 if it is not known.
+    pub roof_flops_per_s: f64,
+    /// Its roof for bytes of its memory; 0 if it is not known.
+    pub roof_bytes_per_s: f64,
+    /// Which roof is lower at this intensity: `memory` or `compute`; nothing if one is not known.
+    pub below: Option<String>,
+    /// Part of that roof that it comes to.
+    pub of_roof: Option<f64>,
 }
 
 /// A basic block.

@@ -3,6 +3,10 @@
 
 use serde::Serialize;
 
+mod inside;
+
+pub use inside::{InsideCauseRow, InsideRow};
+
 /// Version of this form; it is raised when a member changes its meaning.
 pub(super) const SCHEMA: u32 = 1;
 
@@ -46,6 +50,9 @@ pub struct Report {
     /// The critical path to the end of the last command.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<PathRow>,
+    /// Kernels that were recorded inside, by their time, with why they are slow; of the whole trace.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub inside: Vec<InsideRow>,
     /// What is missing from the trace.
     pub missing: MissingRow,
 }

@@ -2,19 +2,31 @@
 //!
 //! ```text
 //!  inside/HASH-FIRST.json   kernels with their graphs ──┐
-//!  inside/PID-N.pool        what warps recorded       ──┴──► by process and kernel: sums of blocks and loops, who ran it
+//!  inside/PID-N.pool        what warps recorded       ──┴──► Recording ──┬──► Inside: sums of blocks and loops by kernel
+//!                                                                       ├──► Shape: how a launch filled the device
+//!                                                                       └──► Event…: its records in order of time
 //! ```
-//! A pool is read whole, and takes as much memory again while it is.
+//! A pool is read whole, and takes as much memory again while it is. Times are cycles of a multiprocessor's clock, or
+//! nanoseconds of the device's timer ([`Clocks`]); [`crate::placed`] has them on the host's time line.
+
+mod clock;
+mod event;
+mod recording;
+mod shape;
 
 use std::collections::BTreeMap;
 
 use hetrace_ctf::read::Files;
-use hetrace_format::files::INSIDE;
+use hetrace_gpu_kernel::Counter;
 pub use hetrace_gpu_kernel::description::{BlockText, Kernel as Described, Refused};
-use hetrace_gpu_kernel::pool::{self, Pool, Warp};
+pub use hetrace_gpu_kernel::pool::{Launch, Pool, ThreadBlock, Warp};
 pub use hetrace_gpu_kernel::ptx::TWIN;
-pub use hetrace_gpu_kernel::{BlockCounts, Counts, LoopCounts, Mode};
-use hetrace_gpu_kernel::{Counter, Description, Entry};
+pub use hetrace_gpu_kernel::{BlockCounts, Counts, Entry, Lanes, LoopCounts, Mode, Record, Site};
+
+pub use clock::{Clocks, rate};
+pub use event::{Event, What, events};
+pub use recording::{OfProcess, Recording};
+pub use shape::{BlockSpan, Shape, WarpSpan, resident, warps};
 
 /// Lanes of a warp.
 const LANES: u64 = 32;
@@ -51,74 +63,40 @@ pub struct Kernel {
     pub multiprocessors: BTreeMap<u32, u64>,
     /// Sums by block and loop.
     pub counts: Counts,
+    /// How each launch filled the device.
+    pub shapes: Vec<Shape>,
 }
 
 impl Inside {
-    /// Reads a trace's files.
+    /// Reads a trace's files, and adds up.
     pub fn read(files: &Files) -> Self {
-        let mut inside = Inside::default();
-        let mut described: BTreeMap<u32, Described> = BTreeMap::new();
-        let mut pools = Vec::new();
-        for name in files.list(INSIDE) {
-            let path = format!("{INSIDE}/{name}");
-            if let Some(pid) = name.strip_suffix(".pool").and_then(process) {
-                pools.push((pid, path));
-            } else if name.ends_with(".json") {
-                match description(files, &path) {
-                    Ok(found) => {
-                        inside.refused.extend(found.refused);
-                        described.extend(found.kernels.into_iter().map(|kernel| (kernel.number, kernel)));
-                    }
-                    Err(problem) => inside.problems.push(format!("{path}: {problem}")),
-                }
-            } else {
-                inside.problems.push(format!("{path}: a file of no known kind"));
-            }
-        }
-        inside.refused.sort_by(|a, b| (&a.name, &a.reason).cmp(&(&b.name, &b.reason)));
-        inside.refused.dedup();
+        Self::of(&Recording::read(files))
+    }
+
+    /// Adds up what was recorded.
+    pub fn of(recording: &Recording) -> Self {
+        let mut inside = Inside {
+            refused: recording.refused.clone(),
+            lost: recording.lost,
+            problems: recording.problems.clone(),
+            ..Inside::default()
+        };
         // What one process wrote for several contexts belongs together.
-        pools.sort();
-        for of_process in pools.chunk_by(|a, b| a.0 == b.0) {
-            let read: Vec<Pool> =
-                of_process.iter().filter_map(|(_, path)| inside.pool(files, path)).collect();
-            if let Some((pid, _)) = of_process.first() {
-                inside.process(*pid, &read, &described);
+        for of_process in recording.pools.chunk_by(|a, b| a.pid == b.pid) {
+            if let Some(OfProcess { pid, .. }) = of_process.first() {
+                inside.process(*pid, of_process, &recording.kernels);
             }
         }
         inside
     }
 
-    fn pool(&mut self, files: &Files, path: &str) -> Option<Pool> {
-        let bytes = match files.read(path) {
-            Ok(bytes) => bytes?,
-            Err(error) => {
-                self.problems.push(format!("{path}: {error}"));
-                return None;
+    fn process(&mut self, pid: i64, pools: &[OfProcess], described: &BTreeMap<u32, Described>) {
+        let mut by_kernel: BTreeMap<u32, Vec<(&Launch, Option<f64>)>> = BTreeMap::new();
+        for of in pools {
+            let rate = rate(&of.pool);
+            for launch in &of.pool.launches {
+                by_kernel.entry(launch.kernel).or_default().push((launch, rate));
             }
-        };
-        let read = pool::read(&bytes);
-        self.lost = self.lost.saturating_add(read.lost);
-        let faults = read.faults;
-        let mut say = |number: u64, what: &str| {
-            if number > 0 {
-                self.problems.push(format!("{path}: {number} {what}"));
-            }
-        };
-        say(faults.unbegun, "chunks were taken and never begun: their warps were stopped there");
-        say(faults.missing, "chunks are missing: the file is cut");
-        say(
-            faults.gaps,
-            "times a chunk is missing before another: what these lanes did between is not known",
-        );
-        say(faults.records, "records make no sense");
-        Some(read)
-    }
-
-    fn process(&mut self, pid: i64, pools: &[Pool], described: &BTreeMap<u32, Described>) {
-        let mut by_kernel: BTreeMap<u32, Vec<&pool::Launch>> = BTreeMap::new();
-        for launch in pools.iter().flat_map(|pool| &pool.launches) {
-            by_kernel.entry(launch.kernel).or_default().push(launch);
         }
         for (number, launches) in by_kernel {
             let Some(description) = described.get(&number) else {
@@ -136,17 +114,7 @@ impl Inside {
     }
 }
 
-/// Returns the process that wrote `PID-N`.
-fn process(stem: &str) -> Option<i64> {
-    stem.split_once('-')?.0.parse().ok()
-}
-
-fn description(files: &Files, path: &str) -> Result<Description, String> {
-    let bytes = files.read(path).map_err(|error| error.to_string())?.unwrap_or_default();
-    serde_json::from_slice(&bytes).map_err(|error| error.to_string())
-}
-
-fn kernel(pid: i64, description: &Described, launches: &[&pool::Launch]) -> Result<Kernel, String> {
+fn kernel(pid: i64, description: &Described, launches: &[(&Launch, Option<f64>)]) -> Result<Kernel, String> {
     let graph = description.graph().map_err(|error| error.to_string())?;
     let plan = description.plan(&graph).map_err(|error| error.to_string())?;
     let weights: Vec<u32> = description.blocks.iter().map(|block| block.instructions).collect();
@@ -160,17 +128,19 @@ fn kernel(pid: i64, description: &Described, launches: &[&pool::Launch]) -> Resu
         lanes_per_warp: LANES,
         multiprocessors: BTreeMap::new(),
         counts: Counts::default(),
+        shapes: Vec::new(),
     };
-    for launch in launches {
+    for (launch, rate) in launches {
+        kernel.shapes.push(Shape::of(launch, &Clocks::of(launch, *rate)));
         kernel.launches += 1;
         for block in &launch.blocks {
             kernel.thread_blocks += 1;
             for warp in &block.warps {
                 kernel.warps += 1;
-                let entries = entries(warp);
+                let entries = event::entries(warp);
                 if let (Some(first), Some(last)) = (entries.first(), entries.last()) {
                     let cycles = kernel.multiprocessors.entry(block.multiprocessor).or_default();
-                    *cycles = cycles.saturating_add(time(last).saturating_sub(time(first)));
+                    *cycles = cycles.saturating_add(event::time(last).saturating_sub(event::time(first)));
                 }
                 counter.warp(entries);
             }
@@ -180,29 +150,12 @@ fn kernel(pid: i64, description: &Described, launches: &[&pool::Launch]) -> Resu
     Ok(kernel)
 }
 
-fn time(entry: &Entry) -> u64 {
-    match entry {
-        Entry::Begin { time, .. } | Entry::End { time, .. } => *time,
-        Entry::At(record) => record.time,
-    }
-}
-
-/// Returns all that a warp recorded in order: of one time, those that begin come first and those that end last.
-fn entries(warp: &Warp) -> Vec<Entry> {
-    let begins = warp.began.iter().map(|(time, lanes)| Entry::Begin { time: *time, lanes: *lanes });
-    let ends = warp.ended.iter().map(|(time, lanes)| Entry::End { time: *time, lanes: *lanes });
-    let records = warp.records.iter().map(|record| Entry::At(*record));
-    let mut entries: Vec<Entry> = begins.chain(records).chain(ends).collect();
-    // Stable: what is of one time stays in the order above.
-    entries.sort_by_key(time);
-    entries
-}
-
 #[cfg(test)]
 mod tests {
+    use hetrace_format::files::INSIDE;
     use hetrace_gpu_kernel::description::{SiteName, successors};
     use hetrace_gpu_kernel::graph::EXIT;
-    use hetrace_gpu_kernel::{Graph, Mode, Plan};
+    use hetrace_gpu_kernel::{Description, Graph, Mode, Plan};
 
     use super::*;
 
@@ -283,6 +236,7 @@ mod tests {
         assert_eq!(lanes, [64, 32 + 16 + 16 + 32 + 32, 32]);
         assert_eq!((kernel.counts.begun, kernel.counts.ended), (64, 32));
         assert_eq!(kernel.counts.blocks.iter().map(|block| block.time).sum::<u64>(), 90);
+        assert_eq!(kernel.shapes.len(), 2);
     }
 
     #[test]
