@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use hetrace_ring::abi::{BudgetStepRecord, RingHeader, flag, option, special};
 use hetrace_ring::clock;
-use hetrace_ring::writer::{STEPS, Writer, add_in_one};
+use hetrace_ring::writer::{Meter, STEPS, Writer, add_in_one};
 
 use crate::arena;
 use crate::call::{record_on, recording};
@@ -22,6 +22,10 @@ use crate::{native, python};
 const CALL_TICKS: u32 = 180;
 /// Ticks that adding a call up takes, of which two readings of the counter are most.
 const SUM_TICKS: u64 = 90;
+/// Ticks that only counting it takes.
+const COUNT_TICKS: u64 = 20;
+/// After so many calls that were only counted it is time for a look.
+const MANY: u64 = Meter::EACH as u64 / 2;
 /// Ticks, about a millisecond, that a process may spend before it has earned any: its first calls.
 const GRANT: u64 = 1 << 21;
 /// The same for each other thread.
@@ -142,7 +146,7 @@ fn unpack(word: u64) -> (u64, u32) {
 /// Records that the thread has come to its step, before which it had spent so much.
 fn say(writer: &Writer, spent_ppm: u32, budget_ppm: u32) {
     let step = writer.meter.step();
-    let summed = u32::from(step.summed);
+    let summed = u32::from(step.summed) + u32::from(step.counted);
     let record = BudgetStepRecord { one_in: step.one_in, summed, spent_ppm, budget_ppm };
     // SAFETY: plain data without gaps.
     unsafe { record_on(writer, special::BUDGET_STEP, Plain(&record)) };
@@ -160,8 +164,8 @@ pub(crate) fn moved(writer: &Writer, old: u64) {
 pub(crate) fn of_commands(header: &RingHeader) -> u64 {
     let get = |word: &AtomicU64| word.load(Ordering::Relaxed);
     let beside = get(&header.commands).wrapping_mul(u64::from(BESIDE.load(Ordering::Relaxed)));
-    let inside =
-        [&header.timing_ticks, &header.apart_ticks, &header.collecting_ticks, &header.driver_ticks].map(get);
+    let RingHeader { timing_ticks, apart_ticks, collecting_ticks, driver_ticks, summed_ticks, .. } = header;
+    let inside = [timing_ticks, apart_ticks, collecting_ticks, driver_ticks, summed_ticks].map(get);
     inside.into_iter().fold(beside, u64::wrapping_add)
 }
 
@@ -170,6 +174,8 @@ pub(crate) fn of_commands(header: &RingHeader) -> u64 {
 pub(crate) enum Way {
     /// It is added up when it has ended.
     Summed,
+    /// It is counted, and its time is not to be known.
+    Counted,
     /// There was no room for what must stand before it: it is counted as lost.
     Dropped,
 }
@@ -182,8 +188,13 @@ pub(crate) fn way(writer: &Writer, flags: u8, id: u16) -> Option<Way> {
     if writer.is_own_call() {
         return None; // Nothing is recorded of it.
     }
-    if is_limited() && adds_up(writer, flags) {
-        return Some(Way::Summed);
+    if is_limited() {
+        let counts = flags & flag::SUMMABLE != 0 && writer.meter.only_counts() && writer.count_up(id + 2);
+        let adds_up = counts || adds_up(writer, flags);
+        writer.meter.call(adds_up);
+        if adds_up {
+            return Some(if counts { Way::Counted } else { Way::Summed });
+        }
     }
     let (with_native, with_python) = (native::is_on(), python::is_on());
     if !with_native && !with_python {
@@ -207,12 +218,26 @@ pub(crate) fn way(writer: &Writer, flags: u8, id: u16) -> Option<Way> {
 /// Counts a call that is about to be made. Returns whether it is to be added up.
 fn adds_up(writer: &Writer, flags: u8) -> bool {
     let meter = &writer.meter;
-    if meter.count() {
+    let counted = if meter.step().counted { meter.draw() } else { 0 };
+    meter.spend(counted * COUNT_TICKS);
+    if meter.count() || counted >= MANY {
         look(writer);
     }
     let sums = flags & flag::SUMMABLE != 0 && meter.step().summed;
     meter.spend(if sums { SUM_TICKS } else { call_ticks() });
     sums
+}
+
+/// The counter's value before a call, as near as it is to be known: of one that is only counted that of a look before it,
+/// which times of its command are later than.
+#[inline(always)]
+pub(crate) fn before(writer: &Writer, way: Way) -> u64 {
+    if way == Way::Counted { writer.meter.looked() } else { clock::ticks() }
+}
+
+/// Whether calls of this thread may begin without anybody knowing when.
+pub(crate) fn only_counts() -> bool {
+    is_limited() && recording().is_some_and(|writer| writer.meter.step().counted)
 }
 
 /// A call that was to be added up was recorded after all.
@@ -280,10 +305,10 @@ pub(crate) fn reported(commands: u64) {
 }
 
 /// A call that enqueues a command has done nothing to time it: what is done in others is divided among all that are
-/// recorded.
+/// recorded. Some are where others are added up: those that wait for a device.
 pub(crate) fn not_timed() {
     let Some(writer) = recording() else { return };
-    if let Some(header) = writer.header().filter(|_| !writer.meter.step().summed) {
+    if let Some(header) = writer.header().filter(|_| !writer.meter.adds_up()) {
         add_in_one(&header.timing_calls, 1);
     }
 }

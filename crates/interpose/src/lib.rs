@@ -85,7 +85,7 @@ pub use own::{pid, task};
 pub use process::{JOINED, Joined, Session, note, session, start, start_unused, store_blob, used};
 pub use real::{Address, Real, is_ours, lead, look_up_next};
 pub use room::await_room;
-pub use spent::{Spent, collector_takes, loading, spend};
+pub use spent::{Spent, collector_takes, collector_takes_once, loading, spend};
 pub use window::{entering, in_window};
 
 /// Version of the shared memory that this library was built for, for a
