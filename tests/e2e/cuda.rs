@@ -11,7 +11,7 @@ use std::process::Command as Process;
 use hetrace_ctf::Scalar;
 use hetrace_ctf::read::Trace;
 use hetrace_tests::hetrace;
-use run::{Op, check_all_reported, check_order, kinds, run, run_with, work};
+use run::{Op, Run, check_all_reported, check_order, kinds, run, run_with, work};
 
 #[test]
 fn streams_of_two_devices() {
@@ -155,8 +155,18 @@ fn with_a_limit_all_commands_are_counted() {
             sums[1] += if is_kernel { 0 } else { op.bytes };
         }
         assert_eq!(found, expected, "{mode}");
+        check_launches(&run, &tables, mode);
         run.check_no_misuse();
     }
+}
+
+/// Calls are all counted, also those of which nothing else is known.
+fn check_launches(run: &Run, tables: &serde_json::Value, mode: &str) {
+    let counts = std::fs::read_to_string(&run.files("counts.")[0]).expect("counts");
+    let made = counts.lines().find_map(|line| line.strip_prefix("cuLaunchKernel ")?.parse::<u64>().ok());
+    let rows = tables["host"].as_array().expect("rows");
+    let row = rows.iter().find(|row| row["name"] == "cuLaunchKernel");
+    assert_eq!(row.and_then(|row| row["calls"].as_u64()), made, "{mode}");
 }
 
 #[test]

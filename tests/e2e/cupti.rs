@@ -104,11 +104,27 @@ fn what_it_takes_of_the_program_is_a_part_of_the_overhead() {
     let lifetime = manifest["lifetime_ns"].as_f64().expect("a lifetime") / 1e6;
     assert!(ms("collector_start_ns") >= 15.0 && ms("collector_start_ns") < lifetime, "{cuda}");
     // At the end of the program, twice: for what is complete, and for the rest.
-    assert!(ms("collector_ns") >= 6.0 && ms("collector_ns") < lifetime, "{cuda}");
+    assert!(ms("collector_end_ns") >= 6.0 && ms("collector_end_ns") < lifetime, "{cuda}");
+    // What the program's own calls take longer can't be measured in it.
+    assert!(cuda["collector_once_ns"][0].as_u64() > Some(0), "{cuda}");
     assert_eq!(cuda["calls"], 0, "nothing is done inside of the calls");
     let mut tally = std::process::Command::new(hetrace_tests::hetrace());
     let done = hetrace_tests::bed::run(tally.args(["tally"]).arg(run.scratch.path().join("trace")));
-    assert!(done.out.contains(" ms in the collector of device times, "), "{}", done.out);
+    assert!(done.out.contains(" ms in the collector of device times ("), "{}", done.out);
+    assert!(done.out.contains(" ms to start, ") && done.out.contains(" ms to end), "), "{}", done.out);
+    assert!(done.out.contains(" about in its part of contexts and of the end (calibrated, "), "{}", done.out);
+}
+
+/// Counters of managed memory are not even asked for.
+#[test]
+fn migrations_can_be_left_out() {
+    let refused = [("FAKE_CUPTI_REFUSE", "cuptiActivityConfigureUnifiedMemoryCounter:999")];
+    for (options, asked) in [(&[][..], true), (&["--no-migrations"], false)] {
+        let run = run_with(options, "auto", &["work", "together"], &refused);
+        check_all_reported(&run.ops(), &run.seen(), 1000);
+        let notes = run.manifest()["notes"].to_string();
+        assert_eq!(notes.contains("migrations of managed memory are not recorded"), asked, "{notes}");
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """CUDA under hetrace on a machine with real GPUs: one call runs everything.
 
-    cuda.py HETRACE OUT [correct] [ends] [sources] [cost] [peers] [launches] [steps] [inflight] [budget] [statement] [begin] [SECONDS] [only=NAME,NAME…]
+    cuda.py HETRACE OUT [correct] [ends] [sources] [cost] [peers] [launches] [steps] [inflight] [budget] [statement] [begin] [start] [SECONDS] [only=NAME,NAME…]
 
 HETRACE is the built binary with its libraries beside it, OUT a folder for what is worth
 keeping: results.json, the log, and the traces of what was not as it should be. Builds the
@@ -9,7 +9,8 @@ programs in cuda/ with nvcc, runs each bare, under an independent counter (cuda/
 CUPTI alone) and under hetrace, and compares results and counts. Prints tables; the exit
 status is 1 if anything is not as it should be. `budget` measures what tracing costs programs of different
 loads (cuda/load.cu), without a limit and with --max-overhead; `statement` compares what is added with what the report says that
-tracing took, with CUPTI, with events and with calls alone. Each section has its share of SECONDS
+tracing took, with CUPTI, with events, with calls alone and with a limit; `begin` shows where a small program takes longer, and
+`start` what CUPTI alone takes to start and to end (cuda/start.c). Each section has its share of SECONDS
 (default 540); what there was no time for is named. Results are saved as they come. `only`
 runs some programs of `correct`: with two GPUs, `only=nccl-2,hang`.
 """
@@ -18,6 +19,7 @@ import concurrent.futures
 import json
 import math
 import os
+import random
 import re
 import select
 import shutil
@@ -33,7 +35,7 @@ from pathlib import Path
 
 HETRACE, OUT = (Path(p).resolve() for p in sys.argv[1:3])
 SHARES = {"correct": 45, "ends": 8, "sources": 15, "cost": 20, "peers": 20,
-          "launches": 12, "steps": 12, "inflight": 8, "budget": 30, "statement": 15, "begin": 8}
+          "launches": 12, "steps": 12, "inflight": 8, "budget": 30, "statement": 15, "begin": 8, "start": 8}
 WANTED = [a for a in sys.argv[3:] if a in SHARES] or list(SHARES)
 ONLY = next((a[5:].split(",") for a in sys.argv[3:] if a.startswith("only=")), [])
 SECONDS = next((int(a) for a in sys.argv[3:] if a.isdigit()), 540)
@@ -135,6 +137,7 @@ def build():
         "inflight": [*nvcc, "-cudart", "shared", HERE / "inflight.cu", *nvcc_paths],
         "load": [*nvcc, "-cudart", "shared", HERE / "load.cu", *nvcc_paths],
         "contexts": ["gcc", "-O1", HERE / "contexts.c", *include, *libs, *paths, "-lcuda"],
+        "start": ["gcc", "-O1", HERE / "start.c", *include, *libs, *paths, "-lcuda", "-ldl"],
         "libcount.so": ["gcc", "-O1", "-shared", "-fPIC", HERE / "count.c", *include, *libs, *paths, "-lcupti",
                         "-lpthread"],
     }
@@ -686,7 +689,8 @@ def budget():
             say(f"    {load:<12}{setting:<22}{cells[0]:<28}{cells[1]}   ({rounds} rounds)")
 
 
-PARTS = ["calls_ns", "timing_ns", "collecting_ns", "driver_ns", "loading_ns", "setup_ns", "collector_ns", "collector_calls_ns"]
+PARTS = ["calls_ns", "timing_ns", "collecting_ns", "driver_ns", "loading_ns", "setup_ns", "collector_ns", "collector_calls_ns",
+         "collector_start_ns", "collector_end_ns"]
 
 
 def statement():
@@ -696,12 +700,20 @@ def statement():
     for i, load in enumerate(loads):
         share = left() / (len(loads) - i)
         each = max(0.3, sh([BUILT / "load", load])[3])
-        rounds = int(max(3, min(15, share / (each * 7))))
-        status, out, err, _ = sh([HETRACE, "cost", "--json", "--runs", rounds, "--device-times", "off,events,auto", "--",
-                                  BUILT / "load", load], timeout=share + 60)
-        if not check(f"statement: {load}", status == 0, err[-300:]):
+        rounds = int(max(3, min(15, share / (each * 9))))
+        measured = None
+        for ways in (["--device-times", "off,events,auto"], ["--max-overhead", BUDGET]):
+            status, out, err, _ = sh([HETRACE, "cost", "--json", "--runs", rounds, *ways, "--", BUILT / "load", load],
+                                     timeout=share + 60)
+            if not check(f"statement: {load}", status == 0, err[-300:]):
+                continue
+            more = json.loads(out)
+            if measured:
+                measured["settings"] += more["settings"]
+            else:
+                measured = more
+        if not measured:
             continue
-        measured = json.loads(out)
         table[load] = measured
         save()
         for row in measured["settings"]:
@@ -724,15 +736,19 @@ BEGINNINGS = [
     ("driver only", ["--device-times", "off", "--trace", "cuda"]),
     ("calls only", ["--device-times", "off"]),
     ("events", ["--device-times", "events"]),
+    ("limit", ["--max-overhead", BUDGET]),
     ("CUPTI", []),
 ]
+# What takes so many ms longer than in a run that records calls alone is named.
+SHOWN_MS = 0.15
 
 
 def begin():
     say("\na small program, ms: exec to main, to the device being ready, to the work's end, to main's end, to the end; medians")
     table = results.setdefault("begin", {})
+    functions = results.setdefault("begin_functions", {})
     while left() > 8:
-        for name, options in BEGINNINGS:
+        for name, options in random.sample(BEGINNINGS, len(BEGINNINGS)):
             since = time.clock_gettime(time.CLOCK_MONOTONIC) * 1e3
             if options is None:
                 status, out, _, _ = sh([BUILT / "load", "small"])
@@ -740,6 +756,8 @@ def begin():
             else:
                 run = traced("begin", [BUILT / "load", "small"], options)
                 out, manifest = run["out"], run["manifest"] or {}
+                for row in (run["tables"] or {}).get("host", []):
+                    functions.setdefault(name, {}).setdefault(row["name"], []).append(row["self_ns"] / 1e6)
                 done(run)
                 # The launcher starts it a moment after it was started itself, and knows when.
                 until = (manifest.get("end_ns") or 0) / 1e6
@@ -754,8 +772,41 @@ def begin():
             row["end"].append(at["end"] - at["work"])
             row["life"].append(until - since if options is None else life)
             row["rest"].append(row["life"][-1] - (at["end"] - at["main"]))
-    for name, row in table.items():
+    for name, row in sorted(table.items()):
         say(f"    {name:<20}" + "".join(f"{k}{statistics.median(v):9.2f}  " for k, v in row.items()) + f"({len(row['life'])})")
+    say("    longer in themselves than with calls alone, ms, medians:")
+    base = {f: statistics.median(v) for f, v in functions.get("calls only", {}).items()}
+    for name in ("events", "limit", "CUPTI"):
+        more = {f: statistics.median(v) - base.get(f, 0) for f, v in functions.get(name, {}).items()}
+        most = sorted(((ms, f) for f, ms in more.items() if abs(ms) >= SHOWN_MS), reverse=True)
+        say(f"    {name:<20}" + ", ".join(f"{f} {ms:+.2f}" for ms, f in most) + f"; all {sum(more.values()):+.2f}")
+
+
+# Ways to start CUPTI; see start.c.
+STARTS = ["bare", "subscribe", "default", "buffers=1", "buffers=0", "buffers=1,size=400000", "pinned=1", "managed=0", "managed=1"]
+
+
+def start():
+    say("\nwhat CUPTI alone takes, ms: medians of each part, the process's begin and end, and ns of a launch")
+    table = results.setdefault("start", {})
+    while left() > 8:
+        for way in random.sample(STARTS, len(STARTS)):
+            since = time.clock_gettime(time.CLOCK_MONOTONIC) * 1e3
+            status, out, err, _ = sh([BUILT / "start", way])
+            until = time.clock_gettime(time.CLOCK_MONOTONIC) * 1e3
+            at = {k: float(v) for k, v in re.findall(r"(\w+)=([\d.]+)", out)}
+            if not check(f"start: {way}", status == 0 and "end" in at, err[-200:]):
+                continue
+            check(f"start: {way}: kernels", way in ("bare", "subscribe") or at["kernels"] == 21001, f"{at['kernels']}")
+            at.update(before=at["begin"] - since, after=until - at["end"], life=until - since)
+            row = table.setdefault(way, {})
+            for key, value in at.items():
+                if key not in ("begin", "end", "kernels"):
+                    row.setdefault(key, []).append(value)
+        save()
+    for way in STARTS:
+        row = table.get(way, {})
+        say(f"    {way:<24}" + " ".join(f"{k} {statistics.median(v):.2f}" for k, v in row.items()) + f" ({len(row.get('life', []))})")
 
 
 def steps():

@@ -128,7 +128,7 @@ pub unsafe fn enqueue<R: Copy>(
     }
     let mut own = null_mut();
     let place = if event.is_null() { &raw mut own } else { event };
-    let mut work = OwnWork::since(time);
+    let mut work = OwnWork::begun(time);
     let (result, returned) = work.real(|| call(place));
     if !succeeded(result) {
         work.failed();

@@ -290,6 +290,10 @@ pub struct Run {
     /// and 60 to 100 ns per KiB; copies of more than 64 MiB are not hashed
     #[arg(long, env = "HETRACE_HASH_COPIES")]
     pub hash_copies: bool,
+    /// Leave out migrations of CUDA's managed memory: the counters that report them take about 70 ms of a program that has
+    /// such memory
+    #[arg(long, env = "HETRACE_NO_MIGRATIONS")]
+    pub no_migrations: bool,
     /// Record the Python stack (functions, files and lines) of each call, read from the interpreter's own frames:
     /// CPython 3.9 to 3.14. Adds about 1 µs to each call
     #[arg(long, env = "HETRACE_PY_STACKS")]

@@ -105,6 +105,8 @@ pub struct BudgetStep {
     pub one_in: u32,
     /// Whether calls are added up by function, without arguments and results.
     pub summed: bool,
+    /// Whether most of these are only counted: then their time is an estimate.
+    pub counted: bool,
     /// What recording took of the thread's time since the last step, in parts per million.
     pub spent_ppm: u32,
     /// What it may take, in parts per million.
@@ -123,8 +125,9 @@ fn budget_step_event(api: &str) -> EventClass {
 
 /// The bytes of [`BUDGET_STEP`].
 pub fn put_budget_step(body: &mut Vec<u8>, step: &BudgetStep) {
-    let BudgetStep { one_in, summed, spent_ppm, budget_ppm } = *step;
-    for value in [one_in, u32::from(summed), spent_ppm, budget_ppm] {
+    let BudgetStep { one_in, summed, counted, spent_ppm, budget_ppm } = *step;
+    // 2: counted; readers that do not know that take it for added up.
+    for value in [one_in, u32::from(summed) + u32::from(counted), spent_ppm, budget_ppm] {
         body.extend_from_slice(&value.to_le_bytes());
     }
 }

@@ -84,7 +84,7 @@ fn unpack(word: u64) -> (u64, u32) {
 /// Records that the thread has come to its step, before which it had spent so much.
 pub(crate) fn say(writer: &Writer, spent_ppm: u32, budget_ppm: u32) {
     let step = writer.meter.step();
-    let summed = u32::from(step.summed);
+    let summed = u32::from(step.summed) + u32::from(step.counted);
     let record = BudgetStepRecord { one_in: step.one_in, summed, spent_ppm, budget_ppm };
     // SAFETY: plain data without gaps.
     unsafe { record_on(writer, special::BUDGET_STEP, Plain(&record)) };
@@ -102,8 +102,8 @@ pub(crate) fn moved(writer: &Writer, old: u64) {
 pub(crate) fn of_commands(header: &RingHeader) -> u64 {
     let get = |word: &AtomicU64| word.load(Ordering::Relaxed);
     let beside = get(&header.commands).wrapping_mul(u64::from(BESIDE.load(Ordering::Relaxed)));
-    let inside =
-        [&header.timing_ticks, &header.apart_ticks, &header.collecting_ticks, &header.driver_ticks].map(get);
+    let RingHeader { timing_ticks, apart_ticks, collecting_ticks, driver_ticks, summed_ticks, .. } = header;
+    let inside = [timing_ticks, apart_ticks, collecting_ticks, driver_ticks, summed_ticks].map(get);
     inside.into_iter().fold(beside, u64::wrapping_add)
 }
 

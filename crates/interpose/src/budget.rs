@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 
 use hetrace_ring::abi::{flag, option};
 use hetrace_ring::clock;
-use hetrace_ring::writer::{Writer, add_in_one};
+use hetrace_ring::writer::{Meter, Writer, add_in_one};
 
 use crate::account::{self, limit, of_commands};
 use crate::members::Val;
@@ -22,6 +22,11 @@ pub use crate::account::{is_limited, set_beside};
 const CALL_TICKS: u32 = 180;
 /// Ticks that adding a call up takes, of which two readings of the counter are most.
 const SUM_TICKS: u64 = 90;
+/// Ticks that only counting it takes.
+const COUNT_TICKS: u64 = 20;
+/// After so many calls that were only counted it is time for a look.
+const MANY: u64 = Meter::EACH as u64 / 2;
+
 /// A result of a call that says nothing more than that it was made: such calls may be added up. Numbers of
 /// 32 bits are error codes, of which 0 is success.
 pub trait Outcome: Copy {
@@ -80,6 +85,8 @@ impl<T: Copy, const N: usize> Outcome for Val<[T; N]> {
 pub(crate) enum Way {
     /// It is added up when it has ended.
     Summed,
+    /// It is counted, and its time is not to be known.
+    Counted,
     /// There was no room for what must stand before it: it is counted as lost.
     Dropped,
 }
@@ -92,8 +99,13 @@ pub(crate) fn way(writer: &Writer, flags: u8, id: u16) -> Option<Way> {
     if writer.is_own_call() {
         return None; // Nothing is recorded of it.
     }
-    if is_limited() && adds_up(writer, flags) {
-        return Some(Way::Summed);
+    if is_limited() {
+        let counts = flags & flag::SUMMABLE != 0 && writer.meter.only_counts() && writer.count_up(id + 2);
+        let adds_up = counts || adds_up(writer, flags);
+        writer.meter.call(adds_up);
+        if adds_up {
+            return Some(if counts { Way::Counted } else { Way::Summed });
+        }
     }
     let (with_native, with_python) = (native::is_on(), python::is_on());
     if !with_native && !with_python {
@@ -117,12 +129,26 @@ pub(crate) fn way(writer: &Writer, flags: u8, id: u16) -> Option<Way> {
 /// Counts a call that is about to be made. Returns whether it is to be added up.
 fn adds_up(writer: &Writer, flags: u8) -> bool {
     let meter = &writer.meter;
-    if meter.count() {
+    let counted = if meter.step().counted { meter.draw() } else { 0 };
+    meter.spend(counted * COUNT_TICKS);
+    if meter.count() || counted >= MANY {
         look(writer);
     }
     let sums = flags & flag::SUMMABLE != 0 && meter.step().summed;
     meter.spend(if sums { SUM_TICKS } else { call_ticks() });
     sums
+}
+
+/// The counter's value before a call, as near as it is to be known: of one that is only counted that of a look before it,
+/// which times of its command are later than.
+#[inline(always)]
+pub(crate) fn before(writer: &Writer, way: Way) -> u64 {
+    if way == Way::Counted { writer.meter.looked() } else { clock::ticks() }
+}
+
+/// Whether calls of this thread may begin without anybody knowing when.
+pub(crate) fn only_counts() -> bool {
+    is_limited() && recording().is_some_and(|writer| writer.meter.step().counted)
 }
 
 /// A call that was to be added up was recorded after all.
@@ -190,10 +216,10 @@ pub(crate) fn reported(commands: u64) {
 }
 
 /// A call that enqueues a command has done nothing to time it: what is done in others is divided among all that are
-/// recorded.
+/// recorded. Some are where others are added up: those that wait for a device.
 pub(crate) fn not_timed() {
     let Some(writer) = recording() else { return };
-    if let Some(header) = writer.header().filter(|_| !writer.meter.step().summed) {
+    if let Some(header) = writer.header().filter(|_| !writer.meter.adds_up()) {
         add_in_one(&header.timing_calls, 1);
     }
 }

@@ -45,13 +45,14 @@ pub unsafe fn call<R: Outcome, E: Put + Copy, X: Put + Copy>(
     if flags & flag::METERED != 0
         && let Some(way) = budget::way(writer, flags, id)
     {
-        let before = clock::ticks();
+        let before = budget::before(writer, way);
         let result = real(if is_timed { before } else { 0 });
-        if let Some(writer) = again(writer)
-            && let Some(now) = not_added_up(writer, way, id, before, result.is_ordinary())
+        if (way != Way::Counted || !result.is_ordinary())
+            && let Some(writer) = again(writer)
+            && let Some(times) = not_added_up(writer, way, id, before, result.is_ordinary())
         {
             // SAFETY: contract: what `entry` and `exit` return may be read as `Put::put` says.
-            unsafe { put_late(writer, id, [before, now], entry(), exit(result)) };
+            unsafe { put_late(writer, id, times, entry(), exit(result)) };
         }
         after();
         return result;
@@ -76,15 +77,20 @@ const TIMED: u8 = flag::RECORD & flag::INSIDE | flag::HOOK;
 /// Ticks, about half a minute, after which the low bits of a record's time say too little.
 const LONG: u64 = 1 << 36;
 
-/// Adds a call up that has ended. Returns the time if it must be recorded after all, as its result is not that of others.
+/// Adds a call up that has ended. Returns from when until when it was if it must be recorded after all, as its result is not
+/// that of others.
 #[cold]
 #[inline(never)]
-fn not_added_up(writer: &Writer, way: Way, id: u16, before: u64, is_ordinary: bool) -> Option<u64> {
-    if matches!(way, Way::Dropped) {
-        return None;
+fn not_added_up(writer: &Writer, way: Way, id: u16, before: u64, is_ordinary: bool) -> Option<[u64; 2]> {
+    let now = match way {
+        Way::Dropped => return None,
+        Way::Counted | Way::Summed => clock::ticks(),
+    };
+    if way == Way::Counted {
+        writer.count_down(id + 2);
+        return Some([now; 2]); // How long it took is not known.
     }
-    let now = clock::ticks();
-    (!is_ordinary || !writer.add_up(id + 2, before, now)).then_some(now)
+    (!is_ordinary || !writer.add_up(id + 2, before, now)).then_some([before, now])
 }
 
 /// Records a call that has ended, from the first of the times to the second. It gets what was read of arguments and
@@ -187,13 +193,14 @@ pub unsafe fn poll<R: Outcome, E: Put + Copy, X: Put + Copy>(
     if flags & flag::METERED != 0
         && let Some(way) = budget::way(writer, flags, id)
     {
-        let before = clock::ticks();
+        let before = budget::before(writer, way);
         let result = real(before);
-        if let Some(writer) = again(writer)
-            && let Some(now) = not_added_up(writer, way, id, before, result.is_ordinary())
+        if (way != Way::Counted || !result.is_ordinary())
+            && let Some(writer) = again(writer)
+            && let Some(times) = not_added_up(writer, way, id, before, result.is_ordinary())
         {
             // SAFETY: contract: what `entry` and `exit` return may be read as `Put::put` says.
-            unsafe { put_late(writer, id, [before, now], entry(), exit(result)) };
+            unsafe { put_late(writer, id, times, entry(), exit(result)) };
         }
         after();
         return result;
@@ -259,6 +266,13 @@ impl OwnWork {
         Self { since: entry, collecting: 0, took: 0, writer: None }
     }
 
+    /// As [`Self::since`], where the call's entry may be later than `entry`: a call that is [only
+    /// counted](crate::budget) has none of its own.
+    #[inline]
+    pub fn begun(entry: u64) -> Self {
+        Self::since(if budget::only_counts() { clock::ticks() } else { entry })
+    }
+
     /// Calls the real function; returns its result and the counter value after it.
     #[inline(always)]
     pub fn real<R>(&mut self, call: impl FnOnce() -> R) -> (R, u64) {
@@ -303,9 +317,12 @@ impl Drop for OwnWork {
     #[inline(always)]
     fn drop(&mut self) {
         // A writer of a process that was forked since has no ring.
-        let Some(header) = self.writer.and_then(|w| w.header()) else { return };
+        let Some(writer) = self.writer else { return };
+        let Some(header) = writer.header() else { return };
         let ticks = clock::ticks().wrapping_sub(self.since);
-        if ticks <= header.timing_limit.load(Ordering::Relaxed) {
+        if writer.meter.adds_up() {
+            count_summed(header, ticks.wrapping_sub(self.collecting));
+        } else if ticks <= header.timing_limit.load(Ordering::Relaxed) {
             add(&header.timing_ticks, ticks);
             add(&header.timing_calls, 1);
         } else {
@@ -322,6 +339,14 @@ const MOST_LIMIT: u64 = 1 << 14;
 const RARE: u64 = 16;
 /// So many calls may do so at first.
 const FIRST: u64 = 4;
+
+/// A call that was added up, in whose time this is: no single one of them is shown.
+#[cold]
+#[inline(never)]
+fn count_summed(header: &RingHeader, ticks: u64) {
+    // Counters of two processors may differ by some ticks; and an interruption is not the tracer's work.
+    add(&header.summed_ticks, ticks.cast_signed().clamp(0, MOST_LIMIT as i64).cast_unsigned());
+}
 
 /// A call in which the tracer worked for longer than in most. It gets a record of its own.
 #[cold]

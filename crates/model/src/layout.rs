@@ -278,16 +278,17 @@ fn exit_fields(model: &Model, f: &Function) -> Vec<Field> {
 }
 
 /// Returns what is known of many calls: how many, when the first began and the last ended (as in
-/// event headers, but whole), and the time inside them all.
+/// event headers, but whole), the time inside them all, and its standard error.
 fn fold_fields() -> Vec<Field> {
     let field = |(name, size): (&str, u8)| Field {
         name: name.to_owned(),
         shape: Shape::Int(Int { size, signed: false, hex: false, values: None }),
         source: Source::Tracer,
     };
-    // The last one is 1 if the calls were added up: they succeeded, and others may lie between them. A run of polls
-    // has nothing between, and the result of the call before.
-    [("count", 8), ("first", 8), ("last", 8), ("total", 8), ("added_up", 1)].map(field).into()
+    // `added_up` is 1 if the calls were added up: they succeeded, and others may lie between them. A run of polls
+    // has nothing between, and the result of the call before. `total_error` is not 0 where only some calls were timed.
+    let fields = [("count", 8), ("first", 8), ("last", 8), ("total", 8), ("added_up", 1), ("total_error", 8)];
+    fields.map(field).into()
 }
 
 fn behind_shape(model: &Model, p: &Param, follow: &Follow) -> Shape {

@@ -106,6 +106,8 @@ pub mod option {
     pub const INSIDE: u32 = 1 << 15;
     /// Their pools are memory of the host, in files of the session.
     pub const INSIDE_SPILL: u32 = 1 << 16;
+    /// Migrations of managed memory are not recorded.
+    pub const NO_MIGRATIONS: u32 = 1 << 17;
 }
 
 /// Bits of a function's flag byte.
@@ -341,7 +343,7 @@ pub struct ArenaHeader {
     pub setup_ticks: AtomicU64,
     /// Ticks that a collector of device times took to begin, while the program waited.
     pub collector_start_ticks: AtomicU64,
-    /// Ticks that it took on threads of the program later.
+    /// Ticks that it took on threads of the program later, but for `collector_end_ticks`.
     pub collector_ticks: AtomicU64,
     /// Ticks that it took on a thread of the library's own.
     pub collector_apart_ticks: AtomicU64,
@@ -360,6 +362,11 @@ pub struct ArenaHeader {
     /// What a collector of device times does in each call that enqueues, in nanoseconds, as it was calibrated on other
     /// machines: least, about and most, of 16 bits each from the lowest on. 0: there is none.
     pub collector_call_ns: AtomicU64,
+    /// What it does in other calls, where it begins with a context and ends with the process, in nanoseconds, likewise
+    /// calibrated: least, about and most of all of them together.
+    pub collector_once_ns: [AtomicU64; 3],
+    /// Ticks that a collector of device times took when a context or the process ended, while the program waited.
+    pub collector_end_ticks: AtomicU64,
     /// Notes of the process, at [`ARENA_NOTES_OFFSET`].
     pub notes: Notes,
 }
@@ -448,6 +455,8 @@ pub struct RingHeader {
     /// Ticks that calls which enqueue commands took longer because these are timed, in the driver: as it was learned
     /// from calls whose commands are not. 0 where nothing is known of it.
     pub driver_ticks: AtomicU64,
+    /// As `timing_ticks` and `apart_ticks` together, of calls that were added up, which are in neither of the counts.
+    pub summed_ticks: AtomicU64,
     /// A run of polls that has not become a record yet.
     pub fold: OpenFold,
     /// Calls that were added up and have not become records yet.
@@ -521,10 +530,14 @@ pub struct OpenFold {
     pub count: AtomicU64,
     /// Counter value when the first began.
     pub first: AtomicU64,
-    /// Counter value when the last ended.
+    /// Counter value when the last ended; of calls that were only counted none is known.
     pub last: AtomicU64,
-    /// Ticks inside them all.
+    /// Ticks inside them all, or inside those that are in `timed`.
     pub total: AtomicU64,
+    /// Of calls that were added up, those whose time is in `total`. 0 in a run of polls, of which all are.
+    pub timed: AtomicU64,
+    /// The sum of the squares of their times, or [`u64::MAX`] if that is too much.
+    pub squares: AtomicU64,
 }
 
 const _: () = assert!(size_of::<Control>() <= PAGE);

@@ -16,7 +16,7 @@ use crate::abi::{
 use crate::map::{MapError, Mapping, map_file, map_part};
 use crate::note::Byte;
 use crate::record;
-use crate::writer::fold_words;
+use crate::writer::{FOLD_RECORD_WORDS, fold_words};
 
 /// Why a file is no arena, or a part of it no ring, that can be read.
 #[derive(Debug)]
@@ -133,8 +133,8 @@ pub struct Ring {
 pub struct OpenRun {
     /// Number of the fold event.
     pub id: u16,
-    /// Count, first, last, total, in ticks.
-    pub words: [u64; 4],
+    /// Count, first, last, total, and the standard error of that, in ticks.
+    pub words: [u64; FOLD_RECORD_WORDS],
 }
 
 impl Ring {
@@ -294,9 +294,9 @@ impl Ring {
         let open = |fold: &OpenFold, flag: u64| {
             // Pairs with the Release store in `Writer::fold`.
             let id = fold.id.load(Ordering::Acquire);
-            let [count, first, last, total] = fold_words(fold);
-            (id != 0 && count != 0)
-                .then_some(OpenRun { id: id as u16, words: [count | flag, first, last, total] })
+            let [count, first, last, total, error] = fold_words(fold);
+            let words = [count | flag, first, last, total, error];
+            (id != 0 && count != 0).then_some(OpenRun { id: id as u16, words })
         };
         let sums = header.sums.iter().filter_map(move |sum| open(sum, ADDED_UP));
         open(&header.fold, 0).into_iter().chain(sums)

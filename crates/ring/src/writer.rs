@@ -36,7 +36,9 @@ use nested::Nested;
 pub use room::{drainer_lives, nap, wake};
 
 /// Bytes of the record of a run of polls.
-const FOLD_RECORD: usize = record::HEAD + 4 * 8;
+const FOLD_RECORD: usize = record::HEAD + FOLD_RECORD_WORDS * 8;
+/// Its words: how many calls, when the first began and the last ended, their time, and the standard error of that.
+pub const FOLD_RECORD_WORDS: usize = 5;
 
 /// Words of a poll's arguments and results that are compared.
 pub const FOLD_WORDS: usize = 8;
@@ -494,11 +496,11 @@ impl Writer {
         let Some(header) = self.header() else { return };
         let words = fold_words(&header.fold);
         let id = header.fold.id.load(Ordering::Relaxed) as u16;
-        // SAFETY: four words, as the length says.
+        // SAFETY: as many words as the length says.
         let body = |at: *mut u8| unsafe { put_words(at, words) };
         // It is written as a signal handler would, while the record that ends the run waits, and
         // belongs where its last poll ended.
-        // SAFETY: `body` writes four words.
+        // SAFETY: `body` writes as many words as a record of that length has.
         let written = unsafe { self.write(id, FOLD_RECORD, true, || words[2], body) };
         if let Some(header) = self.header() {
             if written.is_none() {
@@ -567,17 +569,17 @@ pub(crate) fn stack_pointer() -> u64 {
 /// The body of a [`FOLD_RECORD`].
 ///
 /// # Safety
-/// `at` has room for four words.
-unsafe fn put_words(at: *mut u8, words: [u64; 4]) {
+/// `at` has room for so many words.
+unsafe fn put_words(at: *mut u8, words: [u64; FOLD_RECORD_WORDS]) {
     for (i, word) in words.into_iter().enumerate() {
-        // SAFETY: contract: `i` is below 4. Records are packed, so the store may be unaligned.
+        // SAFETY: `at` has room for all of `words`, and `i` counts these. Records are packed, so the store may be unaligned.
         unsafe { at.cast::<u64>().add(i).write_unaligned(word.to_le()) };
     }
 }
 
-/// `count, first, last, total` of a run.
-pub(crate) fn fold_words(fold: &OpenFold) -> [u64; 4] {
-    [&fold.count, &fold.first, &fold.last, &fold.total].map(|w| w.load(Ordering::Relaxed))
+/// What a record of a run, or of calls that were added up, would have.
+pub(crate) fn fold_words(fold: &OpenFold) -> [u64; FOLD_RECORD_WORDS] {
+    sums::Sum::of(fold).words()
 }
 
 /// Counts what was lost. In one step, since a handler that comes between a load and a store counts, too, and

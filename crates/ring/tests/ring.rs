@@ -244,7 +244,7 @@ fn equal_polls_become_one_record_before_the_next() {
     assert!(s.writer.fold(&key, FOLD_WORDS - 1, 100, 110) && s.writer.fold(&key, FOLD_WORDS - 1, 120, 150));
     assert!(!s.writer.fold(&[4; FOLD_WORDS], 0, 0, 0), "another answer ends the run");
     let open = s.reader.open_folds().next().expect("visible to the drainer if the program dies now");
-    assert_eq!((open.id, open.words), (21, [2, 100, 150, 40]));
+    assert_eq!((open.id, open.words), (21, [2, 100, 150, 40, 0]));
     s.write(16, b"other");
     let records = s.read();
     let expected: Vec<u8> = [2u64, 100, 150, 40].iter().flat_map(|w| w.to_le_bytes()).collect();

@@ -510,7 +510,7 @@ fn move_at(world: &mut World, larger: &mut World, at: u64, handlers: u64) -> u64
     // SAFETY: a mapping that is leaked; the other writer is not used meanwhile.
     let steps = stepping.run(at, || unsafe { world.writer.move_to(larger.base, data_of(larger.base)) });
     ADDS.store(false, RELAXED);
-    let sums: Vec<[u64; 4]> = larger.reader.open_folds().map(|run| run.words).collect();
+    let sums: Vec<[u64; 5]> = larger.reader.open_folds().map(|run| run.words).collect();
     assert_eq!(sums.iter().map(|words| words[0] & !ADDED_UP).sum::<u64>(), 3 + handlers, "{at} of {steps}");
     // A handler's call is from 1 to 2.
     assert!([1, 10].contains(&sums[0][1]) && [2, 20].contains(&sums[0][2]), "{at} of {steps}: {sums:?}");
@@ -518,6 +518,27 @@ fn move_at(world: &mut World, larger: &mut World, at: u64, handlers: u64) -> u64
     assert_eq!(world.reader.open_folds().count(), 0, "{at} of {steps}");
     assert_eq!(NUMBER.load(RELAXED), handlers, "{at} of {steps}");
     steps
+}
+
+/// A call that is only counted has the time of those that were timed; the first of each record is always timed.
+#[test]
+fn calls_that_are_only_counted_come_into_the_record() {
+    let mut world = World::new(BIG);
+    world.renew();
+    assert!(!world.writer.count_up(SUM), "of none of them a time is known");
+    assert!(world.writer.add_up(SUM, 100, 140) && world.writer.add_up(SUM, 200, 260));
+    for _ in 0..6 {
+        assert!(world.writer.count_up(SUM));
+    }
+    // Two of eight, of 40 and 60: 8 × √(200/2 × 6/8).
+    let open = |world: &World| world.reader.open_folds().map(|run| run.words).collect::<Vec<_>>();
+    assert_eq!(open(&world), [[8 | ADDED_UP, 100, 260, 400, 69]]);
+    world.writer.count_down(SUM);
+    assert_eq!(open(&world)[0][0], 7 | ADDED_UP, "one of them was recorded after all");
+    world.writer.flush_sums();
+    assert!(!world.writer.count_up(SUM), "of those that come next no time is known");
+    world.writer.count_down(SUM);
+    assert_eq!((open(&world).len(), world.read()), (0, vec![(SUM, 7 | ADDED_UP)]));
 }
 
 /// Where there is no room for a record, what was added up stays; it is lost with the thread.
@@ -557,9 +578,9 @@ fn places_for_sums_are_few_and_move_with_the_thread() {
     // SAFETY: a mapping that is leaked; no other writer uses the ring.
     unsafe { world.writer.move_to(larger.base, data_of(larger.base)) };
     assert_eq!(world.reader.open_folds().count(), 0);
-    let mut moved: Vec<(u16, [u64; 4])> = larger.reader.open_folds().map(|run| (run.id, run.words)).collect();
+    let mut moved: Vec<(u16, [u64; 5])> = larger.reader.open_folds().map(|run| (run.id, run.words)).collect();
     moved.sort_unstable();
     assert_eq!(moved.len(), SUMS);
-    assert_eq!(moved[0], (id(0), [2 | ADDED_UP, 100, 210, 13]));
-    assert_eq!(moved[1], (id(7), [1 | ADDED_UP, 100, 103, 3]));
+    assert_eq!(moved[0], (id(0), [2 | ADDED_UP, 100, 210, 13, 0]));
+    assert_eq!(moved[1], (id(7), [1 | ADDED_UP, 100, 103, 3, 0]));
 }

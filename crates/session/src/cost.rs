@@ -45,14 +45,18 @@ struct Ticks {
     apart: u64,
     collecting: u64,
     driver: u64,
+    summed: u64,
     loading: u64,
     setup: u64,
     collector_start: u64,
     collector: u64,
+    collector_end: u64,
     collector_apart: u64,
     /// Commands, and what a collector does in the call of each: least, about and most, ns.
     commands: u64,
     collector_call: [u64; 3],
+    /// What it does beside, ns, likewise.
+    collector_once: [u64; 3],
 }
 
 impl TimingSums {
@@ -71,6 +75,7 @@ impl TimingSums {
             (&mut sums.apart, &header.apart_ticks),
             (&mut sums.collecting, &header.collecting_ticks),
             (&mut sums.driver, &header.driver_ticks),
+            (&mut sums.summed, &header.summed_ticks),
             (&mut sums.commands, &header.commands),
         ]);
     }
@@ -82,11 +87,15 @@ impl TimingSums {
         for (ns, shift) in sums.collector_call.iter_mut().zip([0, 16, 32]) {
             *ns = (*ns).max(word >> shift & 0xffff);
         }
+        for (ns, word) in sums.collector_once.iter_mut().zip(&header.collector_once_ns) {
+            sum([(ns, word)]);
+        }
         sum([
             (&mut sums.loading, &header.loading_ticks),
             (&mut sums.setup, &header.setup_ticks),
             (&mut sums.collector_start, &header.collector_start_ticks),
             (&mut sums.collector, &header.collector_ticks),
+            (&mut sums.collector_end, &header.collector_end_ticks),
             (&mut sums.collector_apart, &header.collector_apart_ticks),
         ]);
     }
@@ -97,16 +106,19 @@ impl TimingSums {
         let row = |(api, ticks): (&String, &Ticks)| Timing {
             api: api.clone(),
             collector_calls_ns: ticks.collector_call.map(|ns| ns.saturating_mul(ticks.commands)),
+            collector_once_ns: ticks.collector_once,
             calls: ticks.calls,
             ns: ns(ticks.timing),
             apart_calls: ticks.apart_calls,
             apart_ns: ns(ticks.apart),
             collecting_ns: ns(ticks.collecting),
             driver_ns: ns(ticks.driver),
+            summed_ns: ns(ticks.summed),
             loading_ns: ns(ticks.loading),
             setup_ns: ns(ticks.setup),
             collector_start_ns: ns(ticks.collector_start),
             collector_ns: ns(ticks.collector),
+            collector_end_ns: ns(ticks.collector_end),
             collector_apart_ns: ns(ticks.collector_apart),
         };
         let nothing = |row: &Timing| *row == Timing { api: row.api.clone(), ..Timing::default() };

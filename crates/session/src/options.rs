@@ -44,6 +44,8 @@ pub struct Capture {
     pub buffer_cap: u64,
     /// Hashes of what is sent from memory of the host.
     pub hash_copies: bool,
+    /// Not the migrations of managed memory.
+    pub no_migrations: bool,
     /// The Python stack of each call.
     pub py_stacks: bool,
     /// The native stack of each call, of so many frames at most; 0: none.
@@ -90,13 +92,17 @@ pub struct Options {
     pub inside: bool,
     /// Whether their pools are memory of the host.
     pub inside_spill: bool,
+    /// See [`Capture::no_migrations`].
+    pub no_migrations: bool,
 }
 
 impl Options {
     /// As they stand in the control page: bits of [`option`], and `sample_every`.
     pub fn to_page(self) -> (u32, u32) {
         let Self { block, fold, devices, sources, build_logs, kernel_args, properties, .. } = self;
-        let Self { buffers, window, hash_copies, py_stacks, stacks, inside, inside_spill, .. } = self;
+        let Self {
+            buffers, window, hash_copies, py_stacks, stacks, inside, inside_spill, no_migrations, ..
+        } = self;
         let (events, sampled, every) = match devices {
             None | Some(DeviceTimes::Auto) => (false, false, 0),
             Some(DeviceTimes::Events) => (true, false, 0),
@@ -119,6 +125,7 @@ impl Options {
             (stacks, option::STACKS),
             (inside, option::INSIDE),
             (inside_spill, option::INSIDE_SPILL),
+            (no_migrations, option::NO_MIGRATIONS),
         ];
         (all.into_iter().filter(|(on, _)| *on).fold(0, |bits, (_, bit)| bits | bit), every)
     }
@@ -146,6 +153,7 @@ impl Options {
             stacks: has(option::STACKS),
             inside: has(option::INSIDE),
             inside_spill: has(option::INSIDE_SPILL),
+            no_migrations: has(option::NO_MIGRATIONS),
         }
     }
 
@@ -208,12 +216,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_page_says_what_was_asked_for(on in any::<[bool; 13]>(), devices in times()) {
+        fn the_page_says_what_was_asked_for(on in any::<[bool; 14]>(), devices in times()) {
             let [block, fold, sources, build_logs, kernel_args, properties, buffers, window, hash_copies, ..] = on;
-            let (py_stacks, stacks, inside, inside_spill) = (on[9], on[10], on[11], on[12]);
+            let (py_stacks, stacks, inside, inside_spill, no_migrations) = (on[9], on[10], on[11], on[12], on[13]);
             let options = Options {
                 block, fold, devices, sources, build_logs, kernel_args, properties, buffers, window, hash_copies,
-                py_stacks, stacks, inside, inside_spill,
+                py_stacks, stacks, inside, inside_spill, no_migrations,
             };
             let (bits, every) = options.to_page();
             prop_assert_eq!(Options::of_page(bits, every), options);

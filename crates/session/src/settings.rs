@@ -20,6 +20,7 @@ fn page(options: &RunOptions) -> Options {
         buffers,
         buffer_cap: _,
         hash_copies,
+        no_migrations,
         py_stacks,
         stack_depth,
     } = &options.capture;
@@ -40,6 +41,7 @@ fn page(options: &RunOptions) -> Options {
         stacks,
         inside: options.inside.is_some(),
         inside_spill: options.inside.as_ref().is_some_and(|inside| inside.spill),
+        no_migrations: *no_migrations,
     }
 }
 

@@ -21,6 +21,7 @@ pub fn step_of<'e>(event: &'e Event<'_, '_>) -> Option<(&'e str, BudgetStep)> {
     let step = BudgetStep {
         one_in: number("one_in")?.max(1),
         summed: number("summed")? != 0,
+        counted: number("summed")? > 1,
         spent_ppm: number("spent_ppm")?,
         budget_ppm: number("budget_ppm")?,
     };
@@ -186,7 +187,11 @@ mod tests {
     use super::*;
 
     fn step(time: u64, stream: u32, one_in: u32, summed: bool, spent_ppm: u32) -> Step {
-        Step { time, stream, step: BudgetStep { one_in, summed, spent_ppm, budget_ppm: 20_000 } }
+        Step {
+            time,
+            stream,
+            step: BudgetStep { one_in, summed, counted: false, spent_ppm, budget_ppm: 20_000 },
+        }
     }
 
     #[test]

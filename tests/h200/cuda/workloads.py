@@ -93,7 +93,7 @@ def alternate(steps):
     # The functions' flags, docs/shm-abi.md: without any, libraries are dormant.
     with open(os.environ["HETRACE_SESSION"] + "/control", "r+b") as file:
         control = mmap.mmap(file.fileno(), 0)
-    first, size = 0x5000, 16 * 4096
+    first, size = 0x2000, 32 * 4096
     recorded = control[first:first + size]
     with open("/proc/self/maps") as maps:
         path = next((line.split()[-1] for line in maps if "libcupti.so" in line), None)

@@ -85,20 +85,21 @@ pub unsafe fn around<R: Copy>(
 ) -> R {
     let errno = ErrnoGuard::new();
     let handle = streams::meant(wanted.queue, wanted.per_thread);
-    let mut work = OwnWork::since(wanted.time);
+    // Not before it is known whether the command is timed: where most calls are only counted it reads the counter.
+    let work = || OwnWork::begun(wanted.time);
     // To a forked child the driver is dead.
     let Some(thread) = super::is_owner(pid()).then(|| COMMANDS.thread()).flatten() else {
-        return work.real(call).0;
+        return work().real(call).0;
     };
     super::look_at_session();
     match streams::state(handle) {
         State::Free => {}
         State::Captured => {
             CAPTURED.fetch_add(1, Ordering::Relaxed);
-            return work.real(call).0;
+            return work().real(call).0;
         }
         // What fails in a question fails in the call, too.
-        State::Failing => return work.real(call).0,
+        State::Failing => return work().real(call).0,
     }
     let function = if wanted.kernel.is_null() { None } else { functions::of(wanted.kernel) };
     let counted = counted(&wanted, function, &addresses);
@@ -112,6 +113,7 @@ pub unsafe fn around<R: Copy>(
         drop(errno);
         return counted.only_count(bytes, call, ok, || 0);
     }
+    let mut work = work();
     let begun = begin(&thread, handle, &mut work);
     // What the driver leaves in `errno` during the call is the program's.
     drop(errno);

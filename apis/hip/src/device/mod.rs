@@ -161,7 +161,7 @@ fn around<R: Copy>(
     if early::unusual() {
         return untimed(Why::Copies, call, ok);
     }
-    let work = OwnWork::since(wanted.time);
+    let work = OwnWork::begun(wanted.time);
     let Some(thread) = STORE.thread() else { return call() };
     let quiet = Quiet::new();
     STORE.at_exit(at_exit);

@@ -204,7 +204,7 @@ fn enqueue_now(
     call: impl Fn(P) -> u32,
     succeeded: impl Fn(u32) -> bool,
 ) -> u32 {
-    let mut work = OwnWork::since(wanted.time);
+    let mut work = OwnWork::begun(wanted.time);
     let Some(thread) = STORE.thread() else { return call(wanted.event) };
     let errno = ErrnoGuard::new();
     queues::used(wanted.handle, wanted.list.context_handle(), wanted.list.device_handle());
@@ -292,7 +292,7 @@ fn append(
     succeeded: impl Fn(u32) -> bool,
 ) -> u32 {
     let errno = ErrnoGuard::new();
-    let mut work = OwnWork::since(wanted.time);
+    let mut work = OwnWork::begun(wanted.time);
     let chosen = choose(wanted).map_err(Some);
     let bytes = bytes() as u64;
     drop(errno);
@@ -450,7 +450,7 @@ pub unsafe fn execute(time: u64, queue: P, count: u32, lists: *const P, call: im
         return call();
     }
     let errno = ErrnoGuard::new();
-    let mut work = OwnWork::since(time);
+    let mut work = OwnWork::begun(time);
     let captured = lists::known(queue).is_some() && is_captured(queue);
     if captured {
         say(Why::Captured);

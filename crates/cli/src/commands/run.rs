@@ -33,6 +33,7 @@ fn captures(args: &Run) -> Capture {
         buffers: buffers.map(|l| Launches { kernel: l.kernel.clone(), numbers: l.numbers.clone() }).collect(),
         buffer_cap: args.capture_size,
         hash_copies: args.hash_copies,
+        no_migrations: args.no_migrations,
         py_stacks: args.py_stacks,
         stack_depth: args.stacks.unwrap_or(0),
     }

@@ -47,6 +47,9 @@ pub struct Timing {
     /// commands were not (`--max-overhead`), in nanoseconds.
     #[serde(skip_serializing_if = "is_zero")]
     pub driver_ns: u64,
+    /// As `ns` and `apart_ns` together, of calls that were added up (`--max-overhead`).
+    #[serde(skip_serializing_if = "is_zero")]
+    pub summed_ns: u64,
     /// The library's begin when it was loaded, in nanoseconds: not what the dynamic loader took before.
     #[serde(skip_serializing_if = "is_zero")]
     pub loading_ns: u64,
@@ -56,10 +59,13 @@ pub struct Timing {
     /// Beginning with a collector of device times, while processes waited, in nanoseconds.
     #[serde(skip_serializing_if = "is_zero")]
     pub collector_start_ns: u64,
-    /// Its work on the program's threads later: buffers, flushing, ending. What it does in each call that
+    /// Its work on the program's threads later: buffers, flushing. What it does in each call that
     /// enqueues is not in it: that can't be seen from outside.
     #[serde(skip_serializing_if = "is_zero")]
     pub collector_ns: u64,
+    /// Its work on the program's threads when contexts and processes end, in nanoseconds.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub collector_end_ns: u64,
     /// Its work on a thread of its own, for which the program does not wait.
     #[serde(skip_serializing_if = "is_zero")]
     pub collector_apart_ns: u64,
@@ -67,6 +73,9 @@ pub struct Timing {
     /// that was measured. It was not measured here.
     #[serde(skip_serializing_if = "are_zero")]
     pub collector_calls_ns: [u64; 3],
+    /// Its work in other calls, where contexts are made, and at the end of processes; likewise.
+    #[serde(skip_serializing_if = "are_zero")]
+    pub collector_once_ns: [u64; 3],
 }
 
 fn are_zero(ns: &[u64; 3]) -> bool {
@@ -114,7 +123,7 @@ impl Cost {
 
 impl Timing {
     /// All that adds up.
-    fn sums_mut(&mut self) -> [&mut u64; 14] {
+    fn sums_mut(&mut self) -> [&mut u64; 19] {
         let Self {
             api: _,
             calls,
@@ -123,12 +132,15 @@ impl Timing {
             apart_ns,
             collecting_ns,
             driver_ns,
+            summed_ns,
             loading_ns,
             setup_ns,
             collector_start_ns,
             collector_ns,
+            collector_end_ns,
             collector_apart_ns,
             collector_calls_ns: [calls_least, calls_about, calls_most],
+            collector_once_ns: [once_least, once_about, once_most],
         } = self;
         [
             calls,
@@ -137,14 +149,19 @@ impl Timing {
             apart_ns,
             collecting_ns,
             driver_ns,
+            summed_ns,
             loading_ns,
             setup_ns,
             collector_start_ns,
             collector_ns,
+            collector_end_ns,
             collector_apart_ns,
             calls_least,
             calls_about,
             calls_most,
+            once_least,
+            once_about,
+            once_most,
         ]
     }
 }

@@ -550,7 +550,11 @@ impl<'t> Printer<'t, '_> {
             1 => "all commands are timed".to_owned(),
             many => format!("one in {many} commands of a kernel or kind is timed"),
         };
-        let calls = if step.summed { "calls are added up" } else { "all calls are recorded" };
+        let calls = match (step.summed, step.counted) {
+            (false, _) => "all calls are recorded",
+            (true, false) => "calls are added up",
+            (true, true) => "calls are counted and some of them timed",
+        };
         let [spent, budget] = [step.spent_ppm, step.budget_ppm].map(|ppm| f64::from(ppm) / 1e4);
         let _ = write!(
             self.line,

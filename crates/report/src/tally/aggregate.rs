@@ -205,6 +205,9 @@ fn split(recorded: u64, cost: u64, net: bool) -> (u64, u64) {
     (if net { recorded - cost } else { recorded }, cost)
 }
 
+/// Standard errors to either side, for 95 %.
+const OF_95: f64 = 1.96;
+
 fn host_row(cell: &HostCell, net: bool) -> HostRow {
     let times = &cell.times;
     let recorded = times.total.saturating_add(cell.summed_ns).saturating_add(cell.taken);
@@ -227,6 +230,7 @@ fn host_row(cell: &HostCell, net: bool) -> HostRow {
         calls: good.saturating_add(cell.errors),
         folded: cell.folded,
         added_up: cell.summed,
+        added_up_error_ns: ((cell.summed_variance as f64).sqrt() * OF_95).round() as u64,
         total_ns,
         self_ns: self_ns - beyond,
         cost_ns,
@@ -471,7 +475,10 @@ impl TracingRow {
             loading_ns: self.loading_ns.saturating_add(other.loading_ns),
             setup_ns: self.setup_ns.saturating_add(other.setup_ns),
             collector_ns: self.collector_ns.saturating_add(other.collector_ns),
+            collector_start_ns: self.collector_start_ns.saturating_add(other.collector_start_ns),
+            collector_end_ns: self.collector_end_ns.saturating_add(other.collector_end_ns),
             collector_calls_ns: self.collector_calls_ns.saturating_add(other.collector_calls_ns),
+            collector_once_ns: self.collector_once_ns.saturating_add(other.collector_once_ns),
             collector_apart_ns: self.collector_apart_ns.saturating_add(other.collector_apart_ns),
             inside_ns: self.inside_ns.saturating_add(other.inside_ns),
             left_out: self.left_out,

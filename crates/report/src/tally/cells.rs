@@ -53,6 +53,9 @@ pub(super) struct HostCell {
     pub summed: u64,
     #[serde(default)]
     pub summed_ns: u64,
+    /// The square of the standard error of that, where only some of them were timed.
+    #[serde(default)]
+    pub summed_variance: u64,
     /// Time outside of other calls, as recorded.
     pub own: u64,
     /// How much shorter `times` and `summed_ns` are than what was recorded.
@@ -98,6 +101,7 @@ impl Cell for HostCell {
             (&mut self.folded, other.folded),
             (&mut self.summed, other.summed),
             (&mut self.summed_ns, other.summed_ns),
+            (&mut self.summed_variance, other.summed_variance),
             (&mut self.own, other.own),
             (&mut self.taken, other.taken),
             (&mut self.cost, other.cost),

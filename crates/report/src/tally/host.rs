@@ -55,6 +55,8 @@ struct Sum {
     /// Those of them that were added up, and their time, as that in `times`.
     summed: u64,
     summed_ns: u64,
+    /// The square of the standard error of that.
+    summed_variance: u64,
     /// Of the time of calls that went well, as recorded, what was in other calls.
     inside: u64,
     /// Of the time of calls that went well, what is the tracer's own in other calls, and what is not in others.
@@ -118,6 +120,7 @@ impl Sum {
             (&mut self.folded, other.folded),
             (&mut self.summed, other.summed),
             (&mut self.summed_ns, other.summed_ns),
+            (&mut self.summed_variance, other.summed_variance),
             (&mut self.inside, other.inside),
             (&mut self.inside_cost, other.inside_cost),
             (&mut self.own_cost, other.own_cost),
@@ -384,6 +387,8 @@ impl Host {
                 // Of these no single one is known.
                 sum.summed = sum.summed.saturating_add(fold.count);
                 sum.summed_ns = sum.summed_ns.saturating_add(total);
+                let variance = fold.total_error.saturating_mul(fold.total_error);
+                sum.summed_variance = sum.summed_variance.saturating_add(variance);
                 sum.own_cost = sum.own_cost.saturating_add(fold.cost);
             }
             None => {
@@ -480,6 +485,7 @@ impl Host {
                     folded: sum.folded.saturating_sub(sum.summed),
                     summed: sum.summed,
                     summed_ns: sum.summed_ns,
+                    summed_variance: sum.summed_variance,
                     own: sum.own(),
                     taken: sum.off(),
                     cost: sum.cost(),
@@ -618,18 +624,26 @@ impl Host {
         if all {
             let beside = costs.beside();
             row.lifetime_ns = trace.manifest().lifetime_ns.unwrap_or(0);
+            row.timing_ns = row.timing_ns.saturating_add(beside.summed);
             row.driver_ns = beside.driver;
             row.loading_ns = beside.loading;
             row.setup_ns = beside.setup;
-            row.collector_ns = beside.collector_start.saturating_add(beside.collector);
+            (row.collector_start_ns, row.collector_end_ns) = (beside.collector_start, beside.collector_end);
+            let ends = beside.collector_start.saturating_add(beside.collector_end);
+            row.collector_ns = ends.saturating_add(beside.collector);
             row.collector_apart_ns = beside.collector_apart;
-            let [least, about, most] = beside.collector_calls;
-            row.collector_calls_ns = about;
-            row.least_ns = row.least_ns.saturating_add(least);
-            row.most_ns = row.most_ns.saturating_add(most);
+            let both = [
+                (beside.collector_calls, &mut row.collector_calls_ns),
+                (beside.collector_once, &mut row.collector_once_ns),
+            ];
+            for ([least, about, most], part) in both {
+                *part = about;
+                row.least_ns = row.least_ns.saturating_add(least);
+                row.most_ns = row.most_ns.saturating_add(most);
+            }
         }
         let besides = row.besides_ns();
-        row.total_ns = row.calls_ns.saturating_add(row.collector_calls_ns).saturating_add(besides);
+        row.total_ns = row.calls_ns.saturating_add(row.calibrated_ns()).saturating_add(besides);
         row.least_ns = row.least_ns.saturating_add(besides);
         row.most_ns = row.most_ns.saturating_add(besides);
         costs.is_known().then_some(row)

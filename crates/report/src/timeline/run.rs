@@ -370,6 +370,7 @@ impl<'t> Drawer<'t, '_> {
             (1, false) => "all is recorded".to_owned(),
             (1, true) => "calls are added up".to_owned(),
             (many, false) => format!("one in {many} commands timed"),
+            (many, true) if step.counted => format!("one in {many} commands timed, calls are counted"),
             (many, true) => format!("one in {many} commands timed, calls are added up"),
         };
         self.sheet.notes.number("spent, parts per million", step.spent_ppm.into());

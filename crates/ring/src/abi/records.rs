@@ -174,7 +174,7 @@ pub struct ModuleRecord {
 pub struct BudgetStepRecord {
     /// One of so many launches of each kernel, and of so many commands of any other kind, is timed; 1: all.
     pub one_in: u32,
-    /// 1 if calls are added up by function.
+    /// 1 if calls are added up by function, 2 if most of these are only counted.
     pub summed: u32,
     /// What recording took since the last step, in parts per million of the time.
     pub spent_ppm: u32,

@@ -9,8 +9,10 @@
 //!   │╲   ╱╲                                         step 1, 2, 3: one command in 4, 16, 64 is timed
 //!   │ ╲ ╱  ╲    ╱                                   step 4: calls are added up, too
 //!  0├──▼────▼──╱──── time                           step 5, 6: one command in 1024, in 65536
-//!      down down
+//!      down down                                    step 7, 8, 9: as 4, 5, 6, and most calls are only counted
 //! ```
+//! Where adding calls up is most of what is spent, a thread goes from step 4 to 7, from 5 to 8, and from 6 to 9: there it reads
+//! the counter for one call in about [`Meter::EACH`], by chance, as a program's own rhythm could else hide a function for ever.
 //!
 //! What cannot be spared is not owed for ever: at the lowest step that is of use a thread owes what a second brings,
 //! or what it owed when it came there, and no more. So it records in full again soon after the load is gone.
@@ -18,7 +20,7 @@
 //! What all threads do is decided by each for itself: no thread waits for another, and one that is quiet records
 //! in full beside one that is not. A signal handler that comes in between makes a decision late at worst.
 
-use super::cell::{Half, Word};
+use super::cell::{Flag, Half, Word};
 
 /// What is recorded at a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,17 +29,22 @@ pub struct Step {
     pub one_in: u32,
     /// Calls are added up.
     pub summed: bool,
+    /// Of these most are only counted.
+    pub counted: bool,
 }
 
 /// All steps, down from the first.
-pub const STEPS: [Step; 7] = [
-    Step { one_in: 1, summed: false },
-    Step { one_in: 4, summed: false },
-    Step { one_in: 16, summed: false },
-    Step { one_in: 64, summed: false },
-    Step { one_in: 64, summed: true },
-    Step { one_in: 1 << 10, summed: true },
-    Step { one_in: 1 << 16, summed: true },
+pub const STEPS: [Step; 10] = [
+    Step { one_in: 1, summed: false, counted: false },
+    Step { one_in: 4, summed: false, counted: false },
+    Step { one_in: 16, summed: false, counted: false },
+    Step { one_in: 64, summed: false, counted: false },
+    Step { one_in: 64, summed: true, counted: false },
+    Step { one_in: 1 << 10, summed: true, counted: false },
+    Step { one_in: 1 << 16, summed: true, counted: false },
+    Step { one_in: 64, summed: true, counted: true },
+    Step { one_in: 1 << 10, summed: true, counted: true },
+    Step { one_in: 1 << 16, summed: true, counted: true },
 ];
 
 /// Ticks, about a second, whose credit may be saved.
@@ -91,6 +98,16 @@ pub struct Meter {
     pressed: Half,
     /// The call that enqueued the last command, as whoever learns what drivers take keeps it; 0: none.
     last_command: Word,
+    /// How many calls are only counted before the next one that is not.
+    left: Half,
+    /// How many they were, when that was decided.
+    drawn: Half,
+    /// What chance has come to.
+    chance: Half,
+    /// The last look.
+    looked: Word,
+    /// The present call is added up, or only counted.
+    adds_up: Flag,
 }
 
 /// What a look at a [`Meter`] found.
@@ -125,6 +142,11 @@ impl Meter {
             counted: Word::new(),
             pressed: Half::new(),
             last_command: Word::new(),
+            left: Half::new(),
+            drawn: Half::new(),
+            chance: Half::new(),
+            looked: Word::new(),
+            adds_up: Flag::new(),
         }
     }
 
@@ -144,11 +166,16 @@ impl Meter {
         self.calls.set(0);
         self.pressed.set(0);
         self.last_command.set(0);
+        self.chance.set(now as u32);
+        self.adds_up.set(false);
+        self.looked.set(now);
+        self.draw();
     }
 
     /// Begins at the step of a number.
     pub fn begin_at(&self, step: u32) {
         self.step.set(step.min(STEPS.len() as u32 - 1));
+        self.draw();
     }
 
     /// Returns the number of the present step.
@@ -167,6 +194,48 @@ impl Meter {
     #[inline]
     pub fn step(&self) -> Step {
         *STEPS.get(self.step.get() as usize).unwrap_or(&STEPS[0])
+    }
+
+    /// Whether a call that may be added up is to be counted only: at a step where most are, but for one in about
+    /// [`Self::EACH`].
+    #[inline(always)]
+    pub fn only_counts(&self) -> bool {
+        let left = self.left.get();
+        if left == 0 {
+            return false;
+        }
+        self.left.set(left - 1);
+        true
+    }
+
+    /// Whether the present call is added up or counted, instead of being recorded.
+    #[inline(always)]
+    pub fn adds_up(&self) -> bool {
+        self.adds_up.get()
+    }
+
+    /// A call begins, which is added up or counted, or is not.
+    #[inline(always)]
+    pub fn call(&self, adds_up: bool) {
+        self.adds_up.set(adds_up);
+    }
+
+    /// How many calls were only counted before this one, which is not; from now on more are.
+    pub fn draw(&self) -> u64 {
+        let passed = self.drawn.get().saturating_sub(self.left.get());
+        let chance = self.chance.get().wrapping_mul(0x0019_660d).wrapping_add(0x3c6e_f35f);
+        self.chance.set(chance);
+        // From EACH / 2 to EACH * 3 / 2.
+        let drawn = if self.step().counted { Self::EACH / 2 + (chance >> 16) % (Self::EACH + 1) } else { 0 };
+        self.drawn.set(drawn);
+        self.left.set(drawn);
+        passed.into()
+    }
+
+    /// The counter's value at the last look: what is only counted was later.
+    #[inline]
+    pub fn looked(&self) -> u64 {
+        self.looked.get()
     }
 
     /// Counts a call. Returns whether it is time for a look.
@@ -229,6 +298,7 @@ impl Meter {
     /// took so far.
     pub fn look(&self, now: u64, ppm: u32, commands: u64) -> Look {
         self.charge(commands);
+        self.looked.set(now);
         let ppm = u64::from(ppm);
         let most = (SAVED / MILLION * ppm).cast_signed();
         let credit = self.earn(now, ppm, most);
@@ -259,6 +329,7 @@ impl Meter {
             word.set(0);
         }
         let spent = u32::try_from(spent).unwrap_or(u32::MAX);
+        self.draw();
         // What was added up so far belongs to the step that ends.
         Look { stepped: Some(spent), flush: true }
     }
@@ -290,16 +361,25 @@ impl Meter {
         rate
     }
 
-    /// The next step down: not one that spares commands where they hardly take anything.
+    /// The next step down: not one that spares commands where they hardly take anything, nor one that spares calls where
+    /// commands take most.
     fn down(&self, step: usize) -> usize {
-        let below = step.saturating_add(1).min(STEPS.len() - 1);
         let worth = self.fresh.get() > self.recent.get() / WORTH;
-        if worth { below } else { SUMMED.max(step) }
+        match step {
+            0..SUMMED if !worth => SUMMED,
+            SUMMED..COUNTED if !worth || step + 1 == COUNTED => step + COUNTED - SUMMED,
+            COUNTED.. if !worth => step,
+            _ => step.saturating_add(1).min(STEPS.len() - 1),
+        }
     }
 
     /// The next step up: not by way of others where there are no commands.
     fn up(&self, step: usize) -> usize {
-        if step == SUMMED && self.commands.get() == 0 { 0 } else { step.saturating_sub(1) }
+        match step {
+            SUMMED if self.commands.get() == 0 => 0,
+            COUNTED => SUMMED,
+            _ => step.saturating_sub(1),
+        }
     }
 }
 
@@ -312,220 +392,9 @@ fn parts(spent: u64, time: u64) -> u64 {
 /// The first step at which calls are added up.
 const SUMMED: usize = 4;
 const _: () = assert!(STEPS[SUMMED].summed && !STEPS[SUMMED - 1].summed);
+/// The first step at which most of them are only counted.
+const COUNTED: usize = 7;
+const _: () = assert!(STEPS[COUNTED].counted && !STEPS[COUNTED - 1].counted);
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const PPM: u32 = 20_000;
-
-    /// A thread that makes a call each `apart` ticks, of which each times a command at `each` ticks if it
-    /// is its turn. Returns what was spent, and the steps that it went.
-    fn run(meter: &Meter, mut now: u64, calls: u64, apart: u64, each: u64) -> (u64, Vec<Step>, u64) {
-        let (mut spent, mut steps, mut commands) = (0, Vec::new(), meter.commands.get());
-        for call in 0..calls {
-            now += apart;
-            if meter.count() {
-                steps.extend(meter.look(now, PPM, commands).stepped.map(|_| meter.step()));
-            }
-            let step = meter.step();
-            let cost = if step.summed { 50 } else { 200 };
-            meter.spend(cost);
-            spent += cost;
-            if each > 0 && call % u64::from(step.one_in) == 0 {
-                commands += each;
-                spent += each;
-            }
-        }
-        (spent, steps, now)
-    }
-
-    fn meter() -> Meter {
-        let meter = Meter::new();
-        meter.begin(1000, 1 << 17, 0);
-        meter
-    }
-
-    #[test]
-    fn a_quiet_thread_stays_where_it_is() {
-        let (spent, steps, end) = run(&meter(), 1000, 100_000, 200_000, 2000);
-        assert!(steps.is_empty() && spent * 50 < end, "{steps:?}, {spent} of {end}");
-    }
-
-    #[test]
-    fn a_busy_thread_keeps_within_the_budget_and_comes_back() {
-        let meter = meter();
-        // Commands of 2000 ticks each 20000: ten percent, and calls one percent more.
-        let (spent, steps, now) = run(&meter, 1000, 2_000_000, 20_000, 2000);
-        assert_eq!(steps.first(), Some(&STEPS[1]));
-        assert!(steps.iter().all(|s| !s.summed), "sampling is enough: {steps:?}");
-        assert!(spent * 1000 < now * 21, "{spent} of {now}");
-        let (_, steps, _) = run(&meter, now, 20_000, 1_000_000, 2000);
-        assert_eq!(steps.last(), Some(&STEPS[0]), "{steps:?}");
-    }
-
-    #[test]
-    fn where_no_commands_are_timed_calls_are_added_up_at_once() {
-        let meter = meter();
-        let (spent, steps, now) = run(&meter, 1000, 5_000_000, 4000, 0);
-        assert_eq!(steps.first(), Some(&STEPS[SUMMED]));
-        assert!(spent * 1000 < now * 21, "{spent} of {now}");
-    }
-
-    #[test]
-    fn what_cannot_be_kept_is_as_little_as_there_is() {
-        // Nothing is won by timing none where the calls are what takes the time.
-        let (spent, steps, now) = run(&meter(), 1000, 5_000_000, 500, 300);
-        assert_eq!(steps.last(), Some(&STEPS[SUMMED]), "{steps:?}");
-        assert!(spent * 100 < now * 12, "{spent} of {now}");
-        let (spent, steps, now) = run(&meter(), 1000, 50_000_000, 500, 100_000);
-        assert_eq!(steps.last(), Some(&STEPS[6]), "{steps:?}");
-        assert!(spent * 7 < now, "{spent} of {now}");
-    }
-
-    /// A second, about.
-    const SECOND: u64 = SAVED;
-
-    /// What a thread does for a time: a call each so many ticks, of which one in so many times a command at so many
-    /// ticks if it is its turn.
-    #[derive(Clone, Copy)]
-    struct Load {
-        apart: u64,
-        commands_one_in: u64,
-        each: u64,
-    }
-
-    const QUIET: Load = Load { apart: 2_000_000, commands_one_in: 4, each: 2000 };
-    const BUSY: Load = Load { apart: 4000, commands_one_in: 4, each: 2000 };
-    /// Nothing can keep it within two percent.
-    const HOPELESS: Load = Load { apart: 400, commands_one_in: 1 << 40, each: 0 };
-
-    /// A thread under a load that is another at times, with a budget.
-    struct Thread {
-        meter: Meter,
-        ppm: u32,
-        now: u64,
-        calls: u64,
-        spent: u64,
-        commands: u64,
-    }
-
-    impl Thread {
-        fn new(ppm: u32) -> Thread {
-            let meter = Meter::new();
-            meter.begin(1000, 1 << 17, 0);
-            Thread { meter, ppm, now: 1000, calls: 0, spent: 0, commands: 0 }
-        }
-
-        /// Returns what was spent, in parts per million of the time.
-        fn under(&mut self, load: Load, ticks: u64) -> u64 {
-            let (end, spent) = (self.now + ticks, self.spent);
-            while self.now < end {
-                self.now += load.apart;
-                self.calls += 1;
-                if self.meter.count() {
-                    self.meter.look(self.now, self.ppm, self.commands);
-                }
-                let step = self.meter.step();
-                let cost = if step.summed { 50 } else { 200 };
-                self.meter.spend(cost);
-                self.spent += cost;
-                let turn = load.commands_one_in * u64::from(step.one_in);
-                if self.calls.is_multiple_of(turn) {
-                    self.commands += load.each;
-                    self.spent += load.each;
-                }
-            }
-            parts(self.spent - spent, ticks)
-        }
-    }
-
-    #[test]
-    fn a_burst_after_hours_of_quiet_is_found_at_once() {
-        let mut thread = Thread::new(PPM);
-        thread.under(QUIET, 3600 * SECOND);
-        assert_eq!(thread.meter.step(), STEPS[0]);
-        thread.under(BUSY, SECOND / 4);
-        let rate = thread.under(BUSY, SECOND);
-        assert!(rate <= 22_000, "{rate} of {PPM}");
-    }
-
-    #[test]
-    fn what_could_not_be_kept_is_not_owed_for_ever() {
-        let mut thread = Thread::new(PPM);
-        let rate = thread.under(HOPELESS, 60 * SECOND);
-        assert!(rate > 100_000, "{rate}: more than there is");
-        assert!(thread.meter.step().summed);
-        thread.under(QUIET, SECOND * 3 / 2);
-        assert_eq!(thread.meter.step(), STEPS[0]);
-    }
-
-    #[test]
-    fn phases_of_any_length_keep_within_the_budget() {
-        for ppm in [1000, 20_000, 100_000] {
-            for (busy, quiet) in [(1, 1), (1, 9), (9, 1)] {
-                for length in [SECOND / 100, SECOND / 10, SECOND, 10 * SECOND] {
-                    let mut thread = Thread::new(ppm);
-                    let apart = BUSY.apart * 30_000 / u64::from(ppm.min(30_000));
-                    let load = Load { apart, ..BUSY };
-                    let began = thread.now;
-                    for _ in 0..(20 * SECOND / length / (busy + quiet)).max(3) {
-                        thread.under(load, busy * length);
-                        thread.under(QUIET, quiet * length);
-                    }
-                    let rate = parts(thread.spent, thread.now - began);
-                    assert!(rate <= u64::from(ppm) * 11 / 10, "{rate} of {ppm}: {busy}, {quiet} of {length}");
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn bursts_that_no_step_keeps_are_paid_for_afterwards() {
-        // Five percent when calls are added up, a quarter of the time.
-        let load = Load { apart: 1000, ..HOPELESS };
-        for length in [SECOND / 100, SECOND / 10, SECOND / 2, SECOND, 3 * SECOND] {
-            let mut thread = Thread::new(PPM);
-            let began = thread.now;
-            for _ in 0..(20 * SECOND / length / 4).max(3) {
-                thread.under(load, length);
-                thread.under(QUIET, length * 3);
-            }
-            let rate = parts(thread.spent, thread.now - began);
-            assert!(rate <= 22_000, "{rate} of {PPM}: {length}");
-        }
-    }
-
-    #[test]
-    fn where_commands_are_few_it_does_not_matter_what_a_driver_takes() {
-        let meter = meter();
-        let looked = |apart: u64| {
-            let (mut now, mut pressed) = (1000, Vec::new());
-            meter.begin(now, 1 << 17, 0);
-            for commands in (0..64).step_by(16) {
-                now += 16 * apart;
-                meter.note_commands(now, PPM, commands);
-                meter.look(now, PPM, 0);
-                pressed.push(meter.is_pressed());
-            }
-            pressed.split_off(1)
-        };
-        // A fiftieth of the time is less than 65,536 ticks a command, and more.
-        assert_eq!((looked(3_200_000), looked(3_400_000)), (vec![true; 3], vec![false; 3]));
-    }
-
-    #[test]
-    fn another_ring_has_other_counts() {
-        let meter = Meter::new();
-        // A ring that others had before, whose commands took a second.
-        meter.begin(1000, 1 << 17, SECOND);
-        assert_eq!(meter.look(1000 + SETTLED * 2, PPM, SECOND + 10).stepped, None);
-        // One that others had for longer, and one that nobody had.
-        for commands in [40 * SECOND, 0] {
-            meter.moved(SECOND + 20, commands);
-            assert_eq!(meter.look(1000 + SETTLED * 4, PPM, commands + 30).stepped, None);
-            meter.moved(commands + 30, SECOND + 20);
-        }
-        assert_eq!(meter.spent.get(), 10 + 10 + 30 + 30);
-    }
-}
+mod tests;

@@ -114,7 +114,7 @@ impl Writer {
             return;
         }
         let id = old.fold.id.load(Ordering::Relaxed);
-        let [count, first, last, total] = fold_words(&old.fold);
+        let [count, first, last, total, _] = fold_words(&old.fold);
         if id == 0 {
             // Taken from there, and a handler that did not return came before it was here.
             count_in(&header.lost_calls, count);

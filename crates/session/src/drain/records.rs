@@ -5,6 +5,7 @@ use hetrace_format::calls::{self, BudgetStep};
 
 use crate::time::HostClock;
 use hetrace_ring::abi::ADDED_UP;
+use hetrace_ring::writer::FOLD_RECORD_WORDS;
 
 /// Returns a 64-bit word of a record's body.
 pub(super) fn word(body: &[u8], index: usize) -> u64 {
@@ -29,6 +30,7 @@ pub(super) fn put_budget_step(packet: &mut Vec<u8>, body: &[u8]) {
     let step = BudgetStep {
         one_in: one_in as u32,
         summed: one_in >> 32 != 0,
+        counted: one_in >> 32 > 1,
         spent_ppm: spent as u32,
         budget_ppm: (spent >> 32) as u32,
     };
@@ -47,12 +49,15 @@ pub(super) fn put_unknown(packet: &mut Vec<u8>, body: &[u8]) {
     calls::put_unknown(packet, name, arguments);
 }
 
-/// Count, first, last and total, converted from ticks, and whether the calls were added up.
-pub(super) fn put_fold(packet: &mut Vec<u8>, [count, first, last, total]: [u64; 4], host: &HostClock) {
+/// Count, first, last and total, converted from ticks, whether the calls were added up, and the total's standard error.
+pub(super) fn put_fold(packet: &mut Vec<u8>, words: [u64; FOLD_RECORD_WORDS], host: &HostClock) {
+    let [count, first, last, total, error] = words;
     let (from, to) = (host.to_ns(first), host.to_ns(last));
-    let inside = host.to_ns(first.wrapping_add(total)).saturating_sub(from);
+    let [inside, error] =
+        [total, error].map(|ticks| host.to_ns(first.wrapping_add(ticks)).saturating_sub(from));
     for value in [count & !ADDED_UP, from, to, inside] {
         packet.extend_from_slice(&value.to_le_bytes());
     }
     packet.push(u8::from(count & ADDED_UP != 0));
+    packet.extend_from_slice(&error.to_le_bytes());
 }

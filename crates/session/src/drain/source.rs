@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use hetrace_ring::abi::{ADDED_UP, ReaderState, RingHeader, ThreadRecord, special, state};
 use hetrace_ring::reader::Ring;
+use hetrace_ring::writer::FOLD_RECORD_WORDS;
 use hetrace_ring::{clock, record};
 
 use super::image::Image;
@@ -478,7 +479,7 @@ impl Source {
             let outer = |inner| image.outer_tid(inner);
             known.take(Special { id, api, tid, time, own_time, body }, host, outer);
         } else if record::is_fold(id) {
-            let words: [u64; 4] = std::array::from_fn(|i| word(body, i));
+            let words: [u64; FOLD_RECORD_WORDS] = std::array::from_fn(|i| word(body, i));
             if words[0] == ADDED_UP {
                 return; // A handler was quicker to make a record of these.
             }

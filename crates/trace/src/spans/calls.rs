@@ -143,6 +143,8 @@ pub struct Fold {
     pub last: u64,
     /// Time in all of them.
     pub total: u64,
+    /// Standard error of that, where only some of the calls were timed; else 0.
+    pub total_error: u64,
     /// What of it is the tracer's own.
     pub cost: u64,
     /// In how many other calls they were: of those that were open when the record was written, the ones that

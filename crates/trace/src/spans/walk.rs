@@ -191,8 +191,8 @@ impl<'t> Walker<'t> {
                 let error = verdict.error(event);
                 self.exit(occurrence, *function, error, visitor)
             }
-            Class::Fold(function, fields, added_up) => {
-                let fold = self.fold(occurrence, *function, fields, *added_up);
+            Class::Fold(function, fields, more) => {
+                let fold = self.fold(occurrence, *function, fields, *more);
                 visitor.fold(at, &fold, event)
             }
             Class::Command(reader) => self.command(occurrence, reader, visitor),
@@ -372,10 +372,10 @@ impl<'t> Walker<'t> {
         occurrence: &Occurrence<'_, '_>,
         function: FunctionId,
         fields: &[usize; 4],
-        added_up: Option<usize>,
+        more: [Option<usize>; 2],
     ) -> Fold {
         let thread = occurrence.thread;
-        let fold = fold_of(&occurrence.event, (function, thread), fields, added_up);
+        let fold = fold_of(&occurrence.event, (function, thread), fields, more);
         self.summary.calls = self.summary.calls.saturating_add(fold.count);
         self.stack(thread).fold(fold, None, occurrence.costs().of_folded())
     }
@@ -400,11 +400,13 @@ pub(super) fn fold_of(
     event: &Event<'_, '_>,
     (function, thread): (FunctionId, ThreadId),
     fields: &[usize; 4],
-    added_up: Option<usize>,
+    more: [Option<usize>; 2],
 ) -> Fold {
     let [count, first, last, total] = fields.map(|field| number_at(event, field));
-    let summed = added_up.is_some_and(|field| number_at(event, field) != 0);
-    Fold { function, thread, count, first, last, total, cost: 0, depth: 0, error: None, summed }
+    // Older traces do not have these.
+    let [added_up, total_error] = more.map(|field| field.map_or(0, |field| number_at(event, field)));
+    let summed = added_up != 0;
+    Fold { function, thread, count, first, last, total, total_error, cost: 0, depth: 0, error: None, summed }
 }
 
 /// The number in a field of an event; 0 if there is none.

@@ -21,9 +21,9 @@ pub enum Class {
     Entry(FunctionId),
     /// A call ends.
     Exit(FunctionId, Verdict),
-    /// Many calls in one: positions of `count`, `first`, `last`, `total`, and of whether they were added up; else they
-    /// are a run of equal polls.
-    Fold(FunctionId, [usize; 4], Option<usize>),
+    /// Many calls in one: positions of `count`, `first`, `last`, `total`, and of whether they were added up (else they
+    /// are a run of equal polls) and of `total_error`.
+    Fold(FunctionId, [usize; 4], [Option<usize>; 2]),
     /// A command on a device.
     Command(Box<command::Reader>),
     /// What a number of device events stands for.
@@ -194,7 +194,8 @@ impl<'a> Resolver<'a> {
                 let position = |name| fields.index(name);
                 match ["count", "first", "last", "total"].map(position) {
                     [Some(count), Some(first), Some(last), Some(total)] => {
-                        Class::Fold(id, [count, first, last, total], position("added_up"))
+                        let more = ["added_up", "total_error"].map(position);
+                        Class::Fold(id, [count, first, last, total], more)
                     }
                     _ => Class::Other,
                 }

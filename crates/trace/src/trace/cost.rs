@@ -104,6 +104,8 @@ pub struct Costs {
 pub struct Beside {
     /// In the driver, because commands were timed.
     pub driver: u64,
+    /// To time commands of calls that were added up.
+    pub summed: u64,
     /// To begin when libraries were loaded.
     pub loading: u64,
     /// For the memory into which processes record.
@@ -112,10 +114,14 @@ pub struct Beside {
     pub collector_start: u64,
     /// The collector's work on threads of the program.
     pub collector: u64,
+    /// The same when contexts and processes end.
+    pub collector_end: u64,
     /// Its work on a thread of its own, for which the program does not wait.
     pub collector_apart: u64,
     /// Its work in calls, by a calibration: least, about, most.
     pub collector_calls: [u64; 3],
+    /// Its work where contexts are made and processes end, likewise.
+    pub collector_once: [u64; 3],
 }
 
 /// The most that a call can cost, ns. Emulated counters take microseconds; more is a mistake.
@@ -244,15 +250,18 @@ impl Beside {
     fn add(&mut self, timing: &Timing) {
         for (to, n) in [
             (&mut self.driver, timing.driver_ns),
+            (&mut self.summed, timing.summed_ns),
             (&mut self.loading, timing.loading_ns),
             (&mut self.setup, timing.setup_ns),
             (&mut self.collector_start, timing.collector_start_ns),
             (&mut self.collector, timing.collector_ns),
+            (&mut self.collector_end, timing.collector_end_ns),
             (&mut self.collector_apart, timing.collector_apart_ns),
         ] {
             *to = to.saturating_add(n);
         }
-        for (to, n) in self.collector_calls.iter_mut().zip(timing.collector_calls_ns) {
+        let calibrated = self.collector_calls.iter_mut().zip(timing.collector_calls_ns);
+        for (to, n) in calibrated.chain(self.collector_once.iter_mut().zip(timing.collector_once_ns)) {
             *to = to.saturating_add(n);
         }
     }

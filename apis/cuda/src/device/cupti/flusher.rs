@@ -115,7 +115,7 @@ pub fn flush_now(ends: bool) {
     if is_here() {
         return;
     }
-    spend(Spent::Collector, || await_flush(ends));
+    spend(if ends { Spent::End } else { Spent::Collector }, || await_flush(ends));
 }
 
 fn await_flush(ends: bool) {

@@ -28,10 +28,11 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use hetrace_interpose::ring::abi::option;
 use hetrace_interpose::ring::clock::nanoseconds;
 use hetrace_interpose::{
-    ErrnoGuard, Spent, collector_takes, in_window, note, pid, session, spend, task, with_guard,
+    ErrnoGuard, Spent, collector_takes, collector_takes_once, in_window, note, pid, session, spend, task,
+    with_guard,
 };
 
-use api::{API, CounterConfig, FORCED, MISSING, TAKEN, ZEROED_BUFFERS};
+use api::{API, BUFFERS_AHEAD, CounterConfig, FORCED, MISSING, TAKEN, ZEROED_BUFFERS};
 use flusher::buffers;
 use layout::{Lengths, counter, kind};
 
@@ -125,6 +126,10 @@ pub unsafe fn start(driver_version: i32) -> Result<(), Unavailable> {
 /// CUDA 13 (docs/measurements/2026-11-20-h200-cuda.md and 2026-11-23-budget.md).
 const CALL_NS: [u16; 3] = [600, 1000, 1500];
 
+/// What CUPTI does once in a process beside our calls to it, ns, likewise: as the first context is made, with the first command,
+/// and when the process ends. By H100s with CUDA 13 (docs/measurements/2026-11-26-statement-gpu.md).
+const ONCE_NS: [u64; 3] = [4_000_000, 9_000_000, 18_000_000];
+
 fn first(driver_version: i32) -> Result<(), Unavailable> {
     OWNER.store(pid(), Ordering::Relaxed);
     STARTER.store(task(), Ordering::Relaxed);
@@ -134,6 +139,7 @@ fn first(driver_version: i32) -> Result<(), Unavailable> {
         Ok(()) => {
             STATE.store(state::ACTIVE, Ordering::Release);
             collector_takes(CALL_NS);
+            collector_takes_once(ONCE_NS);
             flusher::start();
             expected::start();
             // Registered after the driver and CUPTI were loaded, so it runs before
@@ -200,8 +206,13 @@ unsafe fn enable(subscriber: *mut c_void) -> Result<(), Unavailable> {
         // Else CUPTI clears each buffer itself, in the middle of a launch.
         let (mut zeroed, mut size) = (1u8, 1usize);
         API.set_attribute(ZEROED_BUFFERS, &mut size, (&raw mut zeroed).cast());
+        // Three buffers on the device, made with each context, take it 9 ms longer; the first command makes one in 2.
+        let (mut ahead, mut size) = (0usize, size_of::<usize>());
+        API.set_attribute(BUFFERS_AHEAD, &mut size, (&raw mut ahead).cast());
         refused("cuptiActivityRegisterCallbacks", API.register(buffers::requested, buffers::completed))?;
-        enable_counters();
+        if !session().is_some_and(|s| s.option(option::NO_MIGRATIONS)) {
+            enable_counters();
+        }
         for kind in NEEDED {
             refused("cuptiActivityEnable", API.enable(kind))?;
         }
@@ -321,7 +332,7 @@ pub fn flush(force: bool) {
     if !force && flusher::runs() {
         flusher::work();
     } else if ours() && (force || flusher::is_due()) {
-        spend(Spent::Collector, || {
+        spend(if force { Spent::End } else { Spent::Collector }, || {
             // Not under the guard: what comes back now must be recorded.
             // SAFETY: no callback of CUPTI calls this.
             unsafe { API.flush_all(0) };
@@ -397,7 +408,7 @@ extern "C" fn at_exit() {
         return;
     }
     let _errno = ErrnoGuard::new();
-    spend(Spent::Collector, || {
+    spend(Spent::End, || {
         if flusher::stop() {
             // SAFETY: no callback of CUPTI calls this.
             unsafe {

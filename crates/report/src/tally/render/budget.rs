@@ -1,7 +1,7 @@
 //! What became of a budget for recording, in words.
 
 use crate::tally::rows::{BudgetRow, LevelRow, Tally};
-use hetrace_trace::text::{count, duration, plural};
+use hetrace_trace::text::{count, duration, duration_f, plural};
 
 /// From this share of the program's lifetime on, what recording took is worth a limit.
 const MUCH: f64 = 0.05;
@@ -91,11 +91,30 @@ fn added_up(t: &Tally) -> Option<String> {
     (some > 0).then(|| {
         format!(
             "≤ and ≥: of {} of {} calls in these rows only number and time are known. Their averages bound Min and Max; p50, \
-             p99 and Dev are of the others. Where one was inside of another, the time of both is in Self.{by_range}{of_calls}",
+             p99 and Dev are of the others. Where one was inside of another, the time of both is in Self.{}{by_range}{of_calls}",
             count(some),
-            count(all)
+            count(all),
+            estimated(t)
         )
     })
+}
+
+/// What holds of the times of calls of which only some were timed.
+fn estimated(t: &Tally) -> String {
+    let rows = || t.host.iter().filter(|row| row.added_up_error_ns > 0);
+    let squares = rows().map(|row| (row.added_up_error_ns as f64).powi(2)).sum::<f64>();
+    let time = rows().map(|row| row.total_ns as f64).sum::<f64>();
+    if squares == 0.0 || time == 0.0 {
+        return String::new();
+    }
+    let error = squares.sqrt();
+    format!(
+        " Of most of them in {} the time is that of the others, which were timed: their total is right within {} ({:.1}%), with \
+         95% probability.",
+        plural(rows().count() as u64, "row"),
+        duration_f(error),
+        error / time * 100.0
+    )
 }
 
 /// Names the option that limits what recording takes, where that is much and was not limited.

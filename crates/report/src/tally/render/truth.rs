@@ -363,10 +363,8 @@ fn tracing_remark(row: &TracingRow, traces: usize) -> String {
         unknown => format!(" (of {unknown} of {traces} traces it is not known)"),
     };
     // Not `calls_ns`, which sums that were saved before do not have.
-    let each = average(
-        row.total_ns.saturating_sub(row.besides_ns().saturating_add(row.collector_calls_ns)),
-        row.calls,
-    );
+    let each =
+        average(row.total_ns.saturating_sub(row.besides_ns().saturating_add(row.calibrated_ns())), row.calls);
     let part = |ns: u64, what: &str| match ns {
         0 => String::new(),
         ns => format!(", {} {what}", duration(ns)),
@@ -377,7 +375,11 @@ fn tracing_remark(row: &TracingRow, traces: usize) -> String {
         + &part(row.driver_ns, "in the driver for timing")
         + &part(row.loading_ns, "starting libraries")
         + &part(row.setup_ns, "making memory for records")
-        + &part(row.collector_ns, "in the collector of device times")
+        + &part(row.collector_ns, &collector(row))
+        + &part(
+            row.collector_once_ns,
+            "about in its part of contexts and of the end (calibrated, not measured here)",
+        )
         + &part(row.collector_calls_ns, "about in its part of calls (calibrated, not measured here)");
     let inside = duration(row.inside_ns);
     let inside = match row.left_out {
@@ -395,6 +397,17 @@ fn tracing_remark(row: &TracingRow, traces: usize) -> String {
          measures all.",
         missing(row)
     )
+}
+
+/// Where a collector of device times took what was measured of it.
+fn collector(row: &TracingRow) -> String {
+    let parts = [(row.collector_start_ns, "to start"), (row.collector_end_ns, "to end")];
+    let parts =
+        parts.into_iter().filter(|(ns, _)| *ns > 0).map(|(ns, what)| format!("{} {what}", duration(ns)));
+    match parts.collect::<Vec<_>>().join(", ") {
+        none if none.is_empty() => "in the collector of device times".to_owned(),
+        parts => format!("in the collector of device times ({parts})"),
+    }
 }
 
 /// What is not in the statement, as it can't be distinguished from the program's own time.

@@ -14,7 +14,7 @@ pub struct TracingRow {
     /// What tracing has cost in all, in all threads together: the sum of the parts.
     pub total_ns: u64,
     /// The same if every call had found the recorder in the processor's nearest caches, and if none had; with the least
-    /// and the most that the collector's part in calls may be.
+    /// and the most that the collector's calibrated parts may be.
     pub least_ns: u64,
     /// See above.
     pub most_ns: u64,
@@ -40,9 +40,18 @@ pub struct TracingRow {
     /// Of `total_ns`, what a collector of device times took of the program's threads: to begin, buffers, flushing, ending.
     #[serde(skip_serializing_if = "is_zero")]
     pub collector_ns: u64,
+    /// Of `collector_ns`, what it took to begin.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub collector_start_ns: u64,
+    /// Of `collector_ns`, what it took when contexts and processes ended.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub collector_end_ns: u64,
     /// Of `total_ns`, what it does in calls that enqueue: not measured, but by what it takes on machines where that was.
     #[serde(skip_serializing_if = "is_zero")]
     pub collector_calls_ns: u64,
+    /// Of `total_ns`, what it does where contexts are made and processes end, likewise.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub collector_once_ns: u64,
     /// What it took on a thread of its own; not in `total_ns`, as the program does not wait for it.
     #[serde(skip_serializing_if = "is_zero")]
     pub collector_apart_ns: u64,
@@ -59,7 +68,12 @@ pub struct TracingRow {
 }
 
 impl TracingRow {
-    /// All parts of [`Self::total_ns`] that were measured in the run.
+    /// The parts of [`Self::total_ns`] that are not measured, but known of other machines.
+    pub fn calibrated_ns(&self) -> u64 {
+        self.collector_calls_ns.saturating_add(self.collector_once_ns)
+    }
+
+    /// All parts of [`Self::total_ns`] that were measured in the run, but for what recording the calls took.
     pub fn besides_ns(&self) -> u64 {
         let parts = [
             self.timing_ns,
@@ -128,6 +142,10 @@ pub struct HostRow {
     /// Of these, calls that were added up to keep within a budget: only their number and their time are known.
     #[serde(skip_serializing_if = "is_zero")]
     pub added_up: u64,
+    /// How far `total_ns` and `self_ns` may be off, with a probability of 95 %, as only some of those calls were timed; 0 if all
+    /// were.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub added_up_error_ns: u64,
     /// Time in them.
     pub total_ns: u64,
     /// Time in them outside of other recorded calls. Which calls were inside of those that were added up is not known:

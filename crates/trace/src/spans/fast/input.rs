@@ -454,8 +454,8 @@ impl<'t> Input<'t> {
                         Err(_) => entry(Special::Failed(*function, code)),
                     },
                 },
-                Class::Fold(function, fields, added_up) => {
-                    let fold = fold_of(&event, (*function, thread), fields, *added_up);
+                Class::Fold(function, fields, more) => {
+                    let fold = fold_of(&event, (*function, thread), fields, *more);
                     to.summary.calls = to.summary.calls.saturating_add(fold.count);
                     entry(Special::Fold(fold))
                 }
