@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 use crate::graph::{Block, EXIT, Edge, Graph};
 use crate::plan::{Mode, Plan, Site};
 use crate::record::{Lanes, Record};
-use crate::sums;
+use crate::{paths, sums};
 
 /// One block in a lane's path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,6 +113,9 @@ impl<'a> Decoder<'a> {
         ended: Option<u64>,
         records: &[Record],
     ) -> (Path, Vec<Violation>) {
+        if self.plan.mode == Mode::Paths {
+            return paths::lane(self, lane, begin, ended, records);
+        }
         if self.plan.adds_up() {
             return sums::lane(self, lane, begin, ended, records);
         }
@@ -185,9 +188,9 @@ impl<'a> Decoder<'a> {
     /// Which successors a lane takes from a block without a record.
     fn goes_on(&self, block: Block) -> &[usize] {
         match self.plan.mode {
-            Mode::Branches if self.graph.branches(block) => &[],
+            Mode::Paths | Mode::Branches if self.graph.branches(block) => &[],
             Mode::Blocks => &[],
-            Mode::Branches | Mode::Edges => &self.quiet[block],
+            Mode::Paths | Mode::Branches | Mode::Edges => &self.quiet[block],
         }
     }
 }

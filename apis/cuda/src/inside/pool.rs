@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 use hetrace_interpose::inside::{PoolFile, pool_bytes, spills};
-use hetrace_interpose::ring::abi::inside::{CHUNK, CHUNKS, used};
+use hetrace_interpose::ring::abi::inside::{CHUNK, CHUNKS, header, used};
 use hetrace_interpose::task;
 
 use super::Code;
@@ -19,8 +19,6 @@ const MOST: usize = 64;
 static POOLS: [Pool; MOST] = [const { Pool::new() }; MOST];
 /// The thread that makes or ends pools.
 static BUSY: AtomicU32 = AtomicU32::new(0);
-/// Bytes of a pool's header that are not 0 at first.
-const HEADER: usize = 32;
 /// The variable that has a pool's address.
 const BASE: &std::ffi::CStr = c"__hetrace_inside";
 
@@ -102,14 +100,6 @@ fn chunks_in(bytes: u64) -> u64 {
     (bytes / CHUNK - 1).min(CHUNKS)
 }
 
-/// Returns the begin of a pool's header: no chunk is taken yet.
-fn header(bytes: u64) -> [u8; HEADER] {
-    let mut header = [0; HEADER];
-    let (_, chunks) = header.split_at_mut(8);
-    chunks.split_at_mut(8).0.copy_from_slice(&chunks_in(bytes).to_le_bytes());
-    header
-}
-
 /// What the driver says, and of what.
 type Refused = (i32, &'static [u8]);
 
@@ -154,13 +144,13 @@ fn on_device(context: P, bytes: u64) -> Result<u64, Refused> {
     let error = unsafe { driver::cuMemAlloc_v2(&mut raw, (bytes + CHUNK) as usize) };
     ok(error, b"memory of the device; see --inside-buffer")?;
     let address = raw.next_multiple_of(CHUNK);
-    let header = header(bytes);
+    let header = header(chunks_in(bytes));
     // SAFETY: `bytes` from `address` on lie in what was allocated; the header stays until the stream is done.
     let done = unsafe {
         ok(driver::cuMemsetD8Async(address, 0, bytes as usize, own.0), b"zeroing it")
             .and_then(|()| {
                 ok(
-                    driver::cuMemcpyHtoDAsync_v2(address, header.as_ptr().cast(), HEADER, own.0),
+                    driver::cuMemcpyHtoDAsync_v2(address, header.as_ptr().cast(), header.len(), own.0),
                     b"its header",
                 )
             })
@@ -177,7 +167,7 @@ fn spilled(context: P, bytes: u64) -> Result<u64, Refused> {
     let file = PoolFile::make(bytes as usize, true)
         .ok_or((0, &b"no room in the session's folder; see --inside-buffer"[..]))?;
     // SAFETY: the file has as many bytes.
-    unsafe { file.at.copy_from_nonoverlapping(header(bytes).as_ptr(), HEADER) };
+    unsafe { file.at.copy_from_nonoverlapping(header(chunks_in(bytes)).as_ptr(), CHUNK as usize) };
     let mut address = 0;
     // Never unmapped: the device may write there as long as the context lives.
     // SAFETY: memory of this process that stays; CU_MEMHOSTREGISTER_PORTABLE and …_DEVICEMAP.

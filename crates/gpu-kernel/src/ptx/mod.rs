@@ -9,6 +9,7 @@ mod counts;
 pub mod flow;
 pub mod image;
 pub mod rewrite;
+mod room;
 pub mod scan;
 mod twin;
 

@@ -51,6 +51,14 @@ pub struct Program {
     tables: HashMap<usize, Vec<String>>,
     parameters: Vec<String>,
     shared: HashMap<String, u64>,
+    functions: HashMap<String, Called>,
+}
+
+/// A function of the module that kernels call; what it calls itself is not known.
+struct Called {
+    begin: usize,
+    gives: Option<usize>,
+    takes: Vec<usize>,
 }
 
 impl Program {
@@ -66,10 +74,31 @@ impl Program {
             tables: HashMap::new(),
             parameters: parameters.map(str::to_owned).collect(),
             shared: HashMap::new(),
+            functions: HashMap::new(),
         };
+        program.body(text, &function.statements);
+        for function in module.functions.iter().filter(|function| !function.entry) {
+            // Whoever comes to the end of what is before has ended.
+            program.steps.push(Step::Run { guard: None, opcode: vec!["ret".to_owned()], operands: vec![] });
+            let mut registers = |part: &str| -> Vec<usize> {
+                let names = part.split(['(', ',', ')', ' ', '\n', '\t']).filter(|word| word.starts_with('%'));
+                names.map(|name| program.register(name)).collect()
+            };
+            let gives = registers(&text[function.head.start..function.name.start]).first().copied();
+            let takes = registers(&text[function.name.end..function.head.end]);
+            let called = Called { begin: program.steps.len(), gives, takes };
+            program.functions.insert(text[function.name.clone()].to_owned(), called);
+            program.body(text, &function.statements);
+        }
+        program
+    }
+
+    /// Adds the statements of a function.
+    fn body(&mut self, text: &str, statements: &[Statement]) {
+        let begin = self.steps.len();
         let (mut scope, mut scopes, mut around) = (0, vec![], vec![0]);
         let mut labels: HashMap<(usize, String), usize> = HashMap::new();
-        for statement in &function.statements {
+        for statement in statements {
             match &statement.kind {
                 Kind::Open => {
                     around.push(scope);
@@ -77,20 +106,20 @@ impl Program {
                 }
                 Kind::Close => scope = around[scope],
                 Kind::Label(label) => {
-                    let before = labels.insert((scope, text[label.clone()].to_owned()), program.steps.len());
+                    let before = labels.insert((scope, text[label.clone()].to_owned()), self.steps.len());
                     assert!(before.is_none(), "a label twice");
                 }
                 _ => {}
             }
-            scopes.resize(program.steps.len(), scope);
-            program.statement(text, statement, scope > 0);
-            scopes.resize(program.steps.len(), scope);
+            scopes.resize(self.steps.len() - begin, scope);
+            self.statement(text, statement, scope > 0);
+            scopes.resize(self.steps.len() - begin, scope);
         }
         for (at, inside) in scopes.iter().enumerate() {
             let mut scope = *inside;
             loop {
                 for ((_, name), place) in labels.iter().filter(|((of, _), _)| *of == scope) {
-                    program.labels.entry((at, name.clone())).or_insert(*place);
+                    self.labels.entry((begin + at, name.clone())).or_insert(*place);
                 }
                 if scope == 0 {
                     break;
@@ -98,7 +127,6 @@ impl Program {
                 scope = around[scope];
             }
         }
-        program
     }
 
     fn register(&mut self, name: &str) -> usize {
@@ -139,8 +167,8 @@ impl Program {
         let (mut parts, mut depth, mut begin) = (vec![], 0, 0);
         for (at, byte) in list.char_indices() {
             match byte {
-                '{' | '[' => depth += 1,
-                '}' | ']' => depth -= 1,
+                '{' | '[' | '(' => depth += 1,
+                '}' | ']' | ')' => depth -= 1,
                 ',' if depth == 0 => {
                     parts.push(&list[begin..at]);
                     begin = at + 1;
@@ -160,6 +188,9 @@ impl Program {
     fn operand(&mut self, part: &str) -> Operand {
         if let Some(list) = part.strip_prefix('{') {
             return Operand::List(self.operands(list.trim_end_matches('}')));
+        }
+        if let Some(list) = part.strip_prefix('(') {
+            return Operand::List(self.operands(list.trim_end_matches(')')));
         }
         if let Some(place) = part.strip_prefix('[') {
             let (name, offset) =
@@ -218,6 +249,14 @@ struct Lane {
     group: usize,
     waits: Waits,
     truth: Truth,
+    called: Option<Frame>,
+}
+
+/// A call: where it goes on, and which register gets the result of which.
+#[derive(Clone, Copy, PartialEq)]
+struct Frame {
+    back: usize,
+    result: Option<(usize, usize)>,
 }
 
 /// A device.
@@ -303,7 +342,7 @@ impl Device {
                 if run.is_empty() {
                     return;
                 }
-                if ["bra", "brx", "ret", "exit", "bar", "match"].contains(&opcode[0].as_str()) {
+                if ["bra", "brx", "ret", "exit", "bar", "match", "shfl", "call"].contains(&opcode[0].as_str()) {
                     // Those who did not go are a group of their own.
                     let own = block.fresh();
                     pass.iter().for_each(|lane| block.lanes[*lane].group = own);
@@ -332,7 +371,7 @@ impl Device {
         }
     }
 
-    /// Groups part and join.
+    /// Groups part and join; in a function only those of one call, as the compiler has them join.
     fn label(&mut self, block: &mut Block, lanes: &mut Vec<usize>, at: usize) {
         let warp = lanes[0] / 32;
         if self.random.below(8) == 0 {
@@ -344,10 +383,11 @@ impl Device {
             }
             return;
         }
-        let group = block.lanes[lanes[0]].group;
+        let (group, called) = (block.lanes[lanes[0]].group, block.lanes[lanes[0]].called);
         let near = |l: &usize| {
             let lane = &block.lanes[*l];
             l / 32 == warp && lane.at == at && !lane.over && lane.waits == Waits::No && lane.group != group
+                && lane.called == called
         };
         let others: Vec<usize> = (0..block.lanes.len()).filter(near).collect();
         if !others.is_empty() && self.random.below(4) > 0 {
@@ -371,7 +411,37 @@ impl Device {
         let at = block.lanes[run[0]].at;
         let label = |name: &str| program.labels[&(at, name.to_owned())];
         match (opcode[0].as_str(), operands) {
+            ("ret", _) if block.lanes[run[0]].called.is_some() => {
+                for lane in run {
+                    let lane = &mut block.lanes[*lane];
+                    let Some(Frame { back, result }) = lane.called.take() else { panic!("not called") };
+                    lane.at = back;
+                    if let Some((to, from)) = result {
+                        lane.registers[to] = lane.registers[from];
+                    }
+                }
+            }
             ("ret" | "exit", _) => block.end(run),
+            ("call", [.., Operand::Named(name), Operand::List(given)]) => {
+                let called = &program.functions[name];
+                let result = match operands {
+                    [Operand::List(gets), _, _] => match gets[..] {
+                        [Operand::Register(to)] => called.gives.map(|from| (to, from)),
+                        _ => panic!("results"),
+                    },
+                    _ => None,
+                };
+                assert_eq!(given.len(), called.takes.len());
+                for lane in run {
+                    let values: Vec<u64> = given.iter().map(|value| block.value(*lane, value)).collect();
+                    let lane = &mut block.lanes[*lane];
+                    assert!(lane.called.is_none(), "a function that calls");
+                    lane.called = Some(Frame { back: at + 1, result });
+                    called.takes.iter().zip(values).for_each(|(to, value)| lane.registers[*to] = value);
+                    lane.at = called.begin;
+                }
+            }
+            ("shfl", [to, value, from, _, mask]) => self.shuffled(block, run, [to, value, from, mask]),
             ("bra", [Operand::Named(name)]) => {
                 run.iter().for_each(|lane| block.lanes[*lane].at = label(name))
             }
@@ -394,31 +464,52 @@ impl Device {
         }
     }
 
-    /// All lanes of the mask come together first.
+    /// All lanes of a mask come together. Returns them if they are there; else this lane waits for them.
+    fn together(block: &mut Block, lane: usize, mask: u64) -> Option<Vec<usize>> {
+        let (warp, at) = (lane / 32, block.lanes[lane].at);
+        let there: Vec<usize> =
+            (0..32).filter(|bit| mask >> bit & 1 != 0).map(|bit| warp * 32 + bit).collect();
+        assert!(there.contains(&lane), "a lane that is not in its mask");
+        assert!(there.iter().all(|other| !block.lanes[*other].over), "a lane waits for one that has ended");
+        if there.iter().any(|other| block.lanes[*other].at != at) {
+            block.lanes[lane].waits = Waits::Others;
+            return None;
+        }
+        let group = block.fresh();
+        for lane in &there {
+            let lane = &mut block.lanes[*lane];
+            (lane.at, lane.waits, lane.group) = (at + 1, Waits::No, group);
+        }
+        Some(there)
+    }
+
     fn matched(&mut self, block: &mut Block, run: &[usize], [to, value, mask]: [&Operand; 3]) {
-        let (warp, at) = (run[0] / 32, block.lanes[run[0]].at);
         for lane in run {
             let mask = block.value(*lane, mask);
-            let there: Vec<usize> =
-                (0..32).filter(|bit| mask >> bit & 1 != 0).map(|bit| warp * 32 + bit).collect();
-            assert!(there.contains(lane), "a lane that is not in its mask");
-            assert!(
-                there.iter().all(|other| !block.lanes[*other].over),
-                "a lane waits for one that has ended"
-            );
-            if there.iter().any(|other| block.lanes[*other].at != at) {
-                block.lanes[*lane].waits = Waits::Others;
-                continue;
-            }
-            let group = block.fresh();
+            let Some(there) = Self::together(block, *lane, mask) else { continue };
             let values: Vec<u64> = there.iter().map(|lane| block.value(*lane, value) & 0xffff_ffff).collect();
             for (lane, own) in there.iter().zip(&values) {
                 let same = there.iter().zip(&values).filter(|(_, other)| *other == own);
                 let found = same.fold(0, |mask, (lane, _)| mask | 1u64 << (lane % 32));
                 block.set(*lane, to, found);
-                let lane = &mut block.lanes[*lane];
-                (lane.at, lane.waits, lane.group) = (at + 1, Waits::No, group);
             }
+            return;
+        }
+    }
+
+    fn shuffled(&mut self, block: &mut Block, run: &[usize], [to, value, from, mask]: [&Operand; 4]) {
+        for lane in run {
+            let mask = block.value(*lane, mask);
+            let Some(there) = Self::together(block, *lane, mask) else { continue };
+            let values: Vec<u64> = there
+                .iter()
+                .map(|lane| {
+                    let source = lane / 32 * 32 + block.value(*lane, from) as usize % 32;
+                    assert!(there.contains(&source), "from a lane that is not there");
+                    block.value(source, value)
+                })
+                .collect();
+            there.iter().zip(values).for_each(|(lane, value)| block.set(*lane, to, value));
             return;
         }
     }
@@ -468,6 +559,9 @@ impl Device {
                     "mov" | "cvt" => a,
                     "add" => a.wrapping_add(b),
                     "sub" => a.wrapping_sub(b),
+                    "not" => !a & 1,
+                    "brev" => u64::from((a as u32).reverse_bits()),
+                    "clz" => u64::from((a as u32).leading_zeros()),
                     "mul" if opcode[1] == "wide" => (a & 0xffff_ffff) * (b & 0xffff_ffff),
                     "mul" => a.wrapping_mul(b),
                     "mad" => a.wrapping_mul(b).wrapping_add(c),
@@ -590,6 +684,7 @@ impl Block {
             group: thread as usize / 32,
             waits: Waits::No,
             truth: Truth::default(),
+            called: None,
         };
         Block { at, lanes: (0..threads).map(lane).collect(), next: 1000, shared: vec![0; 1024] }
     }
