@@ -19,11 +19,11 @@ pub mod decode;
 pub mod description;
 pub mod graph;
 pub mod instrument;
+mod paths;
 pub mod plan;
 pub mod pool;
 pub mod ptx;
 pub mod record;
-mod paths;
 mod sums;
 mod ways;
 

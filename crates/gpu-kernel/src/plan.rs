@@ -91,7 +91,9 @@ impl Plan {
         let blocks = (0..graph.len()).filter(|block| reachable[*block]);
         let sites: Vec<Site> = match mode {
             Mode::Blocks => blocks.map(Site::Block).collect(),
-            Mode::Paths | Mode::Branches => blocks.filter(|block| graph.branches(*block)).map(Site::Branch).collect(),
+            Mode::Paths | Mode::Branches => {
+                blocks.filter(|block| graph.branches(*block)).map(Site::Branch).collect()
+            }
             Mode::Edges => outside_tree(graph, &reachable, weight).into_iter().map(Site::Edge).collect(),
         };
         let summed = vec![false; sites.len()];

@@ -175,7 +175,8 @@ const PER_CHUNK: u64 = (CHUNK / SMALL) as u64;
 /// Returns the place of a counter's chunk with this number, and which of the small ones there it is. Rows of as many places
 /// as there are counters are of large ones and of small ones in turn.
 fn place(counter: usize, small: bool, number: u64) -> (u64, u64) {
-    let (row, unit) = if small { (2 * (number / PER_CHUNK) + 1, number % PER_CHUNK) } else { (2 * number, 0) };
+    let (row, unit) =
+        if small { (2 * (number / PER_CHUNK) + 1, number % PER_CHUNK) } else { (2 * number, 0) };
     (row * COUNTERS as u64 + counter as u64, unit)
 }
 
@@ -345,8 +346,7 @@ fn leader(pool: &[u8], heads: &[Head], warp: &mut Warp, faults: &mut Faults) {
                 // The first was before the chunk's own clock was read.
                 #[expect(clippy::cast_possible_truncation, reason = "the lower half")]
                 let since = |from: u64, to: u32| u64::from(to.wrapping_sub(from as u32));
-                time =
-                    if timed { time.wrapping_add(since(time, low)) } else { before(head.clock, low) };
+                time = if timed { time.wrapping_add(since(time, low)) } else { before(head.clock, low) };
                 timed = true;
                 warp.records[open..].iter_mut().for_each(|count| count.time = time);
                 open = warp.records.len();

@@ -5,8 +5,9 @@
 
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
+use hetrace_interpose::commands::pages;
 use hetrace_interpose::inside::{PoolFile, pool_bytes, spills};
-use hetrace_interpose::ring::abi::inside::{CHUNK, CHUNKS, header, used};
+use hetrace_interpose::ring::abi::inside::{CHUNK, CHUNKS, FULL, TELL, header, used};
 use hetrace_interpose::task;
 
 use super::Code;
@@ -28,11 +29,18 @@ struct Pool {
     /// Its address on the device; 0: it could not be made.
     address: AtomicU64,
     bytes: AtomicU64,
+    /// Memory of the host that is not 0 once the pool is full; NULL: that is not known here.
+    full: AtomicPtr<AtomicU32>,
 }
 
 impl Pool {
     const fn new() -> Pool {
-        Pool { context: AtomicPtr::new(null_mut()), address: AtomicU64::new(0), bytes: AtomicU64::new(0) }
+        Pool {
+            context: AtomicPtr::new(null_mut()),
+            address: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+            full: AtomicPtr::new(null_mut()),
+        }
     }
 }
 
@@ -85,14 +93,23 @@ pub fn of(context: P) -> Option<u64> {
     };
     let bytes = pool_bytes();
     let made = if spills() { spilled(context, bytes) } else { on_device(context, bytes) };
+    let (made, full) = made.map_or_else(|refused| (Err(refused), null_mut()), |(at, full)| (Ok(at), full));
     if let Err((error, what)) = made {
         let note = Note::new().text(b"--inside: no pool for a context, so its kernels are as they were: ");
         note.text(what).text(b" (CUDA error ").number(error.unsigned_abs().into()).text(b")").leave();
     }
     place.bytes.store(bytes, Ordering::Relaxed);
+    place.full.store(full.cast(), Ordering::Relaxed);
     place.address.store(made.unwrap_or(0), Ordering::Relaxed);
     place.context.store(context, Ordering::Release);
     made.ok()
+}
+
+/// Returns whether nothing can be recorded any more in a context: its twins would only look, and go on as they are.
+pub fn is_full(context: P) -> bool {
+    let flag = known(context).map_or(null_mut(), |pool| pool.full.load(Ordering::Acquire));
+    // SAFETY: NULL, or pages of ours that are never unmapped.
+    !context.is_null() && unsafe { flag.as_ref() }.is_some_and(|full| full.load(Ordering::Relaxed) != 0)
 }
 
 /// Returns how many chunks there are in a pool of so many bytes, beside its header.
@@ -137,14 +154,38 @@ fn enter(context: P) -> Result<(driver::Pushed, driver::Relaxed), Refused> {
     Ok((pushed, driver::Relaxed::new()))
 }
 
-fn on_device(context: P, bytes: u64) -> Result<u64, Refused> {
+/// Memory of the host that the device can write: where it is for each of them. It stays mapped as long as the program runs,
+/// since a kernel may write there as long as the context lives.
+fn mapped(at: *mut u8, length: usize) -> Result<u64, Refused> {
+    let mut address = 0;
+    // SAFETY: pages of this process that stay; CU_MEMHOSTREGISTER_PORTABLE and …_DEVICEMAP.
+    let error = unsafe { driver::cuMemHostRegister_v2(at.cast(), length, 3) };
+    ok(error, b"mapping memory of the host")?;
+    // SAFETY: registered above, and room for the answer.
+    let error = unsafe { driver::cuMemHostGetDevicePointer_v2(&mut address, at.cast(), 0) };
+    ok(error, b"its address on the device")?;
+    Ok(address)
+}
+
+/// Returns a pool's address, and where the host sees that it is full.
+fn on_device(context: P, bytes: u64) -> Result<(u64, *mut u8), Refused> {
     let _entered = enter(context)?;
     let (own, mut raw) = (Own::new()?, 0);
     // SAFETY: room for the answer.
     let error = unsafe { driver::cuMemAlloc_v2(&mut raw, (bytes + CHUNK) as usize) };
     ok(error, b"memory of the device; see --inside-buffer")?;
     let address = raw.next_multiple_of(CHUNK);
-    let header = header(chunks_in(bytes));
+    let mut header = header(chunks_in(bytes));
+    let mut full = pages(CHUNK as usize);
+    // Without it twins are launched, and look themselves.
+    match (!full.is_null()).then(|| mapped(full, CHUNK as usize)) {
+        Some(Ok(at)) => {
+            if let Some(tell) = header.get_mut(TELL..TELL + 8) {
+                tell.copy_from_slice(&at.to_le_bytes());
+            }
+        }
+        _ => full = null_mut(),
+    }
     // SAFETY: `bytes` from `address` on lie in what was allocated; the header stays until the stream is done.
     let done = unsafe {
         ok(driver::cuMemsetD8Async(address, 0, bytes as usize, own.0), b"zeroing it")
@@ -156,27 +197,20 @@ fn on_device(context: P, bytes: u64) -> Result<u64, Refused> {
             })
             .and_then(|()| own.wait())
     };
-    done.map(|()| address).inspect_err(|_| {
+    done.map(|()| (address, full)).inspect_err(|_| {
         // SAFETY: allocated above, and nobody else knows it.
         unsafe { driver::cuMemFree_v2(raw) };
     })
 }
 
-fn spilled(context: P, bytes: u64) -> Result<u64, Refused> {
+fn spilled(context: P, bytes: u64) -> Result<(u64, *mut u8), Refused> {
     let _entered = enter(context)?;
     let file = PoolFile::make(bytes as usize, true)
         .ok_or((0, &b"no room in the session's folder; see --inside-buffer"[..]))?;
     // SAFETY: the file has as many bytes.
     unsafe { file.at.copy_from_nonoverlapping(header(chunks_in(bytes)).as_ptr(), CHUNK as usize) };
-    let mut address = 0;
-    // Never unmapped: the device may write there as long as the context lives.
-    // SAFETY: memory of this process that stays; CU_MEMHOSTREGISTER_PORTABLE and …_DEVICEMAP.
-    let error = unsafe { driver::cuMemHostRegister_v2(file.at.cast(), file.length, 3) };
-    ok(error, b"mapping memory of the host")?;
-    // SAFETY: registered above, and room for the answer.
-    let error = unsafe { driver::cuMemHostGetDevicePointer_v2(&mut address, file.at.cast(), 0) };
-    ok(error, b"its address on the device")?;
-    Ok(address)
+    // SAFETY: within the file's first page, which stays mapped.
+    Ok((mapped(file.at, file.length)?, unsafe { file.at.add(FULL) }))
 }
 
 /// Writes the address of a context's pool into code. Returns whether that was done.
@@ -226,6 +260,7 @@ fn take(pool: &Pool) {
         let note = note.text(b" (CUDA error ").number(error.unsigned_abs().into());
         note.text(b"); --inside-on-full spill keeps it").leave();
     }
+    pool.full.store(null_mut(), Ordering::Relaxed);
     pool.context.store(null_mut(), Ordering::Release);
 }
 

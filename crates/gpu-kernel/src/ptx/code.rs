@@ -222,9 +222,7 @@ impl Coder<'_> {
     fn open(&mut self) {
         self.line("{");
         self.line(".reg .pred %#_l, %#_k, %#_q, %#_h, %#_r, %#_s;");
-        self.line(
-            ".reg .b32 %#_m, %#_t, %#_d, %#_x, %#_y, %#_u, %#_v, %#_clk, %#_w0, %#_w1, %#_w2, %#_w3;",
-        );
+        self.line(".reg .b32 %#_m, %#_t, %#_d, %#_x, %#_y, %#_u, %#_v, %#_clk, %#_w0, %#_w1, %#_w2, %#_w3;");
         self.line(".reg .b64 %#_a, %#_b;");
     }
 

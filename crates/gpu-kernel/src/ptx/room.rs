@@ -28,6 +28,8 @@ pub(super) const SMALL: u32 = 16;
 const MISSED: u32 = ASKED + 8;
 /// Where in the pool it says that there are no chunks any more.
 pub(super) const FULL: u32 = 24;
+/// Where it has the address of memory of the host, to which that is written, too.
+const TELL: u32 = 32;
 /// No counter that is so large is looked at: numbers of chunks would begin anew.
 const FAR: u32 = 1 << 24;
 
@@ -200,6 +202,9 @@ fn chunk(coder: &mut Coder<'_>, over: &str) {
     coder.line("xor.b32 %#_rv, %#_rv, 16;");
     attempt(coder, "", &begin);
     coder.line(&format!("st.volatile.global.u32 [%#_rb+{FULL}], %#_rh;"));
+    coder.line(&format!("ld.global.u64 %#_ra, [%#_rb+{TELL}];"));
+    coder.line("setp.ne.u64 %#_rp, %#_ra, 0;");
+    coder.line("@%#_rp st.volatile.global.u32 [%#_ra], %#_rh;");
     coder.line(&format!("mov.u32 %#_ro, {:#x};", LOST + 16));
     coder.line(&format!("bra {over};"));
     coder.put(&begin);

@@ -2,6 +2,7 @@
 
 use super::code::{Coder, Entry, PASS, Pending, Predicate, Summing, word};
 use super::flow::Flow;
+use super::pressure;
 use super::rewrite::TWIN;
 use super::scan::{Function, Kind, Span, Statement};
 use crate::graph::{Block, EXIT, Edge, Graph};
@@ -10,6 +11,11 @@ use crate::ways;
 
 /// Registers for passes that are added up: more would cost more by fewer warps than they save.
 const REGISTERS: usize = 8;
+
+/// Registers that a twin needs besides, beyond those that the compiler saves by another order than the text's.
+const OWN: u32 = 1;
+/// Limits of registers that make a difference to how many warps there are at a time.
+const LIMITS: [u32; 4] = [32, 40, 48, 56];
 
 /// The sites whose passes are added up.
 #[derive(Default)]
@@ -131,6 +137,9 @@ impl Twin<'_> {
         let (name, head) = (&function.name, &function.head);
         let mut out = format!("\n{}{}{TWIN}", self.linkage(), &text[head.start..name.end]);
         out.push_str(&text[name.end..head.end]);
+        if let Some(limit) = self.limit() {
+            out.push_str(&format!(".maxnreg {limit}\n"));
+        }
         out.push('{');
         let mut at = function.body.start;
         for (span, code) in edits {
@@ -142,6 +151,15 @@ impl Twin<'_> {
         out.push_str(&text[at..function.body.end]);
         out.push_str("}\n");
         Ok(out)
+    }
+
+    /// Returns how many registers the compiler may use: about as many as for the kernel, as fewer warps at a time cost more
+    /// than what it keeps in memory where a twin calls. None where the text has limits of its own, or needs many anyway.
+    fn limit(&self) -> Option<u32> {
+        let head = &self.text[self.function.name.end..self.function.head.end];
+        let needs = pressure::live(self.text, self.function, self.flow)? + OWN;
+        let has_own = [".maxnreg", ".minnctapersm", ".maxnctapersm"].iter().any(|own| head.contains(own));
+        LIMITS.into_iter().find(|limit| needs <= *limit).filter(|_| !has_own)
     }
 
     /// Returns what is before `.entry`: `.visible`, `.weak`.

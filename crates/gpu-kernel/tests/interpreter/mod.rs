@@ -342,7 +342,8 @@ impl Device {
                 if run.is_empty() {
                     return;
                 }
-                if ["bra", "brx", "ret", "exit", "bar", "match", "shfl", "call"].contains(&opcode[0].as_str()) {
+                if ["bra", "brx", "ret", "exit", "bar", "match", "shfl", "call"].contains(&opcode[0].as_str())
+                {
                     // Those who did not go are a group of their own.
                     let own = block.fresh();
                     pass.iter().for_each(|lane| block.lanes[*lane].group = own);
@@ -386,7 +387,11 @@ impl Device {
         let (group, called) = (block.lanes[lanes[0]].group, block.lanes[lanes[0]].called);
         let near = |l: &usize| {
             let lane = &block.lanes[*l];
-            l / 32 == warp && lane.at == at && !lane.over && lane.waits == Waits::No && lane.group != group
+            l / 32 == warp
+                && lane.at == at
+                && !lane.over
+                && lane.waits == Waits::No
+                && lane.group != group
                 && lane.called == called
         };
         let others: Vec<usize> = (0..block.lanes.len()).filter(near).collect();

@@ -44,6 +44,9 @@ const TICKET: u32 = 0x8000_0000;
 /// Where a pool's header says that there was no room any more.
 pub const FULL: usize = 24;
 
+/// Where a pool's header has the address of memory of the host, to which that is written, too; 0: to none.
+pub const TELL: usize = 32;
+
 fn word(header: &[u8], at: usize) -> u32 {
     header.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |word| u32::from_le_bytes(*word))
 }
@@ -87,8 +90,7 @@ pub fn used(header: &[u8], there: u64) -> u64 {
     // Rows of as many places as there are counters are of large chunks and of small ones in turn.
     let behind = asked_of(header).zip(0..).map(|((large, small), counter)| {
         let large = large.checked_sub(1).map_or(0, |last| 2 * last * COUNTERS + counter + 1);
-        let small =
-            small.checked_sub(1).map_or(0, |last| (2 * (last / SMALL) + 1) * COUNTERS + counter + 1);
+        let small = small.checked_sub(1).map_or(0, |last| (2 * (last / SMALL) + 1) * COUNTERS + counter + 1);
         large.max(small)
     });
     behind.max().unwrap_or(0).min(there)
