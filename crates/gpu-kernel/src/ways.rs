@@ -64,7 +64,7 @@ mod tests {
     #[test]
     fn words_hold_ways_in_order() {
         // Of two ways the second, then the first, then the fifth of six.
-        let word = 0b1_0_1_100;
+        let word = 0b10_1100;
         let (one, rest) = first(word, 2).unwrap();
         let (two, rest) = first(rest, 2).unwrap();
         assert_eq!((one, two, first(rest, 6)), (1, 0, Some((4, 1))));

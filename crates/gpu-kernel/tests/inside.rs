@@ -355,7 +355,8 @@ proptest! {
         let run = run(&Program::new(&twins, "k__hetrace_inside"), threads, seed, chunks);
         if chunks == 0 {
             // No pool: nothing is written.
-            prop_assert!(run.memory[POOL..].iter().all(|byte| *byte == 0));
+            prop_assert!(run.memory[POOL..].starts_with(&pool::empty(0)));
+            prop_assert!(run.memory[POOL + 4096..].iter().all(|byte| *byte == 0));
             return Ok(());
         }
         let read = pool::read(&run.memory[POOL..]);

@@ -18,7 +18,7 @@
 
 use std::fmt::Write;
 
-use super::room::{ASKED, FULL, LOST, OFF, SMALL, home};
+use super::room::{ASKED, FULL, LOST, OFF, SMALL, home, lost, room, say};
 
 /// Passes that are added up before one is recorded again: shows when loops that run for long were where.
 const PASSES: u32 = 65_535;
@@ -309,15 +309,10 @@ impl Coder<'_> {
         self.line(".reg .pred %#_q;");
         self.line(&format!("setp.lt.u32 %#_q, %#_path, {:#x};", 1u64 << (32 - room)));
         self.line(&format!("@%#_q bra {on};"));
-        self.flush(word(WAY, site, 0));
+        say(self, word(WAY, site, 0));
         self.line("mov.u32 %#_path, 1;");
         self.put(&on);
         self.line("}");
-    }
-
-    fn flush(&mut self, word: u32) {
-        let number = self.number;
-        self.line(&format!("call (%#_cur), #_say, (%#_cur, %#_path, %#_since, {number}, {word});"));
     }
 
     /// A choice whose passes are added up.
@@ -407,7 +402,7 @@ impl Coder<'_> {
     /// Lanes end: what they have counted is said, by those who then say that they end.
     pub(super) fn end(&mut self, pending: &[&Pending]) {
         if self.paths {
-            self.flush(WAY_TO_END << 28);
+            say(self, WAY_TO_END << 28);
             return;
         }
         self.open();
@@ -428,7 +423,7 @@ impl Coder<'_> {
         let over = self.label();
         self.line(&format!("setp.lt.u32 %#_s, %#_cur, {LOST:#x};"));
         self.line(&format!("@%#_s bra {over};"));
-        self.line("call #_lost, (%#_cur);");
+        lost(self);
         self.put(&over);
         self.close();
     }
@@ -445,8 +440,7 @@ impl Coder<'_> {
         self.line("and.b32 %#_x, %#_cur, 15;");
         self.line("setp.eq.and.u32 %#_q, %#_x, 0, %#_l;");
         self.line(&format!("@!%#_q bra {go};"));
-        let number = self.number;
-        self.line(&format!("call (%#_cur), #_room, (%#_cur, %#_clk, {number});"));
+        room(self);
         self.line(&format!("setp.lt.u32 %#_l, %#_cur, {LOST:#x};"));
         self.put(&go);
         self.pool();

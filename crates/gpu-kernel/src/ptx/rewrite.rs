@@ -7,7 +7,7 @@
 
 use super::scan::{BadText, Function, Kind, Module, scan};
 use super::twin::{Sums, Twin};
-use super::{Flow, counts, flow, room};
+use super::{Flow, counts, flow};
 use crate::description::{Description, Kernel, Refused, SiteName, successors};
 use crate::plan::{Mode, Plan};
 use crate::ways;
@@ -119,7 +119,7 @@ pub fn rewrite(text: &str, request: &Request) -> Result<Rewritten, Refusal> {
             Err(reason) => description.refused.push(Refused { name: name.to_owned(), reason }),
         }
     }
-    let text = if twins.is_empty() { text.to_owned() } else { head.with(text, &fresh, &twins) };
+    let text = if twins.is_empty() { text.to_owned() } else { head.with(text, &twins) };
     Ok(Rewritten { text, description })
 }
 
@@ -249,7 +249,7 @@ impl Head {
     }
 
     /// Returns the text with twins.
-    fn with(&self, text: &str, fresh: &str, twins: &str) -> String {
+    fn with(&self, text: &str, twins: &str) -> String {
         let mut out = String::with_capacity(text.len() + twins.len() + 100);
         match &self.version {
             Some((span, version)) if *version < VERSION => {
@@ -260,7 +260,6 @@ impl Head {
             _ => out.push_str(text),
         }
         out.push_str(&format!("\n.{} .align 8 .u64 {POOL};\n", self.space()));
-        out.push_str(&room::functions(fresh, self.space()));
         out.push_str(twins);
         out
     }

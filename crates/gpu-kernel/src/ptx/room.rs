@@ -1,12 +1,6 @@
-//! The functions of a module that twins call where a chunk is to be begun, or much is to be said at once: rarely, so that
-//! they stand once and not at each place. The compiler knows what registers they take, and keeps nothing of the kernel's in
-//! memory for them.
+//! What twins do where a chunk is to be begun, or much is to be said at once. It stands at each place: lanes that came
+//! back from a function that all places call did not go on together on an H100, and some met in it that were at other places.
 //!
-//! ```text
-//!  room(cursor, clock, number) ► cursor                a leader's next chunk, or the loss of a record
-//!  say(cursor, ways, since, number, word) ► cursor     lanes say which ways they went: those that went the same, as one
-//!  lost(cursor)                                        what a lane could not record is added to the pool's losses
-//! ```
 //! Chunks are large ones of 4,096 bytes and small ones of 256, sixteen of them in the place of a large one. The first chunk
 //! of a leader is small, so that warps that record little take little; all others are large. Where there are none of one
 //! size, it is the other.
@@ -44,23 +38,16 @@ pub(super) fn home(coder: &mut Coder<'_>, into: &str, with: &str) {
     coder.line(&format!("and.b32 {into}, {into}, {};", COUNTERS - 1));
 }
 
-/// Returns the functions of a module. All names begin with `fresh`; the pool's address is in `space`.
-pub(super) fn functions(fresh: &str, space: &'static str) -> String {
-    let mut coder = Coder { out: String::new(), fresh, space, number: 0, labels: 0, paths: false };
-    room(&mut coder);
-    say(&mut coder);
-    lost(&mut coder);
-    coder.take()
-}
-
-/// A leader takes its next chunk, or counts a loss.
-fn room(coder: &mut Coder<'_>) {
-    coder.line(".func (.reg .b32 %#_ro) #_room(.reg .b32 %#_rc, .reg .b32 %#_rk, .reg .b32 %#_rn)");
+/// A leader whose cursor is `#_cur` takes its next chunk for a record at `#_clk`, or counts a loss.
+pub(super) fn room(coder: &mut Coder<'_>) {
     coder.line("{");
     registers(coder);
-    coder.line("mov.u32 %#_rs, %#_rk;");
-    coder.line("mov.u32 %#_ro, %#_rc;");
     let (over, counts) = (coder.label(), coder.label());
+    coder.line("mov.u32 %#_rc, %#_cur;");
+    coder.line("mov.u32 %#_ro, %#_cur;");
+    coder.line("mov.u32 %#_rk, %#_clk;");
+    coder.line("mov.u32 %#_rs, %#_clk;");
+    coder.line(&format!("mov.u32 %#_rn, {};", coder.number));
     coder.line(&format!("setp.ge.u32 %#_rp, %#_rc, {LOST:#x};"));
     coder.line(&format!("@%#_rp bra {counts};"));
     chunk(coder, &over);
@@ -69,44 +56,40 @@ fn room(coder: &mut Coder<'_>) {
     coder.line(&format!("setp.lt.u32 %#_rp, %#_rc, {MOST_LOST:#x};"));
     coder.line("@%#_rp add.u32 %#_ro, %#_rc, 16;");
     coder.put(&over);
-    coder.line("ret;");
+    coder.line("mov.u32 %#_cur, %#_ro;");
     coder.line("}");
 }
 
 fn registers(coder: &mut Coder<'_>) {
     coder.line(".reg .pred %#_rp, %#_rq, %#_rl, %#_rt;");
     coder.line(".reg .b32 %#_rm, %#_rd, %#_rx, %#_ry, %#_ru, %#_rv, %#_ri, %#_rh, %#_rs;");
+    coder.line(".reg .b32 %#_rc, %#_ro, %#_rn, %#_rk;");
     coder.line(".reg .b64 %#_ra, %#_rb, %#_re, %#_rf;");
 }
 
-/// Lanes say which ways they went.
-fn say(coder: &mut Coder<'_>) {
-    coder.line(
-        ".func (.reg .b32 %#_so) #_say(.reg .b32 %#_sc, .reg .b32 %#_sw, .reg .b32 %#_ss, .reg .b32 %#_sn, .reg .b32 %#_sk)",
-    );
+/// Lanes say which ways they went: `#_path`. The last word of the record is `word`.
+pub(super) fn say(coder: &mut Coder<'_>, word: u32) {
     coder.line("{");
     registers(coder);
-    coder.line(".reg .b32 %#_rc, %#_ro, %#_rn, %#_rk;");
     let [over, join, write, missed] = [coder.label(), coder.label(), coder.label(), coder.label()];
-    coder.line("mov.u32 %#_so, %#_sc;");
-    coder.line("mov.u32 %#_ro, %#_sc;");
+    coder.line("mov.u32 %#_ro, %#_cur;");
     // What a lane could not say is missing for good: it is in no later record.
-    coder.line(&format!("setp.ge.u32 %#_rp, %#_sc, {LOST:#x};"));
+    coder.line(&format!("setp.ge.u32 %#_rp, %#_cur, {LOST:#x};"));
     coder.line(&format!("@%#_rp bra {over};"));
     coder.line("activemask.b32 %#_rm;");
     coder.line("mov.u32 %#_rk, %clock;");
-    coder.line("match.any.sync.b32 %#_rd, %#_sw, %#_rm;");
+    coder.line("match.any.sync.b32 %#_rd, %#_path, %#_rm;");
     coder.line("mov.u32 %#_rx, %lanemask_lt;");
     coder.line("and.b32 %#_rx, %#_rd, %#_rx;");
     coder.line("setp.ne.u32 %#_rl, %#_rx, 0;");
     coder.line(&format!("@%#_rl bra {join};"));
-    coder.line("and.b32 %#_rx, %#_sc, 15;");
+    coder.line("and.b32 %#_rx, %#_cur, 15;");
     coder.line("setp.ne.u32 %#_rp, %#_rx, 0;");
-    coder.line("setp.ge.and.s32 %#_rp, %#_sc, 0, %#_rp;");
+    coder.line("setp.ge.and.s32 %#_rp, %#_cur, 0, %#_rp;");
     coder.line(&format!("@%#_rp bra {write};"));
-    coder.line("mov.u32 %#_rc, %#_sc;");
-    coder.line("mov.u32 %#_rn, %#_sn;");
-    coder.line("mov.u32 %#_rs, %#_ss;");
+    coder.line("mov.u32 %#_rc, %#_cur;");
+    coder.line(&format!("mov.u32 %#_rn, {};", coder.number));
+    coder.line("mov.u32 %#_rs, %#_since;");
     let found = coder.label();
     chunk(coder, &found);
     coder.put(&found);
@@ -116,35 +99,34 @@ fn say(coder: &mut Coder<'_>) {
     pool(coder);
     coder.line("mul.wide.u32 %#_ra, %#_ro, 16;");
     coder.line("add.u64 %#_ra, %#_ra, %#_rb;");
-    coder.line("st.global.cs.v4.u32 [%#_ra], {%#_rk, %#_rd, %#_sw, %#_sk};");
+    coder.line(&format!("mov.u32 %#_rx, {word:#x};"));
+    coder.line("st.global.cs.v4.u32 [%#_ra], {%#_rk, %#_rd, %#_path, %#_rx};");
     coder.line("add.u32 %#_ro, %#_ro, 1;");
     coder.line(&format!("bra {join};"));
     coder.put(&missed);
     missing(coder);
     coder.put(&join);
     // If the leader found no room, all of them have lost it.
-    coder.line("mov.u32 %#_so, %#_ro;");
+    coder.line("mov.u32 %#_cur, %#_ro;");
     coder.line("brev.b32 %#_rx, %#_rd;");
     coder.line("clz.b32 %#_rx, %#_rx;");
     coder.line("shfl.sync.idx.b32 %#_ry, %#_ro, %#_rx, 31, %#_rd;");
     coder.line(&format!("setp.ge.u32 %#_rp, %#_ry, {LOST:#x};"));
-    coder.line(&format!("@%#_rp mov.u32 %#_so, {LOST:#x};"));
+    coder.line(&format!("@%#_rp mov.u32 %#_cur, {LOST:#x};"));
     coder.put(&over);
-    coder.line("ret;");
     coder.line("}");
 }
 
 /// Adds what a lane has counted to the pool's losses: to one of several counters, as all warps of a device may come by here.
-fn lost(coder: &mut Coder<'_>) {
-    coder.line(".func #_lost(.reg .b32 %#_ro)");
+pub(super) fn lost(coder: &mut Coder<'_>) {
     coder.line("{");
     registers(coder);
     let over = coder.label();
+    coder.line("mov.u32 %#_ro, %#_cur;");
     coder.line(&format!("setp.eq.u32 %#_rp, %#_ro, {OFF:#x};"));
     coder.line(&format!("@%#_rp bra {over};"));
     missing(coder);
     coder.put(&over);
-    coder.line("ret;");
     coder.line("}");
 }
 

@@ -137,7 +137,8 @@ impl Twin<'_> {
         let (name, head) = (&function.name, &function.head);
         let mut out = format!("\n{}{}{TWIN}", self.linkage(), &text[head.start..name.end]);
         out.push_str(&text[name.end..head.end]);
-        if let Some(limit) = self.limit() {
+        // What is recorded at each choice has more live there, and would be kept in memory.
+        if let Some(limit) = self.limit().filter(|_| paths) {
             out.push_str(&format!(".maxnreg {limit}\n"));
         }
         out.push('{');
