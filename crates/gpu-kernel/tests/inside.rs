@@ -325,10 +325,12 @@ fn twins_assemble() {
         let text = if number == 0 { BARRIER.to_owned() } else { text(&forward, &mut Random(number)) };
         let file = folder.path().join("twins.ptx");
         std::fs::write(&file, twin(&text, way).0).expect("a file");
-        let mut command = std::process::Command::new(&ptxas);
-        let out = command.arg("-arch=sm_90").arg(&file).arg("-o").arg(folder.path().join("out")).output();
-        let out = out.expect("ptxas");
-        assert!(out.status.success(), "{way:?}: {}", String::from_utf8_lossy(&out.stderr));
+        for architecture in ["-arch=sm_90", "-arch=sm_100"] {
+            let mut command = std::process::Command::new(&ptxas);
+            let out = command.arg(architecture).arg(&file).arg("-o").arg(folder.path().join("out")).output();
+            let out = out.expect("ptxas");
+            assert!(out.status.success(), "{way:?}: {}", String::from_utf8_lossy(&out.stderr));
+        }
     }
 }
 

@@ -51,14 +51,6 @@ pub struct Program {
     tables: HashMap<usize, Vec<String>>,
     parameters: Vec<String>,
     shared: HashMap<String, u64>,
-    functions: HashMap<String, Called>,
-}
-
-/// A function of the module that kernels call; what it calls itself is not known.
-struct Called {
-    begin: usize,
-    gives: Option<usize>,
-    takes: Vec<usize>,
 }
 
 impl Program {
@@ -74,22 +66,8 @@ impl Program {
             tables: HashMap::new(),
             parameters: parameters.map(str::to_owned).collect(),
             shared: HashMap::new(),
-            functions: HashMap::new(),
         };
         program.body(text, &function.statements);
-        for function in module.functions.iter().filter(|function| !function.entry) {
-            // Whoever comes to the end of what is before has ended.
-            program.steps.push(Step::Run { guard: None, opcode: vec!["ret".to_owned()], operands: vec![] });
-            let mut registers = |part: &str| -> Vec<usize> {
-                let names = part.split(['(', ',', ')', ' ', '\n', '\t']).filter(|word| word.starts_with('%'));
-                names.map(|name| program.register(name)).collect()
-            };
-            let gives = registers(&text[function.head.start..function.name.start]).first().copied();
-            let takes = registers(&text[function.name.end..function.head.end]);
-            let called = Called { begin: program.steps.len(), gives, takes };
-            program.functions.insert(text[function.name.clone()].to_owned(), called);
-            program.body(text, &function.statements);
-        }
         program
     }
 
@@ -167,8 +145,8 @@ impl Program {
         let (mut parts, mut depth, mut begin) = (vec![], 0, 0);
         for (at, byte) in list.char_indices() {
             match byte {
-                '{' | '[' | '(' => depth += 1,
-                '}' | ']' | ')' => depth -= 1,
+                '{' | '[' => depth += 1,
+                '}' | ']' => depth -= 1,
                 ',' if depth == 0 => {
                     parts.push(&list[begin..at]);
                     begin = at + 1;
@@ -188,9 +166,6 @@ impl Program {
     fn operand(&mut self, part: &str) -> Operand {
         if let Some(list) = part.strip_prefix('{') {
             return Operand::List(self.operands(list.trim_end_matches('}')));
-        }
-        if let Some(list) = part.strip_prefix('(') {
-            return Operand::List(self.operands(list.trim_end_matches(')')));
         }
         if let Some(place) = part.strip_prefix('[') {
             let (name, offset) =
@@ -249,14 +224,6 @@ struct Lane {
     group: usize,
     waits: Waits,
     truth: Truth,
-    called: Option<Frame>,
-}
-
-/// A call: where it goes on, and which register gets the result of which.
-#[derive(Clone, Copy, PartialEq)]
-struct Frame {
-    back: usize,
-    result: Option<(usize, usize)>,
 }
 
 /// A device.
@@ -342,8 +309,7 @@ impl Device {
                 if run.is_empty() {
                     return;
                 }
-                if ["bra", "brx", "ret", "exit", "bar", "match", "shfl", "call"].contains(&opcode[0].as_str())
-                {
+                if ["bra", "brx", "ret", "exit", "bar", "match", "shfl"].contains(&opcode[0].as_str()) {
                     // Those who did not go are a group of their own.
                     let own = block.fresh();
                     pass.iter().for_each(|lane| block.lanes[*lane].group = own);
@@ -372,7 +338,7 @@ impl Device {
         }
     }
 
-    /// Groups part and join; in a function only those of one call, as the compiler has them join.
+    /// Groups part and join.
     fn label(&mut self, block: &mut Block, lanes: &mut Vec<usize>, at: usize) {
         let warp = lanes[0] / 32;
         if self.random.below(8) == 0 {
@@ -384,15 +350,10 @@ impl Device {
             }
             return;
         }
-        let (group, called) = (block.lanes[lanes[0]].group, block.lanes[lanes[0]].called);
+        let group = block.lanes[lanes[0]].group;
         let near = |l: &usize| {
             let lane = &block.lanes[*l];
-            l / 32 == warp
-                && lane.at == at
-                && !lane.over
-                && lane.waits == Waits::No
-                && lane.group != group
-                && lane.called == called
+            l / 32 == warp && lane.at == at && !lane.over && lane.waits == Waits::No && lane.group != group
         };
         let others: Vec<usize> = (0..block.lanes.len()).filter(near).collect();
         if !others.is_empty() && self.random.below(4) > 0 {
@@ -416,36 +377,7 @@ impl Device {
         let at = block.lanes[run[0]].at;
         let label = |name: &str| program.labels[&(at, name.to_owned())];
         match (opcode[0].as_str(), operands) {
-            ("ret", _) if block.lanes[run[0]].called.is_some() => {
-                for lane in run {
-                    let lane = &mut block.lanes[*lane];
-                    let Some(Frame { back, result }) = lane.called.take() else { panic!("not called") };
-                    lane.at = back;
-                    if let Some((to, from)) = result {
-                        lane.registers[to] = lane.registers[from];
-                    }
-                }
-            }
             ("ret" | "exit", _) => block.end(run),
-            ("call", [.., Operand::Named(name), Operand::List(given)]) => {
-                let called = &program.functions[name];
-                let result = match operands {
-                    [Operand::List(gets), _, _] => match gets[..] {
-                        [Operand::Register(to)] => called.gives.map(|from| (to, from)),
-                        _ => panic!("results"),
-                    },
-                    _ => None,
-                };
-                assert_eq!(given.len(), called.takes.len());
-                for lane in run {
-                    let values: Vec<u64> = given.iter().map(|value| block.value(*lane, value)).collect();
-                    let lane = &mut block.lanes[*lane];
-                    assert!(lane.called.is_none(), "a function that calls");
-                    lane.called = Some(Frame { back: at + 1, result });
-                    called.takes.iter().zip(values).for_each(|(to, value)| lane.registers[*to] = value);
-                    lane.at = called.begin;
-                }
-            }
             ("shfl", [to, value, from, _, mask]) => self.shuffled(block, run, [to, value, from, mask]),
             ("bra", [Operand::Named(name)]) => {
                 run.iter().for_each(|lane| block.lanes[*lane].at = label(name))
@@ -689,7 +621,6 @@ impl Block {
             group: thread as usize / 32,
             waits: Waits::No,
             truth: Truth::default(),
-            called: None,
         };
         Block { at, lanes: (0..threads).map(lane).collect(), next: 1000, shared: vec![0; 1024] }
     }
