@@ -14,7 +14,8 @@ static GRAPH: LazyLock<Graph> = LazyLock::new(|| {
 
 fuzz_target!(|data: &[u8]| {
     let pool = pool::read(data);
-    let plans = [Plan::summed(&GRAPH), Plan::new(&GRAPH, Mode::Edges), Plan::new(&GRAPH, Mode::Blocks)];
+    let [paths, edges, blocks] = [Mode::Paths, Mode::Edges, Mode::Blocks].map(|mode| Plan::new(&GRAPH, mode));
+    let plans = [Plan::summed(&GRAPH), paths, edges, blocks];
     for warp in pool.launches.iter().flat_map(|launch| &launch.blocks).flat_map(|block| &block.warps) {
         // Counts of passes make paths as long as they say.
         let passes: u64 = warp.records.iter().map(|record| u64::from(record.repeats)).sum();
@@ -28,7 +29,7 @@ fuzz_target!(|data: &[u8]| {
         }
     }
     let Ok(text) = std::str::from_utf8(data) else { return };
-    for (mode, sample) in [(Mode::Branches, 1), (Mode::Edges, 3), (Mode::Blocks, 1)] {
+    for (mode, sample) in [(Mode::Paths, 2), (Mode::Branches, 1), (Mode::Edges, 3), (Mode::Blocks, 1)] {
         let request = Request { wanted: &|_| true, mode, sums: true, sample, first: 0, image: "" };
         if let Ok(rewritten) = rewrite(text, &request) {
             for kernel in &rewritten.description.kernels {

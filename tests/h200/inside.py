@@ -21,7 +21,7 @@ from pathlib import Path
 
 TWINS, OUT, TEXTS = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve(), sys.argv[3:]
 OUT.mkdir(parents=True, exist_ok=True)
-MODES = ["branches", "single", "edges", "blocks"]
+MODES = ["paths", "branches", "single", "edges", "blocks"]
 CHUNK, THREADS = 4096, 256
 cuda = ctypes.CDLL("libcuda.so.1")
 U64, PTR = ctypes.c_uint64, ctypes.c_void_p
@@ -63,18 +63,24 @@ class Pool(Memory):
     def fresh(self):
         self.zero(self.used())
         self.put((self.size // CHUNK - 1).to_bytes(8, "little"), 8)
+        for at in range(2064, CHUNK, 64):
+            self.put((1 << 31).to_bytes(4, "little"), at)
 
     def asked(self):
+        """Large and small chunks, by counter."""
         header = self.get(CHUNK)
-        return [int.from_bytes(header[at:at + 4], "little") for at in range(2048, CHUNK, 64)]
+        word = lambda at: int.from_bytes(header[at:at + 4], "little")
+        return [(word(at), max(word(at + 16) - (1 << 31), 0)) for at in range(2048, CHUNK, 64)]
 
     def lost(self):
         header = self.get(CHUNK)
         return sum(int.from_bytes(header[at:at + 8], "little") for at in (16, *range(2056, CHUNK, 64)))
 
     def used(self):
-        last = max((asked - 1) * 32 + counter + 1 for counter, asked in enumerate(self.asked()))
-        return min(self.size, (max(last, 0) + 1) * CHUNK)
+        last = 0
+        for counter, (large, small) in enumerate(self.asked()):
+            last = max(last, 64 * (large - 1) + counter + 1, 64 * ((small - 1) // 16) + 32 + counter + 1 if small else 0)
+        return min(self.size, (last + 1) * CHUNK)
 
 
 def load(text):
@@ -203,7 +209,7 @@ def measure(module, symbol, kernel, mode, described, memories, blocks, n):
     read = check(name, original, copy, described, pool, out, given)
     plain = timed(out.zero, original, blocks, out, given, n)
     with_pool = timed(lambda: (out.zero(), pool.fresh()), copy, blocks, out, given, n)
-    asked, lost = sum(pool.asked()), pool.lost()
+    asked, lost = [sum(of) for of in zip(*pool.asked())], pool.lost()
     return {"kernel": name, "mode": mode, "registers": [registers, more], "local": local, "original_ms": plain,
             "twin_ms": with_pool, "slowdown": with_pool / plain, "chunks": asked, "lost": lost,
             "records": read["records"], "paths": read["paths"], "visits": sum(read["visits"].values())}

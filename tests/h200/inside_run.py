@@ -68,16 +68,20 @@ def run(command, extra=None):
 
 
 def pools(trace):
-    """Chunks, and how many of them have a record that is a branch."""
+    """Chunks, and records in them, and how many chunks were asked for."""
     chunks = records = asked = 0
     for path in glob.glob(os.path.join(trace, "inside", "*.pool")):
         with open(path, "rb") as file:
             data = file.read()
-        asked += sum(struct.unpack_from("<I", data, 2048 + 64 * i)[0] for i in range(32))
-        for at in range(4096, len(data), 4096):
-            if struct.unpack_from("<I", data, at + 24)[0]:
-                chunks += 1
-                records += sum(1 for i in range(64, 4096, 16) if struct.unpack_from("<I", data, at + i + 12)[0])
+        word = lambda at: struct.unpack_from("<I", data, at)[0]
+        asked += sum(word(2048 + 64 * i) + max(word(2064 + 64 * i) - (1 << 31), 0) for i in range(32))
+        # Rows of 32 places are of large chunks and of small ones in turn.
+        for place in range(len(data) // 4096 - 1):
+            size = 256 if place >> 5 & 1 else 4096
+            for at in range(4096 * (place + 1), 4096 * (place + 2), size):
+                if word(at + 24):
+                    chunks += 1
+                    records += sum(1 for i in range(64, size, 16) if word(at + i + 12))
     return chunks, records, asked
 
 
@@ -138,7 +142,7 @@ def main():
             one(name, [program], expected, wanted=wanted)
             if index == 0:
                 one("again, from the cache", [program], expected)
-                for mode in ("edges", "blocks"):
+                for mode in ("branches", "edges", "blocks"):
                     one(f"mode {mode}", [program], expected, ["--inside-mode", mode])
                 one("one launch in 4", [program], expected, ["--inside-sample", "launches:4"], glob_of="parts")
                 one("events for times", [program], expected, ["--device-times", "events"])

@@ -1,7 +1,7 @@
 //! Twins of kernels, by hand.
 //!
 //! ```text
-//!  twins MODE IN.ptx OUT.ptx OUT.json   rewrites a module; modes branches, edges, blocks and, without sums, single
+//!  twins MODE IN.ptx OUT.ptx OUT.json   rewrites a module; modes paths, branches, edges, blocks and, without sums, single
 //!  twins read POOL DESCRIPTION.json     decodes a pool, and prints one JSON object for each launch
 //! ```
 
@@ -26,7 +26,7 @@ fn twins(mode: &str, from: &str, to: &str, described: &str) -> Result<(), Failur
     let text = String::from_utf8_lossy(&std::fs::read(from)?).into_owned();
     let request = Request {
         wanted: &|_| true,
-        mode: Mode::named(mode).unwrap_or_default(),
+        mode: Mode::named(mode).unwrap_or(Mode::Branches),
         sums: mode != "single",
         sample: std::env::var("SAMPLE").ok().and_then(|n| n.parse().ok()).unwrap_or(1),
         first: 0,

@@ -11,12 +11,16 @@
 //! A warp runs one group of its lanes at a time. So the time since the record before, whosever that was, is that of the
 //! blocks between where these lanes were last and where they are now; among these it is divided by their instructions.
 
+mod walks;
+
 use std::collections::HashMap;
+
+use walks::Walks;
 
 use crate::decode::Decoder;
 use crate::graph::{Block, EXIT, Edge, Graph};
 use crate::plan::{Mode, Plan, Site};
-use crate::record::{Lanes, Record};
+use crate::record::{Lanes, Record, WAYS};
 
 /// Lanes that a group has at most, where groups are not known.
 const WARP: u64 = 32;
@@ -120,6 +124,7 @@ pub struct Counter<'a> {
     time: Vec<u64>,
     routes: HashMap<(Place, Option<u32>), Vec<Block>>,
     trips: Vec<Trips>,
+    walks: Walks,
 }
 
 /// How often lanes went round a loop that one site decides.
@@ -163,6 +168,7 @@ impl<'a> Counter<'a> {
             time: vec![0; graph.len()],
             routes: HashMap::new(),
             trips: trips(graph, plan),
+            walks: HashMap::new(),
         }
     }
 
@@ -195,6 +201,9 @@ impl<'a> Counter<'a> {
 
     /// Returns nothing for a record that makes no sense.
     fn record(&mut self, warp: &mut Warp, record: &Record) -> Option<()> {
+        if record.site == WAYS && self.plan.mode == Mode::Paths {
+            return self.walk(warp, record);
+        }
         let site = *self.plan.sites.get(record.site as usize)?;
         if record.active == 0 || record.chosen & !record.active != 0 {
             return None;
@@ -287,6 +296,11 @@ impl<'a> Counter<'a> {
             let route = self.routes.entry(key).or_insert_with(|| route(graph, plan, decoder, key.0, key.1));
             parts.extend(route.iter().map(|block| (*block, weights[*block].saturating_mul(times))));
         }
+        self.divide(spent, parts);
+    }
+
+    /// Divides a time among blocks by their weights.
+    fn divide(&mut self, spent: u64, parts: Vec<(Block, u64)>) {
         let whole: u64 = parts.iter().fold(0, |sum, (_, weight)| sum.saturating_add(*weight));
         let (mut given, mut weight_of) = (0, 0u64);
         for (block, weight) in parts {
@@ -320,10 +334,11 @@ impl<'a> Counter<'a> {
     }
 
     /// Returns the sums.
-    pub fn finish(self) -> Counts {
+    pub fn finish(mut self) -> Counts {
+        self.add_walks();
         let (mut blocks, lanes) = match self.plan.mode {
             Mode::Blocks => self.by_blocks(),
-            Mode::Branches => self.by_branches(),
+            Mode::Paths | Mode::Branches => self.by_branches(),
             Mode::Edges => self.by_edges(),
         };
         for (block, time) in blocks.iter_mut().zip(&self.time) {

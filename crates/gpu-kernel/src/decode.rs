@@ -10,11 +10,13 @@
 //!  earliest, latest  0,10 10 recorded    10,30         30 recorded                      30,end
 //! ```
 
+mod paths;
 mod sums;
 
 use std::collections::VecDeque;
 
 use crate::graph::{Block, EXIT, Edge, Graph};
+
 use crate::plan::{Mode, Plan, Site};
 use crate::record::{Lanes, Record};
 
@@ -114,6 +116,9 @@ impl<'a> Decoder<'a> {
         ended: Option<u64>,
         records: &[Record],
     ) -> (Path, Vec<Violation>) {
+        if self.plan.mode == Mode::Paths {
+            return paths::lane(self, lane, begin, ended, records);
+        }
         if self.plan.adds_up() {
             return sums::lane(self, lane, begin, ended, records);
         }
@@ -186,9 +191,9 @@ impl<'a> Decoder<'a> {
     /// Which successors a lane takes from a block without a record.
     fn goes_on(&self, block: Block) -> &[usize] {
         match self.plan.mode {
-            Mode::Branches if self.graph.branches(block) => &[],
+            Mode::Paths | Mode::Branches if self.graph.branches(block) => &[],
             Mode::Blocks => &[],
-            Mode::Branches | Mode::Edges => &self.quiet[block],
+            Mode::Paths | Mode::Branches | Mode::Edges => &self.quiet[block],
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  Graph ──► Plan: where to record ──► (the instrumented kernel runs) ──► Record… ──► decode ──► Step… per lane
-//!  blocks,    one of three modes                                                       replays each lane
+//!  blocks,    one of four modes                                                        replays each lane
 //!  loops                                                                               through the graph
 //! ```
 //! These know no device and no language of kernels. Beside them are [`ptx`], which makes graphs of NVIDIA's texts and twins
@@ -23,6 +23,7 @@ pub mod plan;
 pub mod pool;
 pub mod ptx;
 pub mod record;
+mod ways;
 
 pub use counts::{BlockCounts, Counter, Counts, Entry, LoopCounts};
 pub use decode::{Decoder, Ended, Fault, Path, Step, Violation};

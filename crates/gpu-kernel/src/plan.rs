@@ -1,5 +1,8 @@
 //! Where to record, so that each lane's path follows from the records.
 //!
+//! - [`Mode::Paths`]: each lane keeps which ways it went, a bit for a choice between two, and says it when its word is full
+//!   and at its end; lanes whose words are the same say it as one. Paths are exact; times and who was together are so where
+//!   something is said.
 //! - [`Mode::Branches`]: at the end of each block with a choice, who was there and who took which way. One record has both
 //!   ways, so no edge has to be split, and after a loss the next record shows where its lanes are.
 //! - [`Mode::Edges`]: on the edges that are not in a spanning tree of the graph. From one of them to the next, or to the
@@ -15,8 +18,10 @@ use crate::graph::{Block, EXIT, Edge, Graph};
 /// Which sites there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Mode {
-    /// Blocks with a choice.
+    /// Blocks with a choice: each lane keeps which way it went.
     #[default]
+    Paths,
+    /// Blocks with a choice: each is recorded.
     Branches,
     /// Edges that are not in the tree.
     Edges,
@@ -28,6 +33,7 @@ impl Mode {
     /// Returns its name in options and descriptions.
     pub fn name(self) -> &'static str {
         match self {
+            Mode::Paths => "paths",
             Mode::Branches => "branches",
             Mode::Edges => "edges",
             Mode::Blocks => "blocks",
@@ -36,7 +42,7 @@ impl Mode {
 
     /// Returns the mode of a name.
     pub fn named(name: &str) -> Option<Self> {
-        [Mode::Branches, Mode::Edges, Mode::Blocks].into_iter().find(|mode| mode.name() == name)
+        [Mode::Paths, Mode::Branches, Mode::Edges, Mode::Blocks].into_iter().find(|mode| mode.name() == name)
     }
 }
 
@@ -85,7 +91,9 @@ impl Plan {
         let blocks = (0..graph.len()).filter(|block| reachable[*block]);
         let sites: Vec<Site> = match mode {
             Mode::Blocks => blocks.map(Site::Block).collect(),
-            Mode::Branches => blocks.filter(|block| graph.branches(*block)).map(Site::Branch).collect(),
+            Mode::Paths | Mode::Branches => {
+                blocks.filter(|block| graph.branches(*block)).map(Site::Branch).collect()
+            }
             Mode::Edges => outside_tree(graph, &reachable, weight).into_iter().map(Site::Edge).collect(),
         };
         let summed = vec![false; sites.len()];

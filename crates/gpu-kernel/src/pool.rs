@@ -10,30 +10,38 @@
 //! it, so between two records of one leader there must be less than 2³² cycles (about two seconds): of a longer time without
 //! a record whole multiples of that are missing.
 
-use crate::record::{Lanes, Record};
+use crate::record::{Lanes, Record, WAYS};
 
-/// Bytes of a chunk, and of the pool's header.
+/// Bytes of a large chunk, and of the pool's header.
 pub const CHUNK: usize = 4096;
-/// Counters of chunks that were asked for, and where they are, 64 bytes apart.
+/// Bytes of a small chunk.
+const SMALL: usize = 256;
+/// Counters of chunks that were asked for, and where they are, 64 bytes apart: of large ones, and behind those of small ones.
 const COUNTERS: usize = 32;
 const ASKED: usize = 2048;
+const ASKED_SMALL: usize = ASKED + 16;
+/// What counters of small chunks begin with, so that a lane can tell an answer from a cursor.
+const TICKET: u32 = 0x8000_0000;
 /// Counters of lost records beside them.
 const MISSED: usize = ASKED + 8;
+/// Where it says that there was no room any more.
+const FULL: usize = 24;
 /// Chunks whose places a lane can keep in its register.
 const MOST: u64 = (1 << 23) - 1;
 const HEADER: usize = 64;
 const RECORD: usize = 16;
-/// Units of a record in a chunk.
-const UNITS: u32 = 256;
 
 /// What is in a pool.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Pool {
     /// Chunks that were asked for.
     pub asked: u64,
-    /// Chunks that there are.
+    /// Large chunks that there is room for.
     pub chunks: u64,
-    /// Records that found no room; of lanes that did not end they are not known.
+    /// Whether there was no room any more for a chunk. From then on warps that begin do not record.
+    pub full: bool,
+    /// Records that found no room; of lanes that did not end they are not known, and of words of ways only the first of
+    /// lanes.
     pub lost: u64,
     /// In order of their numbers.
     pub launches: Vec<Launch>,
@@ -127,8 +135,11 @@ struct Head {
     block: [u32; 3],
     leader: u32,
     clock: u64,
-    /// Its number in the pool.
-    chunk: usize,
+    /// Where it is behind the pool's header, and its bytes.
+    at: usize,
+    bytes: usize,
+    /// The lower half of the clock when lanes began, or of the record for which it was begun.
+    since: u32,
     global: u64,
     multiprocessor: u32,
     before: u32,
@@ -150,45 +161,78 @@ fn triple(bytes: &[u8], at: usize) -> [u32; 3] {
     [u32_at(bytes, at), both & 0xffff, both >> 16]
 }
 
-/// Returns how many chunks were asked for, by counter.
-fn asked(header: &[u8]) -> [u64; COUNTERS] {
-    std::array::from_fn(|counter| u32_at(header, ASKED + 64 * counter).into())
+/// Returns how many chunks of both sizes were asked for, by counter: large ones, small ones.
+fn asked(header: &[u8]) -> [[u64; 2]; COUNTERS] {
+    std::array::from_fn(|counter| {
+        let small = u32_at(header, ASKED_SMALL + 64 * counter).saturating_sub(TICKET);
+        [u32_at(header, ASKED + 64 * counter).into(), small.into()]
+    })
 }
 
-/// Returns the header of a pool of so many chunks of which none was asked for; at most 8,388,607 (32 GiB) can be used.
+/// Small chunks in the place of a large one.
+const PER_CHUNK: u64 = (CHUNK / SMALL) as u64;
+
+/// Returns the place of a counter's chunk with this number, and which of the small ones there it is. Rows of as many places
+/// as there are counters are of large ones and of small ones in turn.
+fn place(counter: usize, small: bool, number: u64) -> (u64, u64) {
+    let (row, unit) =
+        if small { (2 * (number / PER_CHUNK) + 1, number % PER_CHUNK) } else { (2 * number, 0) };
+    (row * COUNTERS as u64 + counter as u64, unit)
+}
+
+/// Returns the header of a pool of so many places of chunks of which none was asked for; at most 8,388,607 (32 GiB) can be
+/// used.
 pub fn empty(chunks: u64) -> [u8; CHUNK] {
     let mut header = [0; CHUNK];
     header[8..16].copy_from_slice(&chunks.min(MOST).to_le_bytes());
+    for counter in 0..COUNTERS {
+        let at = ASKED_SMALL + 64 * counter;
+        header[at..at + 4].copy_from_slice(&TICKET.to_le_bytes());
+    }
     header
 }
 
 /// Returns how many bytes of a pool are used, from its begin; what is behind is zero. `header` are its first 4,096 bytes.
 pub fn used(header: &[u8]) -> u64 {
-    let last = asked(header).into_iter().enumerate().filter(|(_, asked)| *asked > 0);
-    let last = last.map(|(counter, asked)| (asked - 1) * COUNTERS as u64 + counter as u64 + 1).max();
-    (last.unwrap_or(0).min(u64_at(header, 8)) + 1) * CHUNK as u64
+    let last = asked(header).into_iter().enumerate().flat_map(|(counter, asked)| {
+        let last = |small: bool| {
+            let number = asked[usize::from(small)].checked_sub(1)?;
+            Some(place(counter, small, number).0 + 1)
+        };
+        [last(false), last(true)]
+    });
+    (last.flatten().max().unwrap_or(0).min(u64_at(header, 8)) + 1) * CHUNK as u64
+}
+
+/// Returns how many chunks of a counter have their places among so many.
+fn fitting(counter: usize, small: bool, places: u64) -> u64 {
+    let first = place(counter, small, 0).0;
+    let rows = places.saturating_sub(first).div_ceil(2 * COUNTERS as u64);
+    rows.saturating_mul(if small { PER_CHUNK } else { 1 })
 }
 
 /// Reads a pool.
 pub fn read(bytes: &[u8]) -> Pool {
     let asked = asked(bytes);
     let mut pool = Pool {
-        asked: asked.iter().sum(),
+        asked: asked.iter().flatten().sum(),
         chunks: u64_at(bytes, 8),
+        full: u32_at(bytes, FULL) != 0,
         lost: (0..COUNTERS)
             .fold(u64_at(bytes, 16), |sum, counter| sum.saturating_add(u64_at(bytes, MISSED + 64 * counter))),
         ..Pool::default()
     };
     let (mut heads, faults) = (Vec::new(), &mut pool.faults);
     let here = bytes.get(CHUNK..).unwrap_or_default();
-    let there = here.len() / CHUNK;
-    for (counter, asked) in asked.iter().enumerate() {
-        // The chunks of a counter are as far apart as there are counters.
-        let taken = (*asked).min(pool.chunks.saturating_sub(counter as u64).div_ceil(COUNTERS as u64));
-        let chunks = (counter..there).step_by(COUNTERS).take(usize::try_from(taken).unwrap_or(usize::MAX));
-        faults.missing += taken - chunks.len() as u64;
-        for chunk in chunks {
-            match head(&here[chunk * CHUNK..(chunk + 1) * CHUNK], chunk) {
+    let there = (here.len() / CHUNK) as u64;
+    for (counter, small) in (0..COUNTERS).flat_map(|counter| [(counter, false), (counter, true)]) {
+        let taken = asked[counter][usize::from(small)].min(fitting(counter, small, pool.chunks));
+        let found = taken.min(fitting(counter, small, there));
+        faults.missing += taken - found;
+        for number in 0..found {
+            let (place, unit) = place(counter, small, number);
+            let Ok(at) = usize::try_from(place * CHUNK as u64 + unit * SMALL as u64) else { continue };
+            match head(here, at, if small { SMALL } else { CHUNK }) {
                 Some(head) => heads.push(head),
                 None => faults.unbegun += 1,
             }
@@ -210,18 +254,22 @@ pub fn read(bytes: &[u8]) -> Pool {
     pool
 }
 
-fn head(bytes: &[u8], chunk: usize) -> Option<Head> {
+fn head(pool: &[u8], at: usize, size: usize) -> Option<Head> {
+    let bytes = pool.get(at..at + size)?;
     let [x, y, z] = triple(bytes, 32);
+    let leader = u32_at(bytes, 40);
     Some(Head {
         grid: u64_at(bytes, 0),
         // 0 is a chunk that was not begun.
         kernel: u32_at(bytes, 24).checked_sub(1)?,
         block: [z, y, x],
-        leader: u32_at(bytes, 40),
+        leader: leader & 0xffff,
         clock: u64_at(bytes, 8),
-        chunk,
+        at,
+        bytes: size,
+        since: u32_at(bytes, 28),
         global: u64_at(bytes, 16),
-        multiprocessor: u32_at(bytes, 28),
+        multiprocessor: leader >> 16,
         before: u32_at(bytes, 44),
         threads: triple(bytes, 48),
         blocks: triple(bytes, 56),
@@ -250,7 +298,7 @@ fn warp(pool: &[u8], heads: &[Head], faults: &mut Faults) -> Warp {
     warp.records.sort_by_key(|record| (record.time, record.repeats == 0));
     warp.records.dedup_by(|next, record| {
         // One pass of which several lanes wrote their parts.
-        let passes = next.repeats == 0 && record.repeats == 0;
+        let passes = next.repeats == 0 && record.repeats == 0 && record.site != WAYS;
         let same = passes && (next.time, next.site, next.case) == (record.time, record.site, record.case);
         if same {
             record.active |= next.active;
@@ -258,9 +306,23 @@ fn warp(pool: &[u8], heads: &[Head], faults: &mut Faults) -> Warp {
         }
         same
     });
+    // Lanes that say their ways begin as one, when their leaders' first chunks say.
+    let says = |record: &&Record| record.site == WAYS;
+    let lanes = warp.records.iter().filter(says).fold(0, |all, record| all | record.active);
+    if lanes != 0 {
+        let first = heads.iter().map(|head| before(head.clock, head.since)).min();
+        warp.began.push((first.unwrap_or(0), lanes));
+    }
     warp.began.sort_unstable();
     warp.ended.sort_unstable();
     warp
+}
+
+/// Returns when a clock had this lower half, at the latest before a time.
+fn before(time: u64, low: u32) -> u64 {
+    #[expect(clippy::cast_possible_truncation, reason = "the lower half")]
+    let since = u64::from((time as u32).wrapping_sub(low));
+    time.wrapping_sub(since)
 }
 
 /// Reads all chunks of a leader.
@@ -269,10 +331,10 @@ fn leader(pool: &[u8], heads: &[Head], warp: &mut Warp, faults: &mut Faults) {
     let mut open = warp.records.len();
     let (mut time, mut ended) = (0u64, 0);
     for head in heads {
-        // Where the chunk before it ends: in units from the pool's begin, before which is one more header.
+        // Where the chunk before it ends: in units from the pool's begin.
         faults.gaps += u64::from(head.before != ended);
-        ended = u32::try_from(head.chunk).unwrap_or(u32::MAX).wrapping_add(2).wrapping_mul(UNITS);
-        let Some(bytes) = pool.get(head.chunk * CHUNK..(head.chunk + 1) * CHUNK) else { continue };
+        ended = u32::try_from((CHUNK + head.at + head.bytes) / RECORD).unwrap_or(u32::MAX);
+        let Some(bytes) = pool.get(head.at..head.at + head.bytes) else { continue };
         let mut timed = false;
         for record in bytes[HEADER..].chunks_exact(RECORD) {
             let [low, lanes, chosen, last] = [0, 4, 8, 12].map(|at| u32_at(record, at));
@@ -284,10 +346,7 @@ fn leader(pool: &[u8], heads: &[Head], warp: &mut Warp, faults: &mut Faults) {
                 // The first was before the chunk's own clock was read.
                 #[expect(clippy::cast_possible_truncation, reason = "the lower half")]
                 let since = |from: u64, to: u32| u64::from(to.wrapping_sub(from as u32));
-                #[expect(clippy::cast_possible_truncation, reason = "the lower half")]
-                let until = u64::from((head.clock as u32).wrapping_sub(low));
-                time =
-                    if timed { time.wrapping_add(since(time, low)) } else { head.clock.wrapping_sub(until) };
+                time = if timed { time.wrapping_add(since(time, low)) } else { before(head.clock, low) };
                 timed = true;
                 warp.records[open..].iter_mut().for_each(|count| count.time = time);
                 open = warp.records.len();
@@ -311,6 +370,15 @@ fn leader(pool: &[u8], heads: &[Head], warp: &mut Warp, faults: &mut Faults) {
                 }
                 (3, None) => warp.began.push((time, lanes.into())),
                 (4, None) => warp.ended.push((time, lanes.into())),
+                (5 | 6, _) => {
+                    record.case = u16::try_from(last & 0xffff).unwrap_or(0);
+                    (record.site, record.chosen) = (WAYS, chosen.into());
+                    warp.records.push(record);
+                    open = warp.records.len();
+                    if kind == 6 {
+                        warp.ended.push((time, lanes.into()));
+                    }
+                }
                 _ => faults.records += 1,
             }
         }

@@ -3,6 +3,10 @@
 /// Lanes of a warp, a bit each: the lowest is lane 0.
 pub type Lanes = u64;
 
+/// The site of a record that says which ways lanes went: `chosen` is their word ([`crate::plan::Mode::Paths`]), `case` the
+/// number of the site where they said it, plus 1, or 0 at their end.
+pub const WAYS: u32 = u32::MAX;
+
 /// One execution of a site by lanes that were together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Record {

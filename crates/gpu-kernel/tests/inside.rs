@@ -114,13 +114,16 @@ struct Way {
     sample: u32,
 }
 
-const WAYS: [Way; 5] = [
+const WAYS: [Way; 7] = [
     Way { mode: Mode::Branches, sums: true, sample: 1 },
     Way { mode: Mode::Branches, sums: false, sample: 1 },
     Way { mode: Mode::Edges, sums: false, sample: 1 },
     Way { mode: Mode::Blocks, sums: false, sample: 1 },
     Way { mode: Mode::Branches, sums: true, sample: 2 },
+    Way { mode: Mode::Paths, sums: false, sample: 1 },
+    Way { mode: Mode::Paths, sums: false, sample: 2 },
 ];
+const PATHS: Way = WAYS[5];
 
 fn twin(text: &str, way: Way) -> (String, Kernel) {
     let Way { mode, sums, sample } = way;
@@ -251,8 +254,8 @@ fn lanes_that_end_before_a_barrier_do_not_wait_for_it() {
         }
         // Each place from where lanes end early has its own end: none jumps to where others end.
         let body = &twins[twins.find("k__hetrace_inside(").expect("a twin")..];
-        let copies = if way.sample > 1 { 1 } else { 0 };
-        assert_eq!(body.matches("bra $Out").count(), copies, "{way:?}");
+        // One is that of the body as it is.
+        assert_eq!(body.matches("bra $Out").count(), 1, "{way:?}");
     }
 }
 
@@ -290,15 +293,16 @@ fn a_module_stays_as_it_was_before_its_twins() {
     let rewritten = rewrite(&format!("{text}\0\0"), &request(Mode::Branches)).expect("twins");
     assert!(rewritten.text.starts_with(&text));
     // Constants are nearly used up.
-    assert!(
-        rewritten
-            .text
-            .contains("\n.global .align 8 .u64 __hetrace_inside;\n\n.weak .entry k__hetrace_inside(")
-    );
+    let has = |text: &str, parts: [&str; 2]| parts.iter().all(|part| text.contains(part));
+    assert!(has(
+        &rewritten.text,
+        ["\n.global .align 8 .u64 __hetrace_inside;\n", "\n.weak .entry k__hetrace_inside("]
+    ));
     let small = rewrite(BARRIER, &request(Mode::Edges)).expect("twins");
-    assert!(
-        small.text.contains("\n.const .align 8 .u64 __hetrace_inside;\n\n.visible .entry k__hetrace_inside(")
-    );
+    assert!(has(
+        &small.text,
+        ["\n.const .align 8 .u64 __hetrace_inside;\n", "\n.visible .entry k__hetrace_inside("]
+    ));
     assert_eq!((small.description.image.as_str(), small.description.kernels[0].number), ("hash", 3));
     // Names that the module has are not taken.
     let taken = rewrite(&BARRIER.replace("%mark", "%hetrace_m"), &request(Mode::Blocks)).expect("twins");
@@ -321,10 +325,12 @@ fn twins_assemble() {
         let text = if number == 0 { BARRIER.to_owned() } else { text(&forward, &mut Random(number)) };
         let file = folder.path().join("twins.ptx");
         std::fs::write(&file, twin(&text, way).0).expect("a file");
-        let mut command = std::process::Command::new(&ptxas);
-        let out = command.arg("-arch=sm_90").arg(&file).arg("-o").arg(folder.path().join("out")).output();
-        let out = out.expect("ptxas");
-        assert!(out.status.success(), "{way:?}: {}", String::from_utf8_lossy(&out.stderr));
+        for architecture in ["-arch=sm_90", "-arch=sm_100"] {
+            let mut command = std::process::Command::new(&ptxas);
+            let out = command.arg(architecture).arg(&file).arg("-o").arg(folder.path().join("out")).output();
+            let out = out.expect("ptxas");
+            assert!(out.status.success(), "{way:?}: {}", String::from_utf8_lossy(&out.stderr));
+        }
     }
 }
 
@@ -351,7 +357,8 @@ proptest! {
         let run = run(&Program::new(&twins, "k__hetrace_inside"), threads, seed, chunks);
         if chunks == 0 {
             // No pool: nothing is written.
-            prop_assert!(run.memory[POOL..].iter().all(|byte| *byte == 0));
+            prop_assert!(run.memory[POOL..].starts_with(&pool::empty(0)));
+            prop_assert!(run.memory[POOL + 4096..].iter().all(|byte| *byte == 0));
             return Ok(());
         }
         let read = pool::read(&run.memory[POOL..]);
@@ -369,6 +376,37 @@ proptest! {
     }
 
     #[test]
+    fn what_lanes_say_of_their_ways_before_the_pool_is_full_is_what_they_did_first(
+        graph in graphs(12), threads in 1u32..=40, seed: u64, chunks in 1u64..40,
+    ) {
+        let text = text(&graph, &mut Random(seed));
+        let (twins, kernel) = twin(&text, PATHS);
+        let run = run(&Program::new(&twins, "k__hetrace_inside"), threads, seed, chunks);
+        let plain = self::run(&Program::new(&text, "k"), threads, seed, 1);
+        prop_assert!(run.memory[..RESULTS] == plain.memory[..RESULTS]);
+        let read = pool::read(&run.memory[POOL..]);
+        prop_assert_eq!(read.full, read.lost > 0);
+        let (graph, marks) = (kernel.graph().expect("a graph"), marks(&text));
+        let plan = kernel.plan(&graph).expect("a plan");
+        let decoder = Decoder::new(&graph, &plan);
+        for launch in &read.launches {
+            let truth = &run.launches[launch.grid as usize - 5];
+            for (block, warp) in launch.blocks.iter().flat_map(|block| block.warps.iter().map(move |warp| (block, warp))) {
+                for lane in (0..32).filter(|lane| warp.lanes() >> lane & 1 != 0) {
+                    let begin = warp.begin(lane).expect("a begin");
+                    let (path, violations) = decoder.lane(lane, begin, warp.end(lane), &warp.records);
+                    prop_assert_eq!(&violations, &[]);
+                    let did = &truth[block.at[0] as usize][(32 * warp.number + lane) as usize].marks;
+                    let found: Vec<u64> = path.steps.iter().filter_map(|step| marks.get(&step.block).copied()).collect();
+                    let did: Vec<u64> = did.iter().map(|mark| mark.0).collect();
+                    prop_assert!(did.starts_with(&found));
+                    prop_assert_eq!(path.ended == Ended::Exit, found.len() == did.len() && warp.end(lane).is_some());
+                }
+            }
+        }
+    }
+
+    #[test]
     fn any_pool_can_be_read(
         graph in graphs(12),
         seed: u64,
@@ -376,7 +414,7 @@ proptest! {
         length: prop::sample::Index,
     ) {
         let text = text(&graph, &mut Random(seed));
-        let (twins, kernel) = twin(&text, WAYS[0]);
+        let (twins, kernel) = twin(&text, if seed % 2 == 0 { WAYS[0] } else { PATHS });
         let run = run(&Program::new(&twins, "k__hetrace_inside"), 33, seed, 60);
         let mut bytes = run.memory[POOL..].to_vec();
         for (place, byte) in noise {

@@ -32,7 +32,7 @@ static void record_inside(struct fake_stream *s, struct fake_function *f)
     for (int i = 0; i < 32; i++)
         asked += counters[16 * i];
     uint32_t counter = asked % 32;
-    uint64_t chunk = 32 * (uint64_t)counters[16 * counter]++ + counter;
+    uint64_t chunk = 64 * (uint64_t)counters[16 * counter]++ + counter;
     if (chunk >= pool[1]) {
         pool[2]++;
         pool[3] = 1;

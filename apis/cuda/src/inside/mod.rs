@@ -223,6 +223,12 @@ extern "C" fn ended() {
         let note = Note::new().text(b"--inside: the program waited ").number(us / 1000).text(b" ms for ");
         note.number(images.into()).text(b" images to be rewritten").leave();
     }
+    let late = twins::without_room();
+    if late > 0 {
+        let note = Note::new().text(b"--inside: ").number(late);
+        note.text(b" launches ran as they were, as there was no room any more for what they would record")
+            .leave();
+    }
     let without = WITHOUT_TEXT.load(Ordering::Relaxed);
     if without > 1 {
         let note = Note::new().text(b"--inside: images of machine code without PTX: ");

@@ -6,12 +6,12 @@
 //! One thread at a time makes or ends pools ([`Claim`]). Others find a pool by its context, which is [`Published`] when
 //! the rest is written, and taken away when nothing may record there any more; loom explores the interleavings of both.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-use hetrace_interpose::commands::Claim;
+use hetrace_interpose::commands::{Claim, pages};
 use hetrace_interpose::inside::{PoolFile, pool_bytes, spills};
 use hetrace_interpose::published::Published;
-use hetrace_interpose::ring::abi::inside::{CHUNK, CHUNKS, used};
+use hetrace_interpose::ring::abi::inside::{CHUNK, CHUNKS, FULL, TELL, header, used};
 
 use super::Code;
 use crate::device::driver;
@@ -23,8 +23,6 @@ const MOST: usize = 64;
 static POOLS: [Pool; MOST] = [const { Pool::new() }; MOST];
 /// Whether a thread makes or ends pools.
 static BUSY: Claim = Claim::new();
-/// Bytes of a pool's header that are not 0 at first.
-const HEADER: usize = 32;
 /// The variable that has a pool's address.
 const BASE: &std::ffi::CStr = c"__hetrace_inside";
 
@@ -34,11 +32,14 @@ struct Pool {
     /// Its address on the device; 0: it could not be made.
     address: AtomicU64,
     bytes: AtomicU64,
+    /// Memory of the host that is not 0 once the pool is full; NULL: that is not known here.
+    full: Published<AtomicU32>,
 }
 
 impl Pool {
     const fn new() -> Pool {
-        Pool { context: Published::new(), address: AtomicU64::new(0), bytes: AtomicU64::new(0) }
+        let (address, bytes) = (AtomicU64::new(0), AtomicU64::new(0));
+        Pool { context: Published::new(), address, bytes, full: Published::new() }
     }
 }
 
@@ -83,27 +84,28 @@ fn make(context: P) -> Option<u64> {
     };
     let bytes = pool_bytes();
     let made = if spills() { spilled(context, bytes) } else { on_device(context, bytes) };
+    let (made, full) = made.map_or_else(|refused| (Err(refused), null_mut()), |(at, full)| (Ok(at), full));
     if let Err((error, what)) = made {
         let note = Note::new().text(b"--inside: no pool for a context, so its kernels are as they were: ");
         note.text(what).text(b" (CUDA error ").number(error.unsigned_abs().into()).text(b")").leave();
     }
     place.bytes.store(bytes, Ordering::Relaxed);
+    place.full.set(full.cast());
     place.address.store(made.unwrap_or(0), Ordering::Relaxed);
     place.context.set(context);
     made.ok()
 }
 
+/// Returns whether nothing can be recorded any more in a context: its twins would only look, and go on as they are.
+pub fn is_full(context: P) -> bool {
+    let flag = known(context).map_or(null_mut(), |pool| pool.full.get());
+    // SAFETY: NULL, or pages of ours that are never unmapped.
+    !context.is_null() && unsafe { flag.as_ref() }.is_some_and(|full| full.load(Ordering::Relaxed) != 0)
+}
+
 /// Returns how many chunks there are in a pool of so many bytes, beside its header.
 fn chunks_in(bytes: u64) -> u64 {
     (bytes / CHUNK - 1).min(CHUNKS)
-}
-
-/// Returns the begin of a pool's header: no chunk is taken yet.
-fn header(bytes: u64) -> [u8; HEADER] {
-    let mut header = [0; HEADER];
-    let (_, chunks) = header.split_at_mut(8);
-    chunks.split_at_mut(8).0.copy_from_slice(&chunks_in(bytes).to_le_bytes());
-    header
 }
 
 /// What the driver says, and of what.
@@ -143,46 +145,63 @@ fn enter(context: P) -> Result<(driver::Pushed, driver::Relaxed), Refused> {
     Ok((pushed, driver::Relaxed::new()))
 }
 
-fn on_device(context: P, bytes: u64) -> Result<u64, Refused> {
+/// Memory of the host that the device can write: where it is for each of them. It stays mapped as long as the program runs,
+/// since a kernel may write there as long as the context lives.
+fn mapped(at: *mut u8, length: usize) -> Result<u64, Refused> {
+    let mut address = 0;
+    // SAFETY: pages of this process that stay; CU_MEMHOSTREGISTER_PORTABLE and …_DEVICEMAP.
+    let error = unsafe { driver::cuMemHostRegister_v2(at.cast(), length, 3) };
+    ok(error, b"mapping memory of the host")?;
+    // SAFETY: registered above, and room for the answer.
+    let error = unsafe { driver::cuMemHostGetDevicePointer_v2(&mut address, at.cast(), 0) };
+    ok(error, b"its address on the device")?;
+    Ok(address)
+}
+
+/// Returns a pool's address, and where the host sees that it is full.
+fn on_device(context: P, bytes: u64) -> Result<(u64, *mut u8), Refused> {
     let _entered = enter(context)?;
     let (own, mut raw) = (Own::new()?, 0);
     // SAFETY: room for the answer.
     let error = unsafe { driver::cuMemAlloc_v2(&mut raw, (bytes + CHUNK) as usize) };
     ok(error, b"memory of the device; see --inside-buffer")?;
     let address = raw.next_multiple_of(CHUNK);
-    let header = header(bytes);
+    let mut header = header(chunks_in(bytes));
+    let mut full = pages(CHUNK as usize);
+    // Without it twins are launched, and look themselves.
+    match (!full.is_null()).then(|| mapped(full, CHUNK as usize)) {
+        Some(Ok(at)) => {
+            if let Some(tell) = header.get_mut(TELL..TELL + 8) {
+                tell.copy_from_slice(&at.to_le_bytes());
+            }
+        }
+        _ => full = null_mut(),
+    }
     // SAFETY: `bytes` from `address` on lie in what was allocated; the header stays until the stream is done.
     let done = unsafe {
         ok(driver::cuMemsetD8Async(address, 0, bytes as usize, own.0), b"zeroing it")
             .and_then(|()| {
                 ok(
-                    driver::cuMemcpyHtoDAsync_v2(address, header.as_ptr().cast(), HEADER, own.0),
+                    driver::cuMemcpyHtoDAsync_v2(address, header.as_ptr().cast(), header.len(), own.0),
                     b"its header",
                 )
             })
             .and_then(|()| own.wait())
     };
-    done.map(|()| address).inspect_err(|_| {
+    done.map(|()| (address, full)).inspect_err(|_| {
         // SAFETY: allocated above, and nobody else knows it.
         unsafe { driver::cuMemFree_v2(raw) };
     })
 }
 
-fn spilled(context: P, bytes: u64) -> Result<u64, Refused> {
+fn spilled(context: P, bytes: u64) -> Result<(u64, *mut u8), Refused> {
     let _entered = enter(context)?;
     let file = PoolFile::make(bytes as usize, true)
         .ok_or((0, &b"no room in the session's folder; see --inside-buffer"[..]))?;
     // SAFETY: the file has as many bytes.
-    unsafe { file.at.copy_from_nonoverlapping(header(bytes).as_ptr(), HEADER) };
-    let mut address = 0;
-    // Never unmapped: the device may write there as long as the context lives.
-    // SAFETY: memory of this process that stays; CU_MEMHOSTREGISTER_PORTABLE and …_DEVICEMAP.
-    let error = unsafe { driver::cuMemHostRegister_v2(file.at.cast(), file.length, 3) };
-    ok(error, b"mapping memory of the host")?;
-    // SAFETY: registered above, and room for the answer.
-    let error = unsafe { driver::cuMemHostGetDevicePointer_v2(&mut address, file.at.cast(), 0) };
-    ok(error, b"its address on the device")?;
-    Ok(address)
+    unsafe { file.at.copy_from_nonoverlapping(header(chunks_in(bytes)).as_ptr(), CHUNK as usize) };
+    // SAFETY: within the file's first page, which stays mapped.
+    Ok((mapped(file.at, file.length)?, unsafe { file.at.add(FULL) }))
 }
 
 /// Writes the address of a context's pool into code. Returns whether that was done.
@@ -231,6 +250,7 @@ fn take(pool: &Pool) {
         let note = note.text(b" (CUDA error ").number(error.unsigned_abs().into());
         note.text(b"); --inside-on-full spill keeps it").leave();
     }
+    pool.full.set(null_mut());
     pool.context.set(null_mut());
 }
 

@@ -71,6 +71,8 @@ static LIBRARIES: Table<1024> = Table::new();
 static READY: Table<1024> = Table::new();
 /// Goes up when one of these may have ended.
 static EPOCH: AtomicU32 = AtomicU32::new(1);
+/// Launches that were chosen after their context's pool was full: they ran as they were.
+static WITHOUT_ROOM: AtomicU64 = AtomicU64::new(0);
 /// Whether there is any twin.
 static ANY: AtomicBool = AtomicBool::new(false);
 
@@ -178,12 +180,24 @@ fn choose(kernel: P, context: impl FnOnce() -> P) -> Option<P> {
     if !(Chosen { first, last, every: count.every.load(Ordering::Relaxed) }).records(number) {
         return None;
     }
-    if twin.context.load(Ordering::Relaxed) == 0 {
+    let of = match twin.context.load(Ordering::Relaxed) {
         // A library's: in each context there is another variable.
-        let owner = twin.owner.load(Ordering::Relaxed) as P;
-        return ready(owner, context()).then_some(twin.twin.load(Ordering::Relaxed) as P);
+        0 => {
+            let context = context();
+            ready(twin.owner.load(Ordering::Relaxed) as P, context).then_some(context)?
+        }
+        context => context as P,
+    };
+    if pool::is_full(of) {
+        WITHOUT_ROOM.fetch_add(1, Ordering::Relaxed);
+        return None;
     }
     Some(twin.twin.load(Ordering::Relaxed) as P)
+}
+
+/// Returns how many launches were chosen and ran as they were, as there was no room any more.
+pub fn without_room() -> u64 {
+    WITHOUT_ROOM.load(Ordering::Relaxed)
 }
 
 /// Returns whether a library's twins can record in a context.

@@ -13,8 +13,10 @@ use super::{Launches, size};
 /// Where kernels record.
 #[derive(Debug, Clone, Copy, ValueEnum, Default, PartialEq, Eq)]
 pub enum Sites {
-    /// At each conditional branch: who was there, and who took which way
+    /// Each lane keeps which ways it went, and says it now and then and at its end
     #[default]
+    Paths,
+    /// At each conditional branch: who was there, and who took which way
     Branches,
     /// On so few edges that the path follows from them
     Edges,

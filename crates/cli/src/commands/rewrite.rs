@@ -17,7 +17,7 @@ use sha2::{Digest, Sha256};
 use crate::args::Sites;
 
 /// Goes up when the same image becomes another.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 /// Most bytes of the cache; what was used longest ago goes first.
 const CACHE: u64 = 1 << 30;
 
@@ -67,6 +67,7 @@ fn done(args: &Rewrite) -> Result<Instrumented> {
                 device,
                 wanted: &|name| args.kernel.iter().any(|glob| hetrace_model::glob_matches(glob, name)),
                 mode: match args.mode {
+                    Sites::Paths => Mode::Paths,
                     Sites::Branches => Mode::Branches,
                     Sites::Edges => Mode::Edges,
                     Sites::Blocks => Mode::Blocks,

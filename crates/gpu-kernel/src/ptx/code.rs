@@ -2,31 +2,26 @@
 //!
 //! Each lane has a cursor: where its next record goes, in units of 16 bytes from the pool's begin. Of lanes that come to a
 //! site together the lowest writes, into its own chunk, so no record needs an atomic operation and no lane waits for one
-//! of another group. A chunk is full when the cursor's lower eight bits are zero, as they are at the beginning: then the
-//! leader takes the next chunk of the pool. Where there is none it counts in the same register what it did not record.
+//! of another group. A chunk may be full where the cursor's lower four bits are zero, as they are at the beginning: then
+//! [`super::room`] has the leader take the next chunk of the pool. Where there is none it counts in the same register what
+//! it did not record.
 //!
 //! ```text
 //!  cursor  0x00000000              no chunk yet
-//!          0x00000104…0x7fffffff   unit; the lower eight bits are 0: the chunk is full
-//!          0x80000000…0xbfffff00   no room: 256 × the records that were not made
-//!          0xc0000000              off: there is no pool
+//!          0x00000104…0x7fffffff   unit; the lower four bits are 0: the chunk may be full
+//!          0x80000000…0xbfffffff   a first chunk that was asked for, and is not begun yet
+//!          0xc0000000…0xffffffe0   no room: 16 × the records that were not made
+//!          0xfffffff0              off: nothing is recorded
 //! ```
 //! No lane leaves this code other than at its end, and what all lanes of a group execute together is executed before the
 //! leader goes its own way: the mask, the clock. So lanes that were together are so behind it, by the shape of the code.
 
+mod room;
+
 use std::fmt::Write;
 
-/// No chunk is to be had.
-const LOST: u32 = 0x8000_0000;
-/// There is no pool.
-const OFF: u32 = 0xc000_0000;
-/// Counters of chunks that were asked for, and where in the pool they are, 64 bytes apart.
-const COUNTERS: u32 = 32;
-const ASKED: u32 = 2048;
-/// Where counters of lost records are, beside those.
-const MISSED: u32 = ASKED + 8;
-/// Where in the pool it says that there are no chunks any more.
-const FULL: u32 = 24;
+use room::{ASKED, FULL, LOST, OFF, SMALL, home, lost, room, say};
+
 /// Passes that are added up before one is recorded again: shows when loops that run for long were where.
 const PASSES: u32 = 65_535;
 
@@ -35,6 +30,8 @@ pub(super) const PASS: u32 = 1;
 const SUM: u32 = 2;
 const BEGIN: u32 = 3;
 const END: u32 = 4;
+const WAY: u32 = 5;
+const WAY_TO_END: u32 = 6;
 
 /// Returns the last word of a record.
 pub(super) fn word(kind: u32, site: usize, case: usize) -> u32 {
@@ -97,6 +94,16 @@ pub(super) struct Coder<'a> {
     pub(super) number: u32,
     /// Labels so far.
     pub(super) labels: usize,
+    /// Lanes keep which ways they went, and say so now and then, in place of a record of each choice.
+    pub(super) paths: bool,
+}
+
+/// How a twin begins.
+pub(super) struct Entry<'a> {
+    /// The body as it is, for thread blocks that do not record.
+    pub(super) plain: Option<&'a str>,
+    /// One thread block in so many records.
+    pub(super) sample: u32,
 }
 
 impl Coder<'_> {
@@ -129,9 +136,8 @@ impl Coder<'_> {
         std::mem::take(&mut self.out)
     }
 
-    /// What a kernel begins with: registers, and whether there is a pool. `sample` leads blocks that are not recorded to a
-    /// label.
-    pub(super) fn begin(&mut self, summed: &[Pending], sample: Option<(u32, &str)>) {
+    /// What a kernel begins with: registers, and whether it is to record at all.
+    pub(super) fn begin(&mut self, summed: &[Pending], entry: &Entry<'_>) {
         self.line(".reg .b32 %#_cur;");
         for Pending { site, summing } in summed {
             self.line(&format!(".reg .b32 %#_g{site}, %#_n{site};"));
@@ -139,37 +145,87 @@ impl Coder<'_> {
                 self.line(&format!(".reg .b32 %#_c{site};"));
             }
         }
-        if let Some((every, label)) = sample {
-            self.open();
-            self.line("mov.u32 %#_v, %nctaid.y;");
-            self.line("mov.u32 %#_x, %ctaid.z;");
-            self.line("mov.u32 %#_y, %ctaid.y;");
-            self.line("mad.lo.u32 %#_x, %#_x, %#_v, %#_y;");
-            self.line("mov.u32 %#_v, %nctaid.x;");
-            self.line("mov.u32 %#_y, %ctaid.x;");
-            self.line("mad.lo.u32 %#_x, %#_x, %#_v, %#_y;");
-            self.line(&format!("rem.u32 %#_x, %#_x, {every};"));
-            self.line("setp.ne.u32 %#_q, %#_x, 0;");
-            self.line(&format!("@%#_q bra.uni {label};"));
-            self.close();
+        if self.paths {
+            self.line(".reg .b32 %#_path, %#_since;");
         }
-        self.line("mov.u32 %#_cur, 0;");
+        self.open();
+        self.look(entry);
+        if self.paths {
+            self.line("mov.u32 %#_since, %clock;");
+            self.line("mov.u32 %#_path, 1;");
+            self.ticket();
+        }
+        self.close();
         for Pending { site, summing } in summed {
             self.reset(*site);
             if *summing == Summing::Ways {
                 self.line(&format!("mov.u32 %#_c{site}, 0;"));
             }
         }
-        self.record("%#_m", BEGIN << 28, |_| {});
+        if !self.paths {
+            self.record("%#_m", BEGIN << 28, |_| {});
+        }
+    }
+
+    /// Whether there is a pool, and room in it, and this thread block is one that records: one look at the begin, behind
+    /// which the body runs as it is. That a pool has just become full may be seen late.
+    fn look(&mut self, entry: &Entry<'_>) {
+        self.pool();
+        self.line("setp.eq.u64 %#_q, %#_b, 0;");
+        match entry.plain {
+            Some(label) => {
+                self.line(&format!("@%#_q bra.uni {label};"));
+                self.line(&format!("ld.global.u32 %#_v, [%#_b+{FULL}];"));
+                self.line("setp.ne.u32 %#_q, %#_v, 0;");
+                self.line(&format!("@%#_q bra.uni {label};"));
+                if entry.sample > 1 {
+                    self.sampled(entry.sample);
+                    self.line(&format!("@%#_q bra.uni {label};"));
+                }
+                self.line("setp.ne.u64 %#_q, %#_b, %#_b;");
+                self.line("mov.u32 %#_cur, 0;");
+            }
+            None => {
+                self.line("mov.u32 %#_v, 1;");
+                self.line(&format!("@!%#_q ld.global.u32 %#_v, [%#_b+{FULL}];"));
+                self.line("setp.ne.u32 %#_q, %#_v, 0;");
+                self.line(&format!("selp.b32 %#_cur, {OFF:#x}, 0, %#_q;"));
+            }
+        }
+    }
+
+    /// Whether this thread block is none of those that record.
+    fn sampled(&mut self, every: u32) {
+        self.line("mov.u32 %#_v, %nctaid.y;");
+        self.line("mov.u32 %#_x, %ctaid.z;");
+        self.line("mov.u32 %#_y, %ctaid.y;");
+        self.line("mad.lo.u32 %#_x, %#_x, %#_v, %#_y;");
+        self.line("mov.u32 %#_v, %nctaid.x;");
+        self.line("mov.u32 %#_y, %ctaid.x;");
+        self.line("mad.lo.u32 %#_x, %#_x, %#_v, %#_y;");
+        self.line(&format!("rem.u32 %#_x, %#_x, {every};"));
+        self.line("setp.ne.u32 %#_q, %#_x, 0;");
+    }
+
+    /// Asks for the first chunk, which is not waited for: nothing looks at the cursor before something is to be written. Not
+    /// of who is off (`#_q`).
+    fn ticket(&mut self) {
+        self.line("activemask.b32 %#_m;");
+        self.leader("%#_m");
+        self.line("not.pred %#_q, %#_q;");
+        self.line("and.pred %#_l, %#_l, %#_q;");
+        self.line("add.u32 %#_d, %#_x, 1;");
+        home(self, "%#_v", "%#_u");
+        self.line("mul.wide.u32 %#_a, %#_v, 64;");
+        self.line("add.u64 %#_a, %#_a, %#_b;");
+        self.line(&format!("@%#_l atom.global.add.u32 %#_cur, [%#_a+{}], %#_d;", ASKED + SMALL));
     }
 
     fn open(&mut self) {
         self.line("{");
         self.line(".reg .pred %#_l, %#_k, %#_q, %#_h, %#_r, %#_s;");
-        self.line(
-            ".reg .b32 %#_m, %#_t, %#_d, %#_x, %#_y, %#_u, %#_v, %#_i, %#_clk, %#_w0, %#_w1, %#_w2, %#_w3;",
-        );
-        self.line(".reg .b64 %#_a, %#_b, %#_e, %#_f;");
+        self.line(".reg .b32 %#_m, %#_t, %#_d, %#_x, %#_y, %#_u, %#_v, %#_clk, %#_w0, %#_w1, %#_w2, %#_w3;");
+        self.line(".reg .b64 %#_a, %#_b;");
     }
 
     fn close(&mut self) {
@@ -234,6 +290,31 @@ impl Coder<'_> {
         self.line("mov.u32 %#_x, %lanemask_lt;");
         self.line(&format!("and.b32 %#_x, {mask}, %#_x;"));
         self.line("setp.eq.u32 %#_l, %#_x, 0;");
+    }
+
+    /// Lanes note which of two ways they take.
+    pub(super) fn note(&mut self, chosen: &Predicate) {
+        self.line("shl.b32 %#_path, %#_path, 1;");
+        self.line(&format!("@{} add.u32 %#_path, %#_path, 1;", chosen.text()));
+    }
+
+    /// Lanes note which of many ways they take.
+    pub(super) fn note_case(&mut self, case: usize, bits: u32) {
+        self.line(&format!("shl.b32 %#_path, %#_path, {bits};"));
+        self.line(&format!("add.u32 %#_path, %#_path, {case};"));
+    }
+
+    /// Lanes that have no room for so many ways more say which they went.
+    pub(super) fn say(&mut self, site: usize, room: u32) {
+        let on = self.label();
+        self.line("{");
+        self.line(".reg .pred %#_q;");
+        self.line(&format!("setp.lt.u32 %#_q, %#_path, {:#x};", 1u64 << (32 - room)));
+        self.line(&format!("@%#_q bra {on};"));
+        say(self, word(WAY, site, 0));
+        self.line("mov.u32 %#_path, 1;");
+        self.put(&on);
+        self.line("}");
     }
 
     /// A choice whose passes are added up.
@@ -322,6 +403,10 @@ impl Coder<'_> {
 
     /// Lanes end: what they have counted is said, by those who then say that they end.
     pub(super) fn end(&mut self, pending: &[&Pending]) {
+        if self.paths {
+            say(self, WAY_TO_END << 28);
+            return;
+        }
         self.open();
         self.here();
         self.line("setp.ne.u32 %#_s, %#_m, %#_m;");
@@ -338,9 +423,9 @@ impl Coder<'_> {
         self.store(["%#_clk", "%#_m", "%#_m"], END << 28);
         // What found no room is counted in the cursor.
         let over = self.label();
-        self.line(&format!("setp.ge.s32 %#_s, %#_cur, {};", OFF.cast_signed()));
+        self.line(&format!("setp.lt.u32 %#_s, %#_cur, {LOST:#x};"));
         self.line(&format!("@%#_s bra {over};"));
-        self.losses();
+        lost(self);
         self.put(&over);
         self.close();
     }
@@ -354,10 +439,11 @@ impl Coder<'_> {
     /// As [`Self::store`] with `#_w3`, at the cursor, where there is room.
     fn write(&mut self, [first, second, third]: [&str; 3]) {
         let go = self.label();
-        self.line("and.b32 %#_x, %#_cur, 255;");
+        self.line("and.b32 %#_x, %#_cur, 15;");
         self.line("setp.eq.and.u32 %#_q, %#_x, 0, %#_l;");
         self.line(&format!("@!%#_q bra {go};"));
-        self.room(&go);
+        room(self);
+        self.line(&format!("setp.lt.u32 %#_l, %#_cur, {LOST:#x};"));
         self.put(&go);
         self.pool();
         self.line("mul.wide.u32 %#_a, %#_cur, 16;");
@@ -366,107 +452,8 @@ impl Coder<'_> {
         self.line("@%#_l add.u32 %#_cur, %#_cur, 1;");
     }
 
-    fn pool(&mut self) {
+    pub(super) fn pool(&mut self) {
         let space = self.space;
         self.line(&format!("ld.{space}.u64 %#_b, [{}];", super::POOL));
-    }
-
-    /// A leader without room takes a chunk, or counts a loss and does not write. There are several
-    /// counters, as all leaders of a device would wait for each other at one. No loop looks for one that has a chunk left: lanes
-    /// that wait for one in a loop around an atomic operation do not stay together.
-    fn room(&mut self, go: &str) {
-        let (lost, none, found) = (self.label(), self.label(), self.label());
-        self.line("setp.lt.s32 %#_s, %#_cur, 0;");
-        self.line(&format!("@%#_s bra {lost};"));
-        self.pool();
-        self.line("setp.eq.u64 %#_s, %#_b, 0;");
-        self.line(&format!("@%#_s mov.u32 %#_cur, {OFF:#x};"));
-        self.line(&format!("@%#_s bra {lost};"));
-        self.line(&format!("ld.volatile.global.u32 %#_v, [%#_b+{FULL}];"));
-        self.line("setp.ne.u32 %#_s, %#_v, 0;");
-        self.line(&format!("@%#_s bra {none};"));
-        // One, in a way that is not seen: for a constant, code is made that first adds up what lanes add.
-        self.line("add.u32 %#_y, %#_x, 1;");
-        // Any of the counters, so that they are used alike however few multiprocessors run.
-        self.line("mov.u32 %#_v, %smid;");
-        self.line("shr.u32 %#_u, %#_clk, 3;");
-        self.line("xor.b32 %#_v, %#_v, %#_u;");
-        self.line(&format!("and.b32 %#_v, %#_v, {};", COUNTERS - 1));
-        self.line("mul.wide.u32 %#_a, %#_v, 64;");
-        self.line("add.u64 %#_a, %#_a, %#_b;");
-        self.line(&format!("atom.global.add.u32 %#_x, [%#_a+{ASKED}], %#_y;"));
-        self.line(&format!("mad.lo.u32 %#_x, %#_x, {COUNTERS}, %#_v;"));
-        self.line("ld.global.u32 %#_i, [%#_b+8];");
-        self.line("setp.lt.u32 %#_s, %#_x, %#_i;");
-        self.line(&format!("@%#_s bra {found};"));
-        self.line(&format!("st.volatile.global.u32 [%#_b+{FULL}], %#_y;"));
-        self.line(&format!("bra {none};"));
-        self.put(&found);
-        self.header();
-        self.line(&format!("bra {go};"));
-        self.put(&none);
-        self.line(&format!("mov.u32 %#_cur, {LOST:#x};"));
-        self.put(&lost);
-        self.line("setp.ne.u32 %#_l, %#_x, %#_x;");
-        self.line(&format!("setp.eq.u32 %#_s, %#_cur, {OFF:#x};"));
-        self.line(&format!("@%#_s bra {go};"));
-        self.line("add.u32 %#_cur, %#_cur, 256;");
-        self.line(&format!("setp.ne.u32 %#_s, %#_cur, {OFF:#x};"));
-        self.line(&format!("@%#_s bra {go};"));
-        self.losses();
-    }
-
-    /// Adds what a lane has counted to the pool's losses: to one of several counters, as all warps of a device come by here
-    /// when a pool is full.
-    fn losses(&mut self) {
-        self.pool();
-        self.line("mov.u32 %#_v, %smid;");
-        self.line(&format!("and.b32 %#_v, %#_v, {};", COUNTERS - 1));
-        self.line("mul.wide.u32 %#_a, %#_v, 64;");
-        self.line("add.u64 %#_a, %#_a, %#_b;");
-        self.line(&format!("sub.u32 %#_x, %#_cur, {LOST:#x};"));
-        self.line("shr.u32 %#_x, %#_x, 8;");
-        self.line("cvt.u64.u32 %#_e, %#_x;");
-        self.line(&format!("red.global.add.u64 [%#_a+{MISSED}], %#_e;"));
-        self.line(&format!("mov.u32 %#_cur, {LOST:#x};"));
-    }
-
-    /// Begins the chunk whose number is in `#_x`.
-    fn header(&mut self) {
-        self.line("add.u32 %#_v, %#_x, 1;");
-        self.line("shl.b32 %#_v, %#_v, 8;");
-        self.line("mul.wide.u32 %#_a, %#_v, 16;");
-        self.line("add.u64 %#_a, %#_a, %#_b;");
-        self.line("mov.u64 %#_e, %clock64;");
-        self.line("mov.u64 %#_f, %globaltimer;");
-        self.line("st.global.u64 [%#_a+16], %#_f;");
-        self.line("mov.u64 %#_f, %gridid;");
-        self.line("st.global.v2.u64 [%#_a], {%#_f, %#_e};");
-        self.line("mov.u32 %#_x, %smid;");
-        let number = self.number.wrapping_add(1);
-        self.line(&format!("mov.u32 %#_y, {number};"));
-        self.line("st.global.v2.u32 [%#_a+24], {%#_y, %#_x};");
-        self.triple("ctaid", 32);
-        self.line("mov.u32 %#_x, %tid.z;");
-        self.line("mov.u32 %#_y, %ntid.y;");
-        self.line("mov.u32 %#_u, %tid.y;");
-        self.line("mad.lo.u32 %#_x, %#_x, %#_y, %#_u;");
-        self.line("mov.u32 %#_y, %ntid.x;");
-        self.line("mov.u32 %#_u, %tid.x;");
-        self.line("mad.lo.u32 %#_x, %#_x, %#_y, %#_u;");
-        self.line("st.global.v2.u32 [%#_a+40], {%#_x, %#_cur};");
-        self.triple("ntid", 48);
-        self.triple("nctaid", 56);
-        self.line("add.u32 %#_cur, %#_v, 4;");
-    }
-
-    /// Three numbers, of 32, 16 and 16 bits.
-    fn triple(&mut self, of: &str, at: u32) {
-        self.line(&format!("mov.u32 %#_x, %{of}.z;"));
-        self.line("shl.b32 %#_x, %#_x, 16;");
-        self.line(&format!("mov.u32 %#_y, %{of}.y;"));
-        self.line("or.b32 %#_x, %#_x, %#_y;");
-        self.line(&format!("mov.u32 %#_y, %{of}.x;"));
-        self.line(&format!("st.global.v2.u32 [%#_a+{at}], {{%#_y, %#_x}};"));
     }
 }

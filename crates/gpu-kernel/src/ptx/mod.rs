@@ -8,6 +8,7 @@ mod code;
 mod counts;
 pub mod flow;
 pub mod image;
+mod pressure;
 pub mod rewrite;
 pub mod scan;
 mod twin;

@@ -10,6 +10,7 @@ use super::twin::{Sums, Twin};
 use super::{Flow, POOL, counts, flow};
 use crate::description::{Description, Kernel, Refused, SiteName, successors};
 use crate::plan::{Mode, Plan};
+use crate::ways;
 
 /// Sites that a record can name.
 const SITES: usize = 65_534;
@@ -19,7 +20,7 @@ const CASES: usize = 4_096;
 const CONSTANTS: u64 = 65_536;
 /// The version of PTX that has `activemask`.
 const VERSION: (u32, u32) = (6, 2);
-/// The first architecture that has `match`, which passes that are added up need.
+/// The first architecture that has `match`, which passes that are added up need, and paths.
 const MATCHES: u32 = 70;
 
 /// What is wanted of a module.
@@ -133,19 +134,24 @@ fn kernel(
     if ways > CASES {
         return Err(format!("a choice of {ways} ways: a record has room for {CASES}"));
     }
-    let sums = request.sums && request.mode == Mode::Branches && head.target.is_none_or(|sm| sm >= MATCHES);
-    let mut plan = Plan::new(graph, request.mode);
+    let matches = head.target.is_none_or(|sm| sm >= MATCHES);
+    // Lanes find those that went the same ways by `match`.
+    let mode = if request.mode == Mode::Paths && !matches { Mode::Branches } else { request.mode };
+    let sums = request.sums && mode == Mode::Branches && matches;
+    let mut plan = Plan::new(graph, mode);
     let sums = if sums { Sums::choose(graph, &mut plan) } else { Sums::default() };
     if plan.sites.len() > SITES {
         return Err(format!("{} sites: a record has room for {SITES}", plan.sites.len()));
     }
+    let checks = if mode == Mode::Paths { ways::checks(graph) } else { vec![] };
+    let (plan, space) = (plan, head.space());
     let twin =
-        Twin { text, function, flow: &flow, plan: &plan, sums: &sums, fresh, space: head.space(), number };
+        Twin { text, function, flow: &flow, plan: &plan, sums: &sums, checks: &checks, fresh, space, number };
     let twin = twin.write(request.sample)?;
     let kernel = Kernel {
         number,
         name: text[function.name.clone()].to_owned(),
-        mode: request.mode,
+        mode,
         successors: successors(graph),
         sites: plan.sites.iter().map(|site| SiteName::from(*site)).collect(),
         summed: plan.summed.clone(),
@@ -248,7 +254,8 @@ impl Head {
             }
             _ => out.push_str(text),
         }
-        out.push_str(&format!("\n.{} .align 8 .u64 {POOL};\n{twins}", self.space()));
+        out.push_str(&format!("\n.{} .align 8 .u64 {POOL};\n", self.space()));
+        out.push_str(twins);
         out
     }
 }

@@ -1,14 +1,20 @@
 //! A kernel's twin: its text, with code that records between its statements.
 
-use super::TWIN;
-use super::code::{Coder, PASS, Pending, Predicate, Summing, word};
+use super::code::{Coder, Entry, PASS, Pending, Predicate, Summing, word};
 use super::flow::Flow;
 use super::scan::{Function, Kind, Span, Statement};
+use super::{TWIN, pressure};
 use crate::graph::{Block, EXIT, Edge, Graph};
-use crate::plan::{Plan, Site};
+use crate::plan::{Mode, Plan, Site};
+use crate::ways;
 
 /// Registers for passes that are added up: more would cost more by fewer warps than they save.
 const REGISTERS: usize = 8;
+
+/// Registers that a twin needs besides, beyond those that the compiler saves by another order than the text's.
+const OWN: u32 = 1;
+/// Limits of registers that make a difference to how many warps there are at a time.
+const LIMITS: [u32; 4] = [32, 40, 48, 56];
 
 /// The sites whose passes are added up.
 #[derive(Default)]
@@ -85,6 +91,8 @@ pub(super) struct Twin<'a> {
     pub(super) flow: &'a Flow,
     pub(super) plan: &'a Plan,
     pub(super) sums: &'a Sums,
+    /// By block, the room that lanes need for ways there, or else say them.
+    pub(super) checks: &'a [Option<u32>],
     pub(super) fresh: &'a str,
     pub(super) space: &'static str,
     pub(super) number: u32,
@@ -101,9 +109,18 @@ impl Twin<'_> {
     pub(super) fn write(&self, sample: u32) -> Result<String, String> {
         let Self { text, function, .. } = self;
         let (fresh, space, number) = (self.fresh, self.space, self.number);
-        let mut coder = Coder { out: String::new(), fresh, space, number, labels: 0 };
-        let plain = (sample > 1).then(|| self.plain()).transpose()?.map(|copy| (coder.label(), copy));
-        coder.begin(&self.sums.pending, plain.as_ref().map(|(label, _)| (sample, label.as_str())));
+        let paths = self.plan.mode == Mode::Paths;
+        let mut coder = Coder { out: String::new(), fresh, space, number, labels: 0, paths };
+        // Thread blocks that do not record run the body as it is. Without a copy of it they cannot be chosen.
+        let plain = match self.plain() {
+            Ok(copy) => Some((coder.label(), copy)),
+            Err(reason) if sample > 1 => return Err(reason),
+            Err(_) => None,
+        };
+        coder.begin(
+            &self.sums.pending,
+            &Entry { plain: plain.as_ref().map(|(label, _)| label.as_str()), sample },
+        );
         let mut edits = vec![(self.beginning(), coder.take())];
         for block in 0..self.flow.graph.len() {
             self.block(&mut coder, block, &mut edits)?;
@@ -119,6 +136,10 @@ impl Twin<'_> {
         let (name, head) = (&function.name, &function.head);
         let mut out = format!("\n{}{}{TWIN}", self.linkage(), &text[head.start..name.end]);
         out.push_str(&text[name.end..head.end]);
+        // What is recorded at each choice has more live there, and would be kept in memory.
+        if let Some(limit) = self.limit().filter(|_| paths) {
+            out.push_str(&format!(".maxnreg {limit}\n"));
+        }
         out.push('{');
         let mut at = function.body.start;
         for (span, code) in edits {
@@ -130,6 +151,15 @@ impl Twin<'_> {
         out.push_str(&text[at..function.body.end]);
         out.push_str("}\n");
         Ok(out)
+    }
+
+    /// Returns how many registers the compiler may use: about as many as for the kernel, as fewer warps at a time cost more
+    /// than what it keeps in memory where a twin calls. None where the text has limits of its own, or needs many anyway.
+    fn limit(&self) -> Option<u32> {
+        let head = &self.text[self.function.name.end..self.function.head.end];
+        let needs = pressure::live(self.text, self.function, self.flow)? + OWN;
+        let has_own = [".maxnreg", ".minnctapersm", ".maxnctapersm"].iter().any(|own| head.contains(own));
+        LIMITS.into_iter().find(|limit| needs <= *limit).filter(|_| !has_own)
     }
 
     /// Returns what is before `.entry`: `.visible`, `.weak`.
@@ -306,10 +336,32 @@ impl Twin<'_> {
 
     /// A record of a choice between two.
     fn choice(&self, coder: &mut Coder, site: usize, chosen: &Predicate) {
+        if coder.paths {
+            self.say(coder, site);
+            return coder.note(chosen);
+        }
         match self.sums.of(site) {
             Some(pending) => coder.summed(site, pending.summing, chosen),
             None => coder.branch(chosen, word(PASS, site, 0)),
         }
+    }
+
+    /// Lanes say which ways they went, where their words may be full.
+    fn say(&self, coder: &mut Coder, site: usize) {
+        if let Some(Site::Branch(block)) = self.plan.sites.get(site)
+            && let Some(room) = self.checks.get(*block).copied().flatten()
+        {
+            coder.say(site, room);
+        }
+    }
+
+    /// A record of one way of a choice of many.
+    fn way(&self, coder: &mut Coder, site: usize, case: usize, ways: usize) {
+        if coder.paths {
+            self.say(coder, site);
+            return coder.note_case(case, ways::bits(ways));
+        }
+        coder.way(word(PASS, site, case));
     }
 
     /// A branch through a table: each entry gets a place behind it, from where it goes on.
@@ -336,6 +388,7 @@ impl Twin<'_> {
                 let register = format!("%{}_first", self.fresh);
                 self.choice(coder, site, &Predicate { register, negated: false });
             }
+            (Some(_), ..) if coder.paths => {}
             (Some(_), ..) => {
                 coder.line(".reg .b32 %#_all;");
                 coder.line("activemask.b32 %#_all;");
@@ -354,7 +407,7 @@ impl Twin<'_> {
         coder.raw(&format!("{} {index}, {table};", &self.text[opcode.clone()]));
         for (case, (place, label)) in places.iter().zip(labels).enumerate() {
             coder.put(place);
-            many.iter().for_each(|site| coder.way(word(PASS, *site, case)));
+            many.iter().for_each(|site| self.way(coder, *site, case, ways));
             let instruction = match self.edge(coder, block, case, true) {
                 Some(span) => self.text[span].to_owned(),
                 None => format!("bra {};", &self.text[label.clone()]),
@@ -363,7 +416,7 @@ impl Twin<'_> {
         }
         coder.put(&skip);
         if guard.is_some() {
-            many.iter().for_each(|site| coder.way(word(PASS, *site, ways - 1)));
+            many.iter().for_each(|site| self.way(coder, *site, ways - 1, ways));
             self.edge(coder, block, ways - 1, false);
         }
         coder.line("}");

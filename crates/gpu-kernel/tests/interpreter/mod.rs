@@ -67,9 +67,16 @@ impl Program {
             parameters: parameters.map(str::to_owned).collect(),
             shared: HashMap::new(),
         };
+        program.body(text, &function.statements);
+        program
+    }
+
+    /// Adds the statements of a function.
+    fn body(&mut self, text: &str, statements: &[Statement]) {
+        let begin = self.steps.len();
         let (mut scope, mut scopes, mut around) = (0, vec![], vec![0]);
         let mut labels: HashMap<(usize, String), usize> = HashMap::new();
-        for statement in &function.statements {
+        for statement in statements {
             match &statement.kind {
                 Kind::Open => {
                     around.push(scope);
@@ -77,20 +84,20 @@ impl Program {
                 }
                 Kind::Close => scope = around[scope],
                 Kind::Label(label) => {
-                    let before = labels.insert((scope, text[label.clone()].to_owned()), program.steps.len());
+                    let before = labels.insert((scope, text[label.clone()].to_owned()), self.steps.len());
                     assert!(before.is_none(), "a label twice");
                 }
                 _ => {}
             }
-            scopes.resize(program.steps.len(), scope);
-            program.statement(text, statement, scope > 0);
-            scopes.resize(program.steps.len(), scope);
+            scopes.resize(self.steps.len() - begin, scope);
+            self.statement(text, statement, scope > 0);
+            scopes.resize(self.steps.len() - begin, scope);
         }
         for (at, inside) in scopes.iter().enumerate() {
             let mut scope = *inside;
             loop {
                 for ((_, name), place) in labels.iter().filter(|((of, _), _)| *of == scope) {
-                    program.labels.entry((at, name.clone())).or_insert(*place);
+                    self.labels.entry((begin + at, name.clone())).or_insert(*place);
                 }
                 if scope == 0 {
                     break;
@@ -98,7 +105,6 @@ impl Program {
                 scope = around[scope];
             }
         }
-        program
     }
 
     fn register(&mut self, name: &str) -> usize {
@@ -303,7 +309,7 @@ impl Device {
                 if run.is_empty() {
                     return;
                 }
-                if ["bra", "brx", "ret", "exit", "bar", "match"].contains(&opcode[0].as_str()) {
+                if ["bra", "brx", "ret", "exit", "bar", "match", "shfl"].contains(&opcode[0].as_str()) {
                     // Those who did not go are a group of their own.
                     let own = block.fresh();
                     pass.iter().for_each(|lane| block.lanes[*lane].group = own);
@@ -372,6 +378,7 @@ impl Device {
         let label = |name: &str| program.labels[&(at, name.to_owned())];
         match (opcode[0].as_str(), operands) {
             ("ret" | "exit", _) => block.end(run),
+            ("shfl", [to, value, from, _, mask]) => self.shuffled(block, run, [to, value, from, mask]),
             ("bra", [Operand::Named(name)]) => {
                 run.iter().for_each(|lane| block.lanes[*lane].at = label(name))
             }
@@ -394,31 +401,52 @@ impl Device {
         }
     }
 
-    /// All lanes of the mask come together first.
+    /// All lanes of a mask come together. Returns them if they are there; else this lane waits for them.
+    fn together(block: &mut Block, lane: usize, mask: u64) -> Option<Vec<usize>> {
+        let (warp, at) = (lane / 32, block.lanes[lane].at);
+        let there: Vec<usize> =
+            (0..32).filter(|bit| mask >> bit & 1 != 0).map(|bit| warp * 32 + bit).collect();
+        assert!(there.contains(&lane), "a lane that is not in its mask");
+        assert!(there.iter().all(|other| !block.lanes[*other].over), "a lane waits for one that has ended");
+        if there.iter().any(|other| block.lanes[*other].at != at) {
+            block.lanes[lane].waits = Waits::Others;
+            return None;
+        }
+        let group = block.fresh();
+        for lane in &there {
+            let lane = &mut block.lanes[*lane];
+            (lane.at, lane.waits, lane.group) = (at + 1, Waits::No, group);
+        }
+        Some(there)
+    }
+
     fn matched(&mut self, block: &mut Block, run: &[usize], [to, value, mask]: [&Operand; 3]) {
-        let (warp, at) = (run[0] / 32, block.lanes[run[0]].at);
         for lane in run {
             let mask = block.value(*lane, mask);
-            let there: Vec<usize> =
-                (0..32).filter(|bit| mask >> bit & 1 != 0).map(|bit| warp * 32 + bit).collect();
-            assert!(there.contains(lane), "a lane that is not in its mask");
-            assert!(
-                there.iter().all(|other| !block.lanes[*other].over),
-                "a lane waits for one that has ended"
-            );
-            if there.iter().any(|other| block.lanes[*other].at != at) {
-                block.lanes[*lane].waits = Waits::Others;
-                continue;
-            }
-            let group = block.fresh();
+            let Some(there) = Self::together(block, *lane, mask) else { continue };
             let values: Vec<u64> = there.iter().map(|lane| block.value(*lane, value) & 0xffff_ffff).collect();
             for (lane, own) in there.iter().zip(&values) {
                 let same = there.iter().zip(&values).filter(|(_, other)| *other == own);
                 let found = same.fold(0, |mask, (lane, _)| mask | 1u64 << (lane % 32));
                 block.set(*lane, to, found);
-                let lane = &mut block.lanes[*lane];
-                (lane.at, lane.waits, lane.group) = (at + 1, Waits::No, group);
             }
+            return;
+        }
+    }
+
+    fn shuffled(&mut self, block: &mut Block, run: &[usize], [to, value, from, mask]: [&Operand; 4]) {
+        for lane in run {
+            let mask = block.value(*lane, mask);
+            let Some(there) = Self::together(block, *lane, mask) else { continue };
+            let values: Vec<u64> = there
+                .iter()
+                .map(|lane| {
+                    let source = lane / 32 * 32 + block.value(*lane, from) as usize % 32;
+                    assert!(there.contains(&source), "from a lane that is not there");
+                    block.value(source, value)
+                })
+                .collect();
+            there.iter().zip(values).for_each(|(lane, value)| block.set(*lane, to, value));
             return;
         }
     }
@@ -468,6 +496,9 @@ impl Device {
                     "mov" | "cvt" => a,
                     "add" => a.wrapping_add(b),
                     "sub" => a.wrapping_sub(b),
+                    "not" => !a & 1,
+                    "brev" => u64::from((a as u32).reverse_bits()),
+                    "clz" => u64::from((a as u32).leading_zeros()),
                     "mul" if opcode[1] == "wide" => (a & 0xffff_ffff) * (b & 0xffff_ffff),
                     "mul" => a.wrapping_mul(b),
                     "mad" => a.wrapping_mul(b).wrapping_add(c),

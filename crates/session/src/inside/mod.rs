@@ -87,11 +87,12 @@ pub(crate) fn collect(session: &Path, trace: &Path, access: Access) -> Vec<Strin
             "--inside: {kernels} kernels can record; {pools} pools with {chunks} chunks of 4 KiB"
         ));
     }
-    if lost.records > 0 || lost.asked > lost.used {
+    if lost.records > 0 || lost.full {
         // How much would have been enough is not known: who finds a pool full asks for no more.
         let records = lost.records;
+        let all = if lost.full { ", and what began behind them did not record" } else { "" };
         notes.push(format!(
-            "LOST: {records} records inside kernels found no room: use a larger --inside-buffer, --inside-sample, or fewer \
+            "LOST: {records} records inside kernels found no room{all}: use a larger --inside-buffer, --inside-sample, or fewer \
              launches (KERNEL@FIRST..LAST)"
         ));
     }
@@ -102,9 +103,10 @@ pub(crate) fn collect(session: &Path, trace: &Path, access: Access) -> Vec<Strin
 /// What found no room.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Loss {
-    asked: u64,
     used: u64,
     records: u64,
+    /// There was no room any more for a chunk.
+    full: bool,
 }
 
 /// Opens what a program or the helper left: a plain file, and nothing that a link leads to.
@@ -123,8 +125,8 @@ fn pool(from: &Path, to: &Path, access: Access, lost: &mut Loss) -> io::Result<(
     file.read_exact(&mut header)?;
     let word =
         |at: usize| header.get(at..at + 8).and_then(|b| b.try_into().ok()).map_or(0, u64::from_le_bytes);
-    let (asked, used) = (inside::asked(&header), inside::used(&header, word(8).min(size / CHUNK - 1)));
-    lost.asked = lost.asked.saturating_add(asked);
+    let used = inside::used(&header, word(8).min(size / CHUNK - 1));
+    lost.full |= inside::is_full(&header);
     lost.used += used;
     lost.records = lost.records.saturating_add(inside::lost(&header));
     access.need_folder(to.parent().unwrap_or(Path::new(".")))?;

@@ -179,8 +179,8 @@ mod tests {
         bytes.extend(grid.to_le_bytes());
         bytes.extend(clock.to_le_bytes());
         bytes.extend((clock * 2).to_le_bytes());
-        // The kernel, the multiprocessor, the thread block, the leader, the chunk before it, sizes.
-        for word in [4097, 3, 0, 0, thread, 0, 64, 1 << 16 | 1, 1, 1 << 16 | 1] {
+        // The kernel, when it began, the thread block, the leader and its multiprocessor, the chunk before it, sizes.
+        for word in [4097, 0, 0, 0, thread | 3 << 16, 0, 64, 1 << 16 | 1, 1, 1 << 16 | 1] {
             bytes.extend(u32::to_le_bytes(word));
         }
         bytes.extend([0; 8]);
