@@ -25,7 +25,6 @@ mod lanes;
 mod lists;
 mod owners;
 
-use hetrace_ctf::read::Event;
 use hetrace_trace::hash::QuickMap;
 use hetrace_trace::values::Values;
 
@@ -33,6 +32,7 @@ use self::engines::{EngineGroups, On};
 use self::exclusive::Exclusive;
 use self::failed::Failed;
 use self::flights::{Flights, Launch};
+pub(super) use self::headers::faults as struct_faults;
 use self::homes::Homes;
 use self::lanes::Op;
 use self::lists::{List, Lists};
@@ -70,11 +70,11 @@ impl States {
         &mut self,
         passed: &mut Passed,
         facts: &Facts<'_>,
-        (values, event): (&Values<'_>, &Event<'_, '_>),
+        (values, structs): (&Values<'_>, Vec<Hit>),
         knowledge: &Knowledge<'_>,
     ) {
         if let Some(duties) = &facts.duties {
-            self.begins(passed, facts, duties, (values, event), knowledge);
+            self.begins(passed, facts, duties, (values, structs), knowledge);
         }
     }
 
@@ -83,7 +83,7 @@ impl States {
         passed: &mut Passed,
         facts: &Facts<'_>,
         duties: &Duties<'_>,
-        (values, event): (&Values<'_>, &Event<'_, '_>),
+        (values, structs): (&Values<'_>, Vec<Hit>),
         knowledge: &Knowledge<'_>,
     ) {
         passed.made = duties.made.as_ref().map(|made| made.of(values)).unwrap_or_default();
@@ -98,9 +98,7 @@ impl States {
         if !passed.root {
             return;
         }
-        if !duties.headers.is_empty() {
-            headers::faults(passed, facts, &duties.headers, event);
-        }
+        passed.faults.extend(structs);
         if duties.exclusive {
             passed.faults.extend(self.exclusive.entry(passed, facts, knowledge));
         }
