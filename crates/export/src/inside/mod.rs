@@ -132,7 +132,7 @@ fn kind(id: u64, name: &str) -> EventClass {
             .field("site", number(32))
             .field("basic_block", number(32))
             .field("taken", number(64).hex())
-            .field("case", number(16));
+            .field("successor", number(16));
     }
     if name == "sum" {
         fields = fields.field("repeats", number(32));

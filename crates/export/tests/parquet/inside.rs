@@ -39,6 +39,6 @@ fn records_of_warps_are_rows() {
         ("_Z4spinPfi".to_owned(), "spin(float*, int)".to_owned(), "spin.cu".to_owned())
     );
     let begin = records.iter().find(|row| text(row, "kind") == "begin").expect("a begin");
-    assert_eq!(["site", "taken", "case", "repeats"].map(|column| number(begin, column)), ["-"; 4]);
+    assert_eq!(["site", "taken", "successor", "repeats"].map(|column| number(begin, column)), ["-"; 4]);
     assert_eq!(number(begin, "lanes"), "4294967295");
 }

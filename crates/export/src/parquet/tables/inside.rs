@@ -61,7 +61,7 @@ pub static INSIDE: Table = Table {
             "those of them that took the branch, or its case; of other sites all",
         ),
         unless(
-            "case",
+            "successor",
             Int32,
             NO_SITE,
             "which successor of its block they took; the others of two the other one",
