@@ -6,10 +6,9 @@ use super::memory::Memory;
 use super::moves::{Move, Moves};
 use super::passed::Passed;
 use super::span::Span;
-use super::steps::Ran;
 use super::sum::Sum;
 use hetrace_trace::hash::QuickMap;
-use hetrace_trace::spans::MemoryKind;
+use hetrace_trace::spans::{Command, MemoryKind};
 use hetrace_trace::trace::FunctionId;
 
 /// Commands that run at a time.
@@ -121,7 +120,7 @@ impl Copies {
     #[inline]
     pub fn command(
         &mut self,
-        command: &Ran,
+        command: &Command<'_>,
         raced: impl Fn(Cause) -> bool,
         knowledge: &Knowledge<'_>,
         findings: &mut Findings,

@@ -6,11 +6,10 @@ use super::kinds::KindId;
 use super::lifetimes::Lifetimes;
 use super::passed::Passed;
 use super::rules::Severity;
-use super::steps::Ran;
 use super::sum::Sum;
 use hetrace_trace::hash::QuickMap;
 use hetrace_trace::milestones::Milestones;
-use hetrace_trace::spans::CommandKind;
+use hetrace_trace::spans::{Command, CommandKind};
 use hetrace_trace::trace::FunctionId;
 use hetrace_trace::values::Values;
 
@@ -244,9 +243,9 @@ impl Flow {
     }
 
     /// A command of a device.
-    pub fn command(&mut self, command: &Ran) {
+    pub fn command(&mut self, command: &Command<'_>) {
         let Some(times) = command.times else { return };
-        let units = command.units;
+        let units = command.on_device.map_or(0, |device| u64::from(device.compute_units));
         let geometry = &command.geometry;
         if command.kind != CommandKind::Kernel || geometry.global.is_empty() {
             return;
@@ -261,7 +260,7 @@ impl Flow {
             return;
         }
         let idle = u128::from(times.duration()) * u128::from(units - groups) / u128::from(units);
-        let function = command.kernel;
+        let function = command.function.map_or(0, |f| f.id);
         let call = cause(command);
         let small = self.small.entry((command.pid, function)).or_insert((Sum::new(call), groups, units));
         small.0.count = small.0.count.saturating_add(command.weight);
@@ -271,8 +270,8 @@ impl Flow {
     }
 
     /// A kernel runs in groups of one item.
-    fn single(&mut self, command: &Ran, duration: u64, items: u64) {
-        let function = command.kernel;
+    fn single(&mut self, command: &Command<'_>, duration: u64, items: u64) {
+        let function = command.function.map_or(0, |f| f.id);
         if self.single.len() >= KEPT {
             return;
         }
@@ -366,7 +365,7 @@ impl Thread {
 }
 
 /// The call that enqueued a command.
-fn cause(command: &Ran) -> Ref {
+fn cause(command: &Command<'_>) -> Ref {
     let function = FunctionId(u32::MAX);
     Ref { pid: command.pid, tid: command.cause_tid, start: command.cause, function }
 }

@@ -19,8 +19,8 @@ use super::passed::Passed;
 use super::races::{Does, Races};
 use super::repeats::Repeats;
 use super::span::Span;
-use super::steps::Ran;
 use super::waits::Waits;
+use hetrace_trace::spans::Command;
 use hetrace_trace::values::Values;
 
 /// All that is followed of commands and their memory.
@@ -280,7 +280,7 @@ impl Hazards {
     }
 
     /// A command of a device.
-    pub fn command(&mut self, command: &Ran) {
+    pub fn command(&mut self, command: &Command<'_>) {
         self.waits.command(command);
     }
 

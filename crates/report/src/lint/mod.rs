@@ -4,9 +4,7 @@
 //!  facts      what each function means, once per trace: from roles, types and tables of the model
 //!  values     numbers of an event's fields  ──►  passed   what an open call was passed, as far as `reads` says
 //!    │
-//!  reading    one walk over the trace  ──►  `steps`, handed over by `beside`, which has both at the same time
-//!    │
-//!  walk       the steps in their order; per rule group a table of what is open or alive:
+//!  walk       one walk; per rule group a table of what is open or alive:
 //!    ├── lifetimes   leak, use-after-release, double-release, wrong-context, event-unused: by `objects`
 //!    ├── calls       ignored-error, unfinished-call, deprecated
 //!    ├── memory      out-of-bounds, alloc-in-loop, and releases of addresses
@@ -30,7 +28,6 @@
 //! down.
 
 mod arguments;
-mod beside;
 mod calls;
 mod contents;
 mod copies;
@@ -49,7 +46,6 @@ mod order;
 mod own_events;
 mod passed;
 mod races;
-mod reading;
 mod reads;
 mod repeats;
 mod report;
@@ -59,11 +55,12 @@ mod sent;
 mod show;
 mod span;
 mod states;
-mod steps;
 mod sum;
 mod text;
 mod waits;
 mod walk;
+
+use std::ops::ControlFlow;
 
 pub use report::{CodeFrame, Evidence, Finding, Missing, Occurrence, Report, SCHEMA};
 pub use rules::{Group, RULES, Rule, Severity, rule_of};
@@ -98,9 +95,11 @@ pub fn lint_watched(trace: &Trace, options: &Options, watch: Option<Watch<'_>>) 
     let any = |list: &[String], id: &str| list.iter().any(|one| one == id);
     let selected =
         |id: &str| (options.only.is_empty() || any(&options.only, id)) && !any(&options.except, id);
-    let knowledge = facts::Knowledge::new(trace);
-    let mut linter = walk::Linter::new(trace, &knowledge, findings::Findings::new(selected));
-    let summary = beside::run(trace, &knowledge, Pace::new(watch), &mut linter)?;
+    let mut linter = walk::Linter::new(trace, findings::Findings::new(selected), Pace::new(watch));
+    let summary = match hetrace_trace::spans::walk(trace, &mut linter) {
+        ControlFlow::Break(stopped) => return Err(stopped),
+        ControlFlow::Continue(summary) => summary,
+    };
     linter.finish();
     let doubt = doubt(&summary, options, linter.unknown);
     let calls = show::calls(trace, &linter.findings, &summary, Pace::new(watch))?;

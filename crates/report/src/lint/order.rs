@@ -12,7 +12,7 @@
 //! such as an event that the program sets itself, puts a command behind everything: nothing is claimed of it.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::rc::Rc;
 
 use hetrace_trace::hash::QuickMap;
 
@@ -69,7 +69,7 @@ impl Behind {
 struct Command {
     queue: u32,
     done: bool,
-    behind: Option<Arc<Behind>>,
+    behind: Option<Rc<Behind>>,
 }
 
 /// A queue.
@@ -84,7 +84,7 @@ struct Queue {
     /// All up to this one are over.
     done: Id,
     /// What the next command is behind, beside those of its own queue if that has an order.
-    behind: Option<Arc<Behind>>,
+    behind: Option<Rc<Behind>>,
 }
 
 /// The commands of a process.
@@ -243,7 +243,7 @@ impl Order {
             None => queue.behind.clone(),
             Some(mut own) => {
                 queue.behind.iter().for_each(|before| own.add(before));
-                let own = Some(Arc::new(own));
+                let own = Some(Rc::new(own));
                 if !queue.unordered {
                     queue.behind.clone_from(&own);
                 }
@@ -257,7 +257,7 @@ impl Order {
         if barrier && queue.unordered {
             let mut all = behind.as_deref().cloned().unwrap_or_default();
             all.add_queue(position, id);
-            behind = Some(Arc::new(all));
+            behind = Some(Rc::new(all));
             queue.behind.clone_from(&behind);
         }
         queue.last = id;
@@ -284,7 +284,7 @@ impl Order {
     pub fn forget(&mut self, process: usize, handle: u64) {
         let process = self.process(process);
         let position = process.queue(handle) as usize;
-        process.queues[position].behind = Some(Arc::new(Behind { all: true, ..Behind::default() }));
+        process.queues[position].behind = Some(Rc::new(Behind { all: true, ..Behind::default() }));
     }
 
     /// Whether a command is known to be over.

@@ -176,7 +176,7 @@ const FRAMES: usize = 100;
 
 pub(super) fn report(
     trace: &Trace,
-    linter: &Linter<'_, '_>,
+    linter: &Linter<'_>,
     calls: &HashMap<Key, Shown>,
     summary: &Summary,
     (doubt, chosen): (Option<String>, bool),
@@ -269,7 +269,7 @@ fn little(rules: &mut Vec<&'static str>) -> Option<String> {
 /// What was not looked at, and why findings may be wrong.
 fn notes(
     trace: &Trace,
-    linter: &Linter<'_, '_>,
+    linter: &Linter<'_>,
     summary: &Summary,
     doubt: Option<String>,
     little: Option<String>,

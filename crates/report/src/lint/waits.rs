@@ -8,10 +8,9 @@ use super::memory::Memory;
 use super::order::{After, Id, Order};
 use super::passed::Passed;
 use super::span::Span;
-use super::steps::Ran;
 use super::sum::Sum;
 use hetrace_trace::hash::QuickMap;
-use hetrace_trace::spans::MemoryKind;
+use hetrace_trace::spans::{Command, MemoryKind};
 use hetrace_trace::trace::FunctionId;
 
 /// Needless waits from which on it is worth a word.
@@ -259,7 +258,7 @@ impl Waits {
     }
 
     /// A command of a device: copies into pageable memory are over when their call ends.
-    pub fn command(&mut self, command: &Ran) {
+    pub fn command(&mut self, command: &Command<'_>) {
         if command.to == MemoryKind::Pageable && !self.reads.is_empty() {
             let of = |read: &Read| {
                 (read.call.pid, read.call.tid, read.call.start)

@@ -1,4 +1,8 @@
-//! The rules, and what they look at in turn.
+//! The walk that looks for faults.
+
+use std::ops::ControlFlow;
+
+use hetrace_ctf::read::Event;
 
 use super::calls::{self, Calls, signal_name};
 use super::copies::Copies;
@@ -12,12 +16,13 @@ use super::passed::{By, Hashed, Passed};
 use super::rules::Severity;
 use super::sent::Sent;
 use super::states::States;
-use super::steps::{Batch, Ids, Ran, Rare, Step};
+use hetrace_trace::budget::step_of;
 use hetrace_trace::demangle;
-use hetrace_trace::sent::SentBytes;
-use hetrace_trace::spans::{Call, Fold, Open, Unfinished, Why};
-use hetrace_trace::trace::{Exit, FunctionId, Trace};
-use hetrace_trace::values::Values;
+use hetrace_trace::sent::{SentBytes, sent_of};
+use hetrace_trace::spans::{At, Call, Command, Fold, Open, Unfinished, Visitor, Why};
+use hetrace_trace::trace::{Exit, FunctionId, ThreadId, Threads, Trace};
+use hetrace_trace::values::{Plans, Values, Wanted};
+use hetrace_trace::watch::{Pace, Stopped};
 
 /// From so many launches on it is of interest during which of them something was made.
 const MANY: u64 = 100;
@@ -57,11 +62,13 @@ impl Caller {
 }
 
 /// All that is followed.
-pub(super) struct Linter<'k, 't> {
+pub(super) struct Linter<'t> {
+    pace: Pace<'t>,
     trace: &'t Trace,
-    knowledge: &'k Knowledge<'t>,
-    /// Of calls of which nothing is asked that came back.
-    nothing: Values<'t>,
+    knowledge: Knowledge<'t>,
+    plans: Plans<'t>,
+    /// Of the last event.
+    values: Values<'t>,
     pub findings: Findings,
     /// By position.
     threads: Vec<Caller>,
@@ -82,17 +89,27 @@ pub(super) struct Linter<'k, 't> {
     pub notes: Vec<String>,
 }
 
-impl<'k, 't> Linter<'k, 't> {
-    pub fn new(trace: &'t Trace, knowledge: &'k Knowledge<'t>, mut findings: Findings) -> Self {
+impl<'t> Linter<'t> {
+    pub fn new(trace: &'t Trace, mut findings: Findings, pace: Pace<'t>) -> Self {
         if trace.manifest().capture.is_some() {
             findings.is_windowed();
         }
         let mut copies = Copies::default();
         copies.error_ns = trace.manifest().device_error_ns().unwrap_or(0);
+        let knowledge = Knowledge::new(trace);
+        let plans = Plans::of(trace, |function| {
+            let facts = knowledge.of(function)?;
+            let places = facts.asked.as_ref().map(|[entry, exit]| [entry.as_slice(), exit.as_slice()]);
+            let hashed = facts.numbers.hash.then_some(facts.handles.as_slice());
+            let packed = facts.numbers.argument.filter(|argument| argument.has_bytes);
+            Some(Wanted { hashed, places, packed: packed.map(|argument| argument.value) })
+        });
         Self {
+            pace,
             trace,
             knowledge,
-            nothing: Values::default(),
+            plans,
+            values: Values::default(),
             findings,
             threads: Vec::new(),
             processes: Vec::new(),
@@ -113,19 +130,24 @@ impl<'k, 't> Linter<'k, 't> {
         }
     }
 
-    /// One more thread.
-    fn thread(&mut self, pid: i64, tid: i64) {
-        let process = self.processes.iter().position(|known| *known == pid).unwrap_or_else(|| {
-            self.processes.push(pid);
-            self.processes.len() - 1
-        });
-        let by = By { thread: self.threads.len(), process };
-        self.threads.push(Caller { pid, tid, by, open: Vec::new() });
+    /// The position of a thread in the table, which has it and all before.
+    fn thread(&mut self, thread: ThreadId, threads: &Threads) -> usize {
+        while self.threads.len() <= thread.index() {
+            let at = self.threads.len();
+            let who = threads.all().get(at).map_or((0, 0), |thread| (thread.pid, thread.tid));
+            let process = self.processes.iter().position(|pid| *pid == who.0).unwrap_or_else(|| {
+                self.processes.push(who.0);
+                self.processes.len() - 1
+            });
+            let by = By { thread: at, process };
+            self.threads.push(Caller { pid: who.0, tid: who.1, by, open: Vec::new() });
+        }
+        thread.index()
     }
 
     /// The trace has ended: what can only be said now.
     pub fn finish(&mut self) {
-        let (knowledge, findings) = (self.knowledge, &mut self.findings);
+        let (knowledge, findings) = (&self.knowledge, &mut self.findings);
         let mut leaks = self.lifetimes.finish(knowledge, findings);
         self.memory.finish(knowledge, findings, &mut leaks);
         self.copies.finish(|call| self.hazards.has_raced(call), knowledge, findings);
@@ -161,15 +183,16 @@ impl<'k, 't> Linter<'k, 't> {
     }
 
     /// What an open call sends was hashed.
-    fn hashed(&mut self, pid: i64, time: u64, sent: SentBytes) {
+    fn hashed(&mut self, at: At<'_>, sent: SentBytes) {
         self.sent.begin();
+        let pid = at.who().pid;
         let is_it = |passed: &Passed| passed.open && passed.call.start == sent.cause;
         let mut callers = self.threads.iter_mut().filter(|c| c.pid == pid && c.tid == sent.cause_tid);
         let caller = callers.find(|caller| caller.open.iter().any(is_it));
         // A call of a library that the program's own call is made on sends what that was passed.
         let outer = caller.and_then(|caller| caller.open.iter_mut().find(|passed| passed.open));
         if let Some((outer, hash)) = outer.zip(sent.hash) {
-            outer.hashed = Some(Hashed { hash, bytes: sent.bytes, ns: time.saturating_sub(sent.cause) });
+            outer.hashed = Some(Hashed { hash, bytes: sent.bytes, ns: at.time.saturating_sub(sent.cause) });
         }
     }
 
@@ -219,80 +242,58 @@ impl<'k, 't> Linter<'k, 't> {
     }
 }
 
-impl<'t> Linter<'_, 't> {
-    /// Looks at what was read next.
-    pub fn take(&mut self, batch: &mut Batch<'t>) {
-        for (pid, tid) in batch.threads.drain(..) {
-            self.thread(pid, tid);
-        }
-        let mut structs = Vec::new();
-        let mut steps = std::mem::take(&mut batch.steps);
-        for step in steps.drain(..) {
-            match step {
-                Step::Entry(call, number) => {
-                    let structs = std::mem::take(&mut structs);
-                    if let Some(values) = batch.values(number) {
-                        self.entry(&call, values, structs);
-                    }
-                }
-                Step::Exit(call, number) => self.exit(&call, number.and_then(|number| batch.values(number))),
-                Step::Command(number) => {
-                    if let Some(command) = batch.commands.get(number as usize) {
-                        self.command(command);
-                    }
-                }
-                Step::Rare(rare) => match *rare {
-                    Rare::Structs(hits) => structs = hits,
-                    Rare::Unfinished(who, call) => self.unfinished(who, &call),
-                    Rare::Polls(who, fold) => self.polls(who, &fold),
-                    Rare::Hashed(pid, time, sent) => self.hashed(pid, time, sent),
-                    Rare::SumsUp(pid) => self.findings.sums_up(pid),
-                    Rare::Unknown => self.unknown += 1,
-                },
-            }
-        }
-        // Its memory is used again.
-        batch.steps = steps;
+type Step = ControlFlow<Stopped>;
+
+impl Visitor for Linter<'_> {
+    type Break = Stopped;
+
+    fn event(&mut self, _: At<'_>, _: &Event<'_, '_>) -> Step {
+        self.pace.step()
     }
 
-    fn entry(&mut self, call: &Open, values: &Values<'t>, structs: Vec<Hit>) {
-        let knowledge = self.knowledge;
-        let caller = self.threads.get_mut(call.thread.index());
-        let Some((facts, caller)) = knowledge.of(call.function).zip(caller) else { return };
+    fn entry(&mut self, at: At<'_>, call: &Open, event: &Event<'_, '_>) -> Step {
+        let thread = self.thread(call.thread, at.threads);
+        let (Some(facts), Some(caller)) = (self.knowledge.of(call.function), self.threads.get_mut(thread))
+        else {
+            return ControlFlow::Continue(());
+        };
         let this = Ref { pid: caller.pid, tid: caller.tid, start: call.start, function: call.function };
         let outer = caller.open.iter().take(call.depth as usize).find(|passed| passed.open);
         let outer = outer.map(|outer| (outer.root_waits, outer.call));
         let by = caller.by;
-        let Some(passed) = caller.place(call.depth) else { return };
-        passed.begin(facts, values, this, by, call.depth == 0);
+        let Some(passed) = caller.place(call.depth) else { return ControlFlow::Continue(()) };
+        self.values.read_entry(facts.function, &facts.handles, (call.function, &self.plans), event);
+        passed.begin(facts, &self.values, this, by, call.depth == 0);
         if let Some(outer) = outer {
             (passed.root_waits, passed.outer) = outer;
         }
-        self.lifetimes.entry(passed, facts, knowledge);
+        self.lifetimes.entry(passed, facts, &self.knowledge);
         if facts.quiet {
-            return;
+            return ControlFlow::Continue(());
         }
         self.memory.entry(passed, facts, &self.lifetimes);
         self.copies.entry(passed, facts, &self.memory);
-        self.hazards.entry(passed, facts, &self.lifetimes, knowledge);
-        self.states.entry(passed, facts, (values, structs), knowledge);
+        self.hazards.entry(passed, facts, &self.lifetimes, &self.knowledge);
+        self.states.entry(passed, facts, (&self.values, event), &self.knowledge);
+        ControlFlow::Continue(())
     }
 
-    fn exit(&mut self, call: &Call, values: Option<&Values<'t>>) {
+    fn exit(&mut self, _: At<'_>, call: &Call, event: &Event<'_, '_>) -> Step {
         // What it was passed stays in its place while rules look at it: it is large.
         let caller = self.threads.get_mut(call.thread.index());
         let passed = caller.and_then(|caller| caller.opened(call.depth));
-        let knowledge = self.knowledge;
-        let Some((passed, facts)) = passed.zip(knowledge.of(call.function)) else { return };
+        let Some((passed, facts)) = passed.zip(self.knowledge.of(call.function)) else {
+            return ControlFlow::Continue(());
+        };
         passed.open = false;
-        let findings = &mut self.findings;
+        let (knowledge, findings) = (&self.knowledge, &mut self.findings);
         let failed = call.error.is_some();
         // What is passed several objects may mix contexts.
         if facts.quiet && !failed && passed.root && passed.handles.len() < 2 && passed.faults.is_empty() {
             self.calls.quiet(passed, facts, knowledge, findings);
             self.flow.quiet(passed.by.thread, knowledge, findings);
             self.hazards.quiet(passed, facts, call.duration(), &self.lifetimes, findings);
-            return;
+            return ControlFlow::Continue(());
         }
         for mut hit in std::mem::take(&mut passed.faults) {
             if failed && hit.severity.is_some() {
@@ -300,8 +301,11 @@ impl<'t> Linter<'_, 't> {
             }
             findings.add(hit);
         }
-        self.nothing.clear(facts.function);
-        let out = values.unwrap_or(&self.nothing);
+        match facts.returns {
+            true => self.values.read_exit(facts.function, (call.function, &self.plans), event),
+            false => self.values.clear(facts.function),
+        }
+        let out = &self.values;
         let launches = self.flow.launches(passed.by.process);
         self.memory.exit(passed, facts, failed, out, call.duration(), launches);
         if passed.root {
@@ -323,9 +327,10 @@ impl<'t> Linter<'_, 't> {
         }
         self.states.exit(passed, facts, (failed, out), &self.lifetimes, knowledge, findings);
         self.lifetimes.exit(passed, facts, failed, out, knowledge, findings);
+        ControlFlow::Continue(())
     }
 
-    fn unfinished(&mut self, (pid, tid): Ids, call: &Unfinished) {
+    fn unfinished(&mut self, at: At<'_>, call: &Unfinished) -> Step {
         let caller = self.threads.get_mut(call.thread.index());
         // What is wrong with a call that never returned may be why.
         let killed = self.killed.filter(|_| call.why != Why::ExitLost);
@@ -336,8 +341,9 @@ impl<'t> Linter<'_, 't> {
                 && passed.root
                 && let Some(facts) = self.knowledge.of(call.function)
             {
-                let known = self.calls.ended_in(passed, facts, self.knowledge);
-                let null = known.is_none().then(|| States::ended_in(passed, facts, self.knowledge)).flatten();
+                let known = self.calls.ended_in(passed, facts, &self.knowledge);
+                let null =
+                    known.is_none().then(|| States::ended_in(passed, facts, &self.knowledge)).flatten();
                 passed.faults.extend(known.or(null));
             }
             for mut hit in passed.faults.drain(..).filter(|_| call.why != Why::ExitLost) {
@@ -350,25 +356,52 @@ impl<'t> Linter<'_, 't> {
             }
         }
         if call.depth == 0 && !explained {
-            let this = Ref { pid, tid, start: call.start, function: call.function };
+            let who = at.who();
+            let this = Ref { pid: who.pid, tid: who.tid, start: call.start, function: call.function };
             let name = &self.trace.functions().get(call.function).name;
             calls::unfinished(this, call, name, killed, &mut self.findings);
         }
+        ControlFlow::Continue(())
     }
 
-    fn polls(&mut self, (pid, tid): Ids, fold: &Fold) {
-        let this = Ref { pid, tid, start: fold.first, function: fold.function };
-        let polls = (fold.count, fold.first, fold.last);
-        self.flow.poll(fold.thread.index(), this, polls, self.knowledge, &mut self.findings);
+    fn fold(&mut self, at: At<'_>, fold: &Fold, _: &Event<'_, '_>) -> Step {
+        if fold.summed {
+            self.findings.sums_up(at.who().pid);
+            return ControlFlow::Continue(());
+        }
+        let polls = self.knowledge.of(fold.function).is_some_and(|facts| facts.common.polls);
+        if polls && fold.depth == 0 {
+            let who = at.who();
+            let this = Ref { pid: who.pid, tid: who.tid, start: fold.first, function: fold.function };
+            let (knowledge, findings) = (&self.knowledge, &mut self.findings);
+            let polls = (fold.count, fold.first, fold.last);
+            self.flow.poll(fold.thread.index(), this, polls, knowledge, findings);
+        }
+        ControlFlow::Continue(())
     }
 
-    fn command(&mut self, command: &Ran) {
+    fn command(&mut self, _: At<'_>, command: &Command<'_>, _: &Event<'_, '_>) -> Step {
         self.hazards.command(command);
         let raced = |call| self.hazards.has_raced(call);
         if !raced((command.pid, command.cause_tid, command.cause)) {
-            self.copies.command(command, raced, self.knowledge, &mut self.findings);
+            self.copies.command(command, raced, &self.knowledge, &mut self.findings);
         }
         self.flow.command(command);
+        ControlFlow::Continue(())
+    }
+
+    fn other(&mut self, at: At<'_>, event: &Event<'_, '_>) -> Step {
+        if step_of(event).is_some_and(|(_, step)| step.summed) {
+            self.findings.sums_up(at.who().pid);
+        } else if let Some(sent) = sent_of(event) {
+            self.hashed(at, sent);
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn unknown(&mut self, _: At<'_>, _: &str, _: &str, _: &Event<'_, '_>) -> Step {
+        self.unknown += 1;
+        ControlFlow::Continue(())
     }
 }
 

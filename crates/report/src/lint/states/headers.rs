@@ -8,7 +8,8 @@ use hetrace_ctf::read::{Event, FieldRef, FieldVisitor};
 
 use crate::lint::duties::Header;
 use crate::lint::facts::Facts;
-use crate::lint::findings::{Hit, Ref};
+use crate::lint::findings::Hit;
+use crate::lint::passed::Passed;
 use crate::lint::rules::Severity;
 
 /// Bytes of a tag, and of what begins each struct.
@@ -109,13 +110,7 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 /// Structs of a call that begin otherwise than they should.
-pub(in crate::lint) fn faults(
-    call: Ref,
-    facts: &Facts<'_>,
-    headers: &[Header<'_>],
-    event: &Event<'_, '_>,
-) -> Vec<Hit> {
-    let mut faults = Vec::new();
+pub(super) fn faults(passed: &mut Passed, facts: &Facts<'_>, headers: &[Header<'_>], event: &Event<'_, '_>) {
     for header in headers {
         let seen = Seen::default();
         let mut reading = Reading { header, seen, depth: 0, inside: false, behind: false };
@@ -123,13 +118,17 @@ pub(in crate::lint) fn faults(
         let _ = event.visit(Scope::EventFields, &mut reading);
         let seen = reading.seen;
         let Some(tag) = seen.tag else { continue };
-        faults.extend(wrong_tag(call, facts, header, (tag, &seen)));
-        faults.extend(seen.next.and_then(|next| strange_next(call, facts, header, (next, &seen))));
+        passed.faults.extend(wrong_tag(passed, facts, header, (tag, &seen)));
+        passed.faults.extend(seen.next.and_then(|next| strange_next(passed, facts, header, (next, &seen))));
     }
-    faults
 }
 
-fn wrong_tag(call: Ref, facts: &Facts<'_>, header: &Header<'_>, (tag, seen): (u64, &Seen)) -> Option<Hit> {
+fn wrong_tag(
+    passed: &Passed,
+    facts: &Facts<'_>,
+    header: &Header<'_>,
+    (tag, seen): (u64, &Seen),
+) -> Option<Hit> {
     let means = header.tags.iter().find(|(known, _)| u64::from(*known) == tag).map(|(_, ty)| ty.as_str());
     if means == Some(header.base) {
         return None;
@@ -141,12 +140,12 @@ fn wrong_tag(call: Ref, facts: &Facts<'_>, header: &Header<'_>, (tag, seen): (u6
         "{name}: {} of {}, a {}, is {tag:#x}, {means} (bytes {bytes})",
         header.tag, header.param, header.base
     );
-    let hit = Hit::new("wrong-tag", format!("{name} {}", header.param), what, ("call", call));
+    let hit = Hit::new("wrong-tag", format!("{name} {}", header.param), what, ("call", passed.call));
     Some(hit)
 }
 
 fn strange_next(
-    call: Ref,
+    passed: &Passed,
     facts: &Facts<'_>,
     header: &Header<'_>,
     (next, seen): (u64, &Seen),
@@ -182,7 +181,7 @@ fn strange_next(
         header.tag,
         hex(head(&seen.bytes)),
     );
-    let hit = Hit::new("uninitialized-next", format!("{name} {}", header.param), what, ("call", call));
+    let hit = Hit::new("uninitialized-next", format!("{name} {}", header.param), what, ("call", passed.call));
     Some(hit.graded(severity, doubt))
 }
 

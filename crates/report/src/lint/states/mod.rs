@@ -25,6 +25,7 @@ mod lanes;
 mod lists;
 mod owners;
 
+use hetrace_ctf::read::Event;
 use hetrace_trace::hash::QuickMap;
 use hetrace_trace::values::Values;
 
@@ -32,7 +33,6 @@ use self::engines::{EngineGroups, On};
 use self::exclusive::Exclusive;
 use self::failed::Failed;
 use self::flights::{Flights, Launch};
-pub(super) use self::headers::faults as struct_faults;
 use self::homes::Homes;
 use self::lanes::Op;
 use self::lists::{List, Lists};
@@ -70,11 +70,11 @@ impl States {
         &mut self,
         passed: &mut Passed,
         facts: &Facts<'_>,
-        (values, structs): (&Values<'_>, Vec<Hit>),
+        (values, event): (&Values<'_>, &Event<'_, '_>),
         knowledge: &Knowledge<'_>,
     ) {
         if let Some(duties) = &facts.duties {
-            self.begins(passed, facts, duties, (values, structs), knowledge);
+            self.begins(passed, facts, duties, (values, event), knowledge);
         }
     }
 
@@ -83,7 +83,7 @@ impl States {
         passed: &mut Passed,
         facts: &Facts<'_>,
         duties: &Duties<'_>,
-        (values, structs): (&Values<'_>, Vec<Hit>),
+        (values, event): (&Values<'_>, &Event<'_, '_>),
         knowledge: &Knowledge<'_>,
     ) {
         passed.made = duties.made.as_ref().map(|made| made.of(values)).unwrap_or_default();
@@ -98,7 +98,9 @@ impl States {
         if !passed.root {
             return;
         }
-        passed.faults.extend(structs);
+        if !duties.headers.is_empty() {
+            headers::faults(passed, facts, &duties.headers, event);
+        }
         if duties.exclusive {
             passed.faults.extend(self.exclusive.entry(passed, facts, knowledge));
         }
