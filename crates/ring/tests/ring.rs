@@ -215,7 +215,7 @@ fn a_run_of_polls_goes_along_to_the_larger_ring() {
     assert!(s.writer.fold(&key, FOLD_WORDS - 1, 100, 110) && s.writer.fold(&key, FOLD_WORDS - 1, 120, 150));
     assert!(s.write(16, &[8; 92]));
     assert!(s.reader.open_folds().next().is_none() && larger.reader.open_folds().next().is_none());
-    let expected: Vec<u8> = [2u64, 100, 150, 40].iter().flat_map(|w| w.to_le_bytes()).collect();
+    let expected: Vec<u8> = [2u64, 100, 150, 40, 0].iter().flat_map(|w| w.to_le_bytes()).collect();
     assert_eq!(s.read().len(), kept);
     assert_eq!(larger.read(), [(21, expected), (16, vec![8; 92])]);
     assert!(!s.writer.continues_poll(21, &key, FOLD_WORDS));
@@ -247,7 +247,7 @@ fn equal_polls_become_one_record_before_the_next() {
     assert_eq!((open.id, open.words), (21, [2, 100, 150, 40, 0]));
     s.write(16, b"other");
     let records = s.read();
-    let expected: Vec<u8> = [2u64, 100, 150, 40].iter().flat_map(|w| w.to_le_bytes()).collect();
+    let expected: Vec<u8> = [2u64, 100, 150, 40, 0].iter().flat_map(|w| w.to_le_bytes()).collect();
     assert_eq!(records, [(19, b"full".to_vec()), (21, expected), (16, b"other".to_vec())]);
     assert!(s.reader.open_folds().next().is_none());
     assert!(!s.writer.continues_poll(21, &key, FOLD_WORDS), "something else was recorded");

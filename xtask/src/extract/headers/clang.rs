@@ -122,7 +122,8 @@ fn top<'tu>(unit: Entity<'tu>) -> Vec<Entity<'tu>> {
     let mut out = Vec::new();
     for entity in unit.get_children() {
         match entity.get_kind() {
-            EntityKind::LinkageSpec => out.extend(top(entity)),
+            // libclang before version 16 has no name for it.
+            EntityKind::LinkageSpec | EntityKind::UnexposedDecl => out.extend(top(entity)),
             _ => out.push(entity),
         }
     }
