@@ -269,7 +269,7 @@ fn an_interpreter_may_begin_late_and_end_early() {
             let source = program("py_stacks.py").display().to_string();
             let code = format!(
                 "import sys; sys.argv = ['x', {reported:?}, 'nested', 'generators', 'threads']\n\
-                 exec(compile(open({source:?}).read(), {source:?}, 'exec'))"
+                 exec(compile(open({source:?}, encoding='utf-8').read(), {source:?}, 'exec'))"
             );
             let mut line = Command::new(program("embed_python"));
             line.arg(library).arg(code).env("PYTHONHOME", &python.prefix);

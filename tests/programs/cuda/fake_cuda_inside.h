@@ -20,6 +20,16 @@ static struct variable *base_of(struct fake_module *m, struct fake_ctx *c)
     return m->bases = v;
 }
 
+/* The number of a twin's kernel, plus 1, as its text has it. */
+static uint32_t number_of(struct fake_function *f)
+{
+    const char *at = f->module->text ? strstr(f->module->text, f->name) : NULL;
+    /* A move of it into a register of this name. */
+    while (at && (at = strstr(at, "_rn, ")) && (at[5] < '0' || at[5] > '9'))
+        at++;
+    return at ? strtoul(at + 5, NULL, 10) + 1 : 1;
+}
+
 /* What a twin does: takes a chunk, and records that a lane begins. */
 static void record_inside(struct fake_stream *s, struct fake_function *f)
 {
@@ -41,7 +51,7 @@ static void record_inside(struct fake_stream *s, struct fake_function *f)
     char *at = (char *)base + 4096 * (chunk + 1);
     memset(at, 0, 4096);
     uint64_t head[3] = {++launches, 1, 2};
-    uint32_t number = 1, record[4] = {7, 1, 1, 3u << 28};
+    uint32_t number = number_of(f), record[4] = {7, 1, 1, 3u << 28};
     memcpy(at, head, sizeof head);
     memcpy(at + 24, &number, sizeof number);
     memcpy(at + 64, record, sizeof record);
