@@ -132,7 +132,10 @@ pub fn run(options: &RunOptions, libraries: Vec<Found>, early: Early) -> Result<
     // A program may cut short what it shares with us.
     survive::install();
     // What no program can use here would only make the start longer.
-    let (absent, present): (Vec<Found>, Vec<Found>) = libraries.into_iter().partition(inject::is_absent);
+    let program = find_program(&options.command);
+    let linked = program.as_deref().map(|file| inject::needed(&inject::executed(file))).unwrap_or_default();
+    let (absent, present): (Vec<Found>, Vec<Found>) =
+        libraries.into_iter().partition(|library| inject::is_absent_for(library, &linked));
     let recovered = recover_others();
     let folder = Folder::make().map_err(RunError::Session)?;
     let control = shared(options, folder.path(), &present).map_err(RunError::Session)?;
@@ -140,7 +143,6 @@ pub fn run(options: &RunOptions, libraries: Vec<Found>, early: Early) -> Result<
     let Places { fresh, first, trace, kernel, store, keep } =
         Places::make(options, folder.path()).map_err(output)?;
     let mut manifest = first_manifest(options, started, folder.path());
-    let program = find_program(&options.command);
     let mut injection = inject::plan(&present, folder.path(), options.way, program.as_deref());
     injection.notes.extend(uncounted_stacks(&options.capture));
     manifest.interposition = ways(&injection.ways, &absent);

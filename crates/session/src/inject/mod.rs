@@ -72,6 +72,17 @@ pub fn is_absent(library: &Found) -> bool {
     are_absent(&library.interpose.requires)
 }
 
+/// The same for a program that is linked to these libraries: what it brings itself and finds on a path of its own is
+/// there, too.
+pub fn is_absent_for(library: &Found, linked: &[String]) -> bool {
+    is_absent(library) && !brings(&library.interpose, linked)
+}
+
+/// Returns whether one of these libraries is the API's own, or one that it requires.
+fn brings(interpose: &Interpose, linked: &[String]) -> bool {
+    interpose.libraries.iter().chain(&interpose.requires).any(|name| linked.contains(name))
+}
+
 /// Returns whether there are names, and none of them is there.
 fn are_absent(names: &[String]) -> bool {
     let is_there = |name: &String| match name.starts_with('/') {
@@ -199,7 +210,7 @@ pub fn obstacle(program: &Path) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::are_absent;
+    use super::{Interpose, are_absent, brings};
 
     #[test]
     fn one_of_what_an_api_requires_is_enough() {
@@ -209,5 +220,17 @@ mod tests {
         assert!(absent(&["libnowhere.so.1"]) && absent(&["/nowhere/device", "libnowhere.so.1"]));
         assert!(!absent(&["libnowhere.so.1", "libc.so.6"]));
         assert!(!absent(&["libnowhere.so.1", "/dev/null"]));
+    }
+
+    #[test]
+    fn what_a_program_is_linked_to_is_there() {
+        let toy = Interpose {
+            libraries: vec!["libtoy.so.2".to_owned()],
+            requires: vec!["libtoydriver.so.1".to_owned()],
+            ..Interpose::default()
+        };
+        let brings = |linked: &str| brings(&toy, &[linked.to_owned(), "libc.so.6".to_owned()]);
+        assert!(brings("libtoy.so.2") && brings("libtoydriver.so.1"));
+        assert!(!brings("libtoy.so.1"));
     }
 }
