@@ -374,6 +374,12 @@ mod tests {
 
     use super::*;
 
+    /// What a fuzz target found.
+    #[test]
+    fn an_index_that_names_places_in_front_of_its_table_is_none() {
+        elf(include_bytes!("../../../fuzz/corpus/elf/index_before_table"));
+    }
+
     proptest! {
         /// The fuzz targets go further; this is always run.
         #[test]

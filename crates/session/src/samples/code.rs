@@ -7,8 +7,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use addr2line::gimli::{
-    BaseAddresses, CfaRule, EhFrame, EhFrameHdr, EndianSlice, LittleEndian, ParsedEhFrameHdr, Register,
-    RegisterRule, UnwindContext, UnwindExpression, UnwindSection,
+    BaseAddresses, CfaRule, EhFrame, EhFrameHdr, EndianSlice, FrameDescriptionEntry, LittleEndian,
+    ParsedEhFrameHdr, Register, RegisterRule, UnwindContext, UnwindExpression, UnwindSection,
 };
 use hetrace_format::Handle;
 use hetrace_format::define::Module;
@@ -107,20 +107,34 @@ impl Code {
 
     fn read(&self, address: u64) -> Option<Row> {
         let (table, mut context) = (self.table(), UnwindContext::new());
-        let find = EhFrame::cie_from_offset;
         let hdr = EhFrameHdr::new(&self.index, LittleEndian).parse(&self.bases, 8);
         let hdr: Option<ParsedEhFrameHdr<Bytes<'_>>> = hdr.ok();
-        let fde = match hdr.as_ref().and_then(ParsedEhFrameHdr::table) {
-            Some(index) => index.fde_for_address(&table, &self.bases, address, find),
-            None => table.fde_for_address(&self.bases, address, find),
+        let fde = match hdr.as_ref().filter(|hdr| hdr.table().is_some()) {
+            Some(hdr) => self.indexed(hdr, &table, address)?,
+            None => table.fde_for_address(&self.bases, address, EhFrame::cie_from_offset).ok()?,
         };
-        let fde = fde.ok()?;
         let row = fde.unwind_info_for_address(&table, &self.bases, &mut context, address).ok()?;
         Some(Row::Frame {
             cfa: row.cfa().clone(),
             registers: row.registers().cloned().collect(),
             signal: fde.is_signal_trampoline(),
         })
+    }
+
+    /// Finds an address by the index. As `EhHdrTable::fde_for_address`, which takes for granted that what the index names lies
+    /// behind the begin of the table: in a damaged file it does not.
+    fn indexed<'c>(
+        &self,
+        hdr: &ParsedEhFrameHdr<Bytes<'c>>,
+        table: &EhFrame<Bytes<'c>>,
+        address: u64,
+    ) -> Option<FrameDescriptionEntry<Bytes<'c>>> {
+        let index = hdr.table()?;
+        let place = index.lookup(address, &self.bases).ok()?;
+        place.direct().ok()?.checked_sub(hdr.eh_frame_ptr().direct().ok()?)?;
+        let offset = index.pointer_to_offset(place).ok()?;
+        let fde = table.fde_from_offset(&self.bases, offset, EhFrame::cie_from_offset).ok()?;
+        fde.contains(address).then_some(fde)
     }
 
     fn table(&self) -> EhFrame<Bytes<'_>> {
