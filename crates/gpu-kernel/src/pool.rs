@@ -17,15 +17,17 @@ pub const CHUNK: usize = 4096;
 /// Bytes of a small chunk.
 const SMALL: usize = 256;
 /// Counters of chunks that were asked for, and where they are, 64 bytes apart: of large ones, and behind those of small ones.
-const COUNTERS: usize = 32;
-const ASKED: usize = 2048;
-const ASKED_SMALL: usize = ASKED + 16;
-/// What counters of small chunks begin with, so that a lane can tell an answer from a cursor.
+pub(crate) const COUNTERS: usize = 32;
+pub(crate) const ASKED: usize = 2048;
+pub(crate) const ASKED_SMALL: usize = ASKED + 16;
+/// What counters of small chunks begin with, so that a lane can distinguish what one returned from a cursor.
 const TICKET: u32 = 0x8000_0000;
 /// Counters of lost records beside them.
-const MISSED: usize = ASKED + 8;
+pub(crate) const MISSED: usize = ASKED + 8;
 /// Where it says that there was no room any more.
-const FULL: usize = 24;
+pub(crate) const FULL: usize = 24;
+/// Where it has the address of memory of the host, to which that is written, too; 0: to none.
+pub(crate) const HOST_FULL: usize = 32;
 /// Chunks whose places a lane can keep in its register.
 const MOST: u64 = (1 << 23) - 1;
 const HEADER: usize = 64;

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use hetrace_interpose::commands::{Claim, pages};
 use hetrace_interpose::inside::{PoolFile, pool_bytes, spills};
 use hetrace_interpose::published::Published;
-use hetrace_interpose::ring::abi::inside::{CHUNK, CHUNKS, FULL, TELL, header, used};
+use hetrace_interpose::ring::abi::inside::{CHUNK, CHUNKS, FULL, HOST_FULL, header, used};
 
 use super::Code;
 use crate::device::driver;
@@ -171,8 +171,8 @@ fn on_device(context: P, bytes: u64) -> Result<(u64, *mut u8), Refused> {
     // Without it twins are launched, and look themselves.
     match (!full.is_null()).then(|| mapped(full, CHUNK as usize)) {
         Some(Ok(at)) => {
-            if let Some(tell) = header.get_mut(TELL..TELL + 8) {
-                tell.copy_from_slice(&at.to_le_bytes());
+            if let Some(place) = header.get_mut(HOST_FULL..HOST_FULL + 8) {
+                place.copy_from_slice(&at.to_le_bytes());
             }
         }
         _ => full = null_mut(),

@@ -20,7 +20,9 @@ mod room;
 
 use std::fmt::Write;
 
-use room::{ASKED, FULL, LOST, OFF, SMALL, home, lost, room, say};
+use room::{LOST, OFF, home, lost, room, say};
+
+use crate::pool::{ASKED_SMALL, FULL};
 
 /// Passes that are added up before one is recorded again: shows when loops that run for long were where.
 const PASSES: u32 = 65_535;
@@ -218,7 +220,7 @@ impl Coder<'_> {
         home(self, "%#_v", "%#_u");
         self.line("mul.wide.u32 %#_a, %#_v, 64;");
         self.line("add.u64 %#_a, %#_a, %#_b;");
-        self.line(&format!("@%#_l atom.global.add.u32 %#_cur, [%#_a+{}], %#_d;", ASKED + SMALL));
+        self.line(&format!("@%#_l atom.global.add.u32 %#_cur, [%#_a+{}], %#_d;", ASKED_SMALL));
     }
 
     fn open(&mut self) {

@@ -45,7 +45,7 @@ const TICKET: u32 = 0x8000_0000;
 pub const FULL: usize = 24;
 
 /// Where a pool's header has the address of memory of the host, to which that is written, too; 0: to none.
-pub const TELL: usize = 32;
+pub const HOST_FULL: usize = 32;
 
 fn word(header: &[u8], at: usize) -> u32 {
     header.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |word| u32::from_le_bytes(*word))

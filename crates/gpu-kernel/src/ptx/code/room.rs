@@ -6,6 +6,7 @@
 //! size, it is the other.
 
 use super::Coder;
+use crate::pool::{ASKED, ASKED_SMALL, COUNTERS, FULL, HOST_FULL, MISSED};
 
 /// No chunk is to be had: this, and 16 for each record that was not made.
 pub(super) const LOST: u32 = 0xc000_0000;
@@ -13,17 +14,6 @@ pub(super) const LOST: u32 = 0xc000_0000;
 pub(super) const OFF: u32 = 0xffff_fff0;
 /// Losses are counted up to here.
 const MOST_LOST: u32 = 0xffff_ffe0;
-/// Counters of chunks that were asked for, and where in the pool they are, 64 bytes apart: of large ones, and behind those
-/// of small ones.
-const COUNTERS: u32 = 32;
-pub(super) const ASKED: u32 = 2048;
-pub(super) const SMALL: u32 = 16;
-/// Where counters of lost records are, beside those.
-const MISSED: u32 = ASKED + 8;
-/// Where in the pool it says that there are no chunks any more.
-pub(super) const FULL: u32 = 24;
-/// Where it has the address of memory of the host, to which that is written, too.
-const TELL: u32 = 32;
 /// No counter that is so large is looked at: numbers of chunks would begin anew.
 const FAR: u32 = 1 << 24;
 
@@ -184,7 +174,7 @@ fn chunk(coder: &mut Coder<'_>, over: &str) {
     coder.line("xor.b32 %#_rv, %#_rv, 16;");
     attempt(coder, "", &begin);
     coder.line(&format!("st.volatile.global.u32 [%#_rb+{FULL}], %#_rh;"));
-    coder.line(&format!("ld.global.u64 %#_ra, [%#_rb+{TELL}];"));
+    coder.line(&format!("ld.global.u64 %#_ra, [%#_rb+{HOST_FULL}];"));
     coder.line("setp.ne.u64 %#_rp, %#_ra, 0;");
     coder.line("@%#_rp st.volatile.global.u32 [%#_ra], %#_rh;");
     coder.line(&format!("mov.u32 %#_ro, {:#x};", LOST + 16));
@@ -195,7 +185,7 @@ fn chunk(coder: &mut Coder<'_>, over: &str) {
 
 /// Asks a counter for a chunk; if there is one, its place is in `#_rx`, in units of 256 bytes.
 fn attempt(coder: &mut Coder<'_>, asks: &str, begin: &str) {
-    coder.line(&format!("selp.b32 %#_ru, {SMALL}, 0, %#_rt;"));
+    coder.line(&format!("selp.b32 %#_ru, {}, 0, %#_rt;", ASKED_SMALL - ASKED));
     coder.line("mad.lo.u32 %#_ru, %#_rv, 64, %#_ru;");
     coder.line("cvt.u64.u32 %#_ra, %#_ru;");
     coder.line("add.u64 %#_ra, %#_ra, %#_rb;");
