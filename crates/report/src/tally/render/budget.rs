@@ -109,8 +109,8 @@ fn estimated(t: &Tally) -> String {
     }
     let error = squares.sqrt();
     format!(
-        " Of most of them in {} the time is that of the others, which were timed: their total is right within {} ({:.1}%), with \
-         95% probability.",
+        " Most of them in {} were counted and not timed: their total is estimated from those that were, ± {} ({:.1}%, 95% \
+         confidence).",
         plural(rows().count() as u64, "row"),
         duration_f(error),
         error / time * 100.0
