@@ -290,7 +290,7 @@ pub struct Run {
     /// and 60 to 100 ns per KiB; copies of more than 64 MiB are not hashed
     #[arg(long, env = "HETRACE_HASH_COPIES")]
     pub hash_copies: bool,
-    /// Leave out migrations of CUDA's managed memory: the counters that report them take about 70 ms of a program that has
+    /// Leave out migrations of CUDA's managed memory: the counters that report them take 36 to 70 ms of a program that has
     /// such memory
     #[arg(long, env = "HETRACE_NO_MIGRATIONS")]
     pub no_migrations: bool,

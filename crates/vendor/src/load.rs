@@ -13,8 +13,8 @@ pub(crate) fn first(given: Option<&Path>, names: &[&str]) -> Result<Library, lib
     };
     let mut error = None;
     for file in files {
-        // SAFETY: what the library does when it is loaded is its vendor's, or the user's who gave the file; it is told
-        // to run nowhere but here, and is not unloaded while any of its functions is held.
+        // SAFETY: a vendor's library, or a file that the user has named for one: what it does when it is loaded is part of
+        // asking for it. It stays loaded as long as any of its functions is held.
         match unsafe { Library::new(file) } {
             Ok(library) => return Ok(library),
             Err(failed) => error = error.or(Some(failed)),

@@ -97,9 +97,14 @@ impl Sysman {
                 text_of(status)
             )));
         }
-        let (driver, devices, parts, missing_lines) = (String::new(), Vec::new(), Vec::new(), Vec::new());
-        let mut source =
-            Self { api, driver, devices, parts, missing: missing_lines, rates: Rates::default() };
+        let mut source = Self {
+            api,
+            driver: String::new(),
+            devices: Vec::new(),
+            parts: Vec::new(),
+            missing: Vec::new(),
+            rates: Rates::default(),
+        };
         source.describe_all();
         if source.devices.is_empty() {
             return Err(missing(
