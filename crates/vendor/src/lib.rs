@@ -4,8 +4,8 @@
 //!             telemetry           occupancy, roofs     doctor
 //!  host       /proc, /sys         —                    shared memory, clock, power
 //!  nvidia     NVML                multiprocessors      driver, toolkit, CUPTI, NVML
-//!  amd        ROCm SMI            —                    —
-//!  intel      Level Zero sysman   —                    —
+//!  amd        ROCm SMI            —                    driver, ROCm SMI
+//!  intel      Level Zero sysman   —                    driver, sysman
 //! ```
 //! A vendor is a folder, a [`Vendor`] in it, and a line in [`ALL`]; whoever uses this crate
 //! goes through that list and knows no vendor by name. What no vendor knows is unknown:
@@ -17,13 +17,15 @@
 mod amd;
 #[cfg(feature = "doctor")]
 pub mod doctor;
+#[cfg(feature = "doctor")]
+mod drm;
 mod host;
 mod intel;
 #[cfg(feature = "telemetry")]
 mod load;
 mod nvidia;
 pub mod occupancy;
-#[cfg(feature = "telemetry")]
+#[cfg(any(feature = "doctor", feature = "telemetry"))]
 mod pci;
 pub mod roofs;
 #[cfg(feature = "telemetry")]

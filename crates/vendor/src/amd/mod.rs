@@ -1,5 +1,9 @@
 //! AMD's GPUs.
 
+#[cfg(feature = "doctor")]
+mod doctor;
+#[cfg(any(feature = "doctor", feature = "telemetry"))]
+mod known;
 #[cfg(feature = "telemetry")]
 mod rocm_smi;
 
@@ -16,5 +20,10 @@ impl Vendor for Amd {
     #[cfg(feature = "telemetry")]
     fn sources(&self, libraries: &crate::telemetry::Libraries) -> Vec<crate::telemetry::Opened> {
         rocm_smi::open(libraries, std::path::Path::new("/")).into_iter().collect()
+    }
+
+    #[cfg(feature = "doctor")]
+    fn findings(&self, machine: &crate::doctor::Machine<'_>) -> Vec<crate::doctor::Finding> {
+        doctor::findings(machine)
     }
 }

@@ -11,22 +11,12 @@ use std::sync::Arc;
 
 use libloading::Library;
 
+use super::known::{ID, INSTALL, ROCM_SMI};
 use crate::load;
-use crate::pci::VendorId;
 use crate::telemetry::{Device, Libraries, Missing, Opened, Quantity, Reading, Refusal, Source};
 
 /// The name of this source.
 const NAME: &str = "rocm-smi";
-const AMD: VendorId = VendorId(0x1002);
-/// Names of the library, by the versions of ROCm, and where ROCm is installed when it is in no search path.
-const NAMES: [&str; 6] = [
-    "librocm_smi64.so.7",
-    "librocm_smi64.so.6",
-    "librocm_smi64.so.5",
-    "librocm_smi64.so.1",
-    "librocm_smi64.so",
-    "/opt/rocm/lib/librocm_smi64.so",
-];
 /// What it is asked for.
 const QUANTITIES: [Quantity; 6] = {
     use Quantity::{Clocks, Energy, Memory, Power, Temperature, Utilization};
@@ -46,7 +36,7 @@ const FLAG_FIRST: u32 = 6;
 /// Opens ROCm SMI. None where the machine has no GPU of AMD's and no file is given.
 pub(super) fn open(libraries: &Libraries, root: &Path) -> Option<Opened> {
     let given = libraries.get(NAME).map(PathBuf::as_path);
-    if given.is_none() && !AMD.has_gpu(root) {
+    if given.is_none() && !ID.has_gpu(root) {
         return None;
     }
     Some(RocmSmi::open(given).map(|source| Arc::new(source) as Arc<dyn Source>))
@@ -137,11 +127,10 @@ impl RocmSmi {
     /// Loads the library, from the given file or where it is installed.
     fn open(given: Option<&Path>) -> Result<Self, Missing> {
         let missing = |why: String| Missing { name: NAME, why: format!("no GPU telemetry: {why}") };
-        let install = "install ROCm's package rocm-smi-lib (Debian: librocm-smi64-1)";
-        let library = load::first(given, &NAMES)
-            .map_err(|error| missing(format!("ROCm SMI cannot be loaded ({error}); {install}")))?;
+        let library = load::first(given, &ROCM_SMI)
+            .map_err(|error| missing(format!("ROCm SMI cannot be loaded ({error}); {INSTALL}")))?;
         let api = Api::of(library).map_err(|lacks| {
-            missing(format!("this library is not ROCm SMI or too old (no {lacks}); {install}"))
+            missing(format!("this library is not ROCm SMI or too old (no {lacks}); {INSTALL}"))
         })?;
         // SAFETY: the library was just loaded; 0 asks for AMD's GPUs only.
         let status = unsafe { (api.init)(0) };

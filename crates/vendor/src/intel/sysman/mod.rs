@@ -15,14 +15,12 @@ use std::sync::Arc;
 use api::{Api, Enumerate, Handle, SUCCESS, Status, domain, stype};
 use rate::Rates;
 
+use super::known::{ID, INSTALL, LOADER};
 use crate::load;
-use crate::pci::VendorId;
 use crate::telemetry::{Device, Libraries, Missing, Opened, Quantity, Reading, Refusal, Source};
 
 /// The name of this source.
 const NAME: &str = "sysman";
-const INTEL: VendorId = VendorId(0x8086);
-const NAMES: [&str; 2] = ["libze_loader.so.1", "libze_loader.so"];
 /// What a device is asked for that has all.
 const QUANTITIES: [Quantity; 9] = {
     use Quantity::{Clocks, Energy, Memory, Nvlink, Pcie, Power, Temperature, Throttle, Utilization};
@@ -32,7 +30,7 @@ const QUANTITIES: [Quantity; 9] = {
 /// Opens sysman. None where the machine has no GPU of Intel's and no file is given.
 pub(super) fn open(libraries: &Libraries, root: &Path) -> Option<Opened> {
     let given = libraries.get(NAME).map(PathBuf::as_path);
-    if given.is_none() && !INTEL.has_gpu(root) {
+    if given.is_none() && !ID.has_gpu(root) {
         return None;
     }
     Some(Sysman::open(given).map(|source| Arc::new(source) as Arc<dyn Source>))
@@ -81,12 +79,10 @@ impl Sysman {
     /// Loads Level Zero's loader, from the given file or as the loader of programs finds it.
     fn open(given: Option<&Path>) -> Result<Self, Missing> {
         let missing = |why: String| Missing { name: NAME, why: format!("no GPU telemetry: {why}") };
-        let install = "install Level Zero's loader 1.10 or later and Intel's driver (packages level-zero, \
-                       libze-intel-gpu1)";
-        let library = load::first(given, &NAMES)
-            .map_err(|error| missing(format!("sysman cannot be loaded ({error}); {install}")))?;
+        let library = load::first(given, &LOADER)
+            .map_err(|error| missing(format!("sysman cannot be loaded ({error}); {INSTALL}")))?;
         let api = Api::of(library).map_err(|lacks| {
-            missing(format!("this library is not Level Zero's loader, or too old (no {lacks}); {install}"))
+            missing(format!("this library is not Level Zero's loader, or too old (no {lacks}); {INSTALL}"))
         })?;
         // SAFETY: the library was just loaded; there are no flags.
         let status = unsafe { (api.init)(0) };
