@@ -87,6 +87,8 @@ impl Sanitizer {
             ("CARGO_INCREMENTAL", "0"),
             // Races and overflows hide behind neither speed nor the lack of it.
             ("CARGO_PROFILE_DEV_OPT_LEVEL", "1"),
+            // What a sanitizer reports names lines by it.
+            ("CARGO_PROFILE_DEV_DEBUG", "line-tables-only"),
             // As tests are always built. With both ways to panic, cargo builds two standard libraries
             // and mixes them.
             ("CARGO_PROFILE_DEV_PANIC", "unwind"),
@@ -199,6 +201,7 @@ fn valgrind() -> Result<Outcome> {
         ("CARGO_TARGET_DIR", &folder),
         // Optimized code computes with values that are not there, and drops the result: no fault, but reported.
         ("CARGO_PROFILE_DEV_OPT_LEVEL", "0"),
+        ("CARGO_PROFILE_DEV_DEBUG", "line-tables-only"),
     ];
     let packages = ["-p", "hetrace-ctf", "-p", "hetrace-ring", "-p", "hetrace-edit"];
     // Overrides of packages go before. Compression is C, which may be optimized.
