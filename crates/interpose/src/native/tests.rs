@@ -18,7 +18,7 @@ fn ours(most: usize) -> (Vec<usize>, End) {
     let from = Registers::here();
     let mut stack = Stack::new(&writer, from.sp, stack_end(&finder));
     let mut seen = Vec::new();
-    let end = walk::walk(from, &mut stack, &mut recent, |address, _| {
+    let end = walk::walk(from, &mut stack, &mut recent, |address, _, _| {
         seen.push(address);
         seen.len() < most
     });
@@ -116,7 +116,7 @@ fn by_hand(from: Registers) -> (Vec<usize>, End) {
     let writer = Writer::new();
     let mut stack = Stack::new(&writer, from.sp, 0);
     let mut seen = Vec::new();
-    let end = walk::walk(from, &mut stack, &mut Recent::new(&finder), |address, _| {
+    let end = walk::walk(from, &mut stack, &mut Recent::new(&finder), |address, _, _| {
         seen.push(address);
         seen.len() < 1000
     });
