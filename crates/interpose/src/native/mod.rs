@@ -93,7 +93,8 @@ fn put(writer: &Writer, entry: u16, time: u64, stack: u64) -> bool {
 
 /// The frames of a stack above our own, the innermost first.
 struct Frames {
-    frames: [Frame; DEEPEST],
+    /// Written up to the count: filling all of it with zeros for each call would take as long as a frame or two.
+    frames: [MaybeUninit<Frame>; DEEPEST],
     count: usize,
     /// What is around the outermost one: [`stack::NONE`], or why it is not known.
     around: u64,
@@ -107,8 +108,24 @@ struct Frame {
 }
 
 impl Frames {
-    fn all(&self) -> &[Frame] {
-        self.frames.get(..self.count).unwrap_or_default()
+    #[inline(always)]
+    fn new() -> Self {
+        Self { frames: [const { MaybeUninit::uninit() }; DEEPEST], count: 0, around: stack::NONE }
+    }
+
+    /// Adds a frame, if there is room.
+    #[inline(always)]
+    fn push(&mut self, frame: Frame) {
+        if let Some(place) = self.frames.get_mut(self.count) {
+            place.write(frame);
+            self.count += 1;
+        }
+    }
+
+    #[inline(always)]
+    fn all(&mut self) -> &mut [Frame] {
+        // SAFETY: `push` alone changes the count, which is never more than there are places, and has written all below it.
+        unsafe { std::slice::from_raw_parts_mut(self.frames.as_mut_ptr().cast(), self.count) }
     }
 }
 
@@ -117,10 +134,10 @@ fn stack(writer: &Writer, time: u64) -> u64 {
     let Some(finder) = finder() else { return stack::UNKNOWN };
     let depth = session().map_or(0, |session| session.control().stack_depth.load(Ordering::Relaxed));
     let mut recent = Recent::new(finder);
-    let mut frames = Frames { frames: [Frame { address: 0, id: 0 }; DEEPEST], count: 0, around: stack::NONE };
+    let mut frames = Frames::new();
     unwind(writer, Registers::here(), depth as usize, &mut recent, &mut frames);
     let mut id = frames.around;
-    for frame in frames.frames.iter_mut().take(frames.count).rev() {
+    for frame in frames.all().iter_mut().rev() {
         id = within(id, frame.id);
         frame.id = id;
     }
@@ -128,7 +145,7 @@ fn stack(writer: &Writer, time: u64) -> u64 {
         return stack::UNKNOWN;
     }
     if !KNOWN.has(id) {
-        describe_all(writer, time, finder, &mut recent, &frames);
+        describe_all(writer, time, finder, &mut recent, &mut frames);
     }
     id
 }
@@ -148,10 +165,7 @@ fn unwind(writer: &Writer, from: Registers, depth: usize, recent: &mut Recent<'_
         if frames.count >= depth {
             return false;
         }
-        if let Some(frame) = frames.frames.get_mut(frames.count) {
-            *frame = Frame { address, id: place };
-            frames.count += 1;
-        }
+        frames.push(Frame { address, id: place });
         true
     });
     frames.around = match end {
@@ -177,11 +191,12 @@ fn stack_end(finder: &Finder) -> usize {
 /// ring is described the next time, and so is what is inside of it.
 #[cold]
 #[inline(never)]
-fn describe_all(writer: &Writer, time: u64, finder: &Finder, recent: &mut Recent<'_>, frames: &Frames) {
+fn describe_all(writer: &Writer, time: u64, finder: &Finder, recent: &mut Recent<'_>, frames: &mut Frames) {
+    let outermost = frames.around;
     let all = frames.all();
     let unknown = all.iter().position(|frame| KNOWN.has(frame.id)).unwrap_or(all.len());
     let (new, known) = all.split_at(unknown);
-    let mut around = known.first().map_or(frames.around, |frame| frame.id);
+    let mut around = known.first().map_or(outermost, |frame| frame.id);
     let mut full = false;
     for frame in new.iter().rev() {
         let Some(added) = describe(writer, time, finder, recent.module(frame.address), frame, around) else {
