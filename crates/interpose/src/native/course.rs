@@ -144,10 +144,8 @@ mod tests {
 
     /// Numbers that look random.
     fn random(state: &mut u64) -> usize {
-        *state ^= *state << 13;
-        *state ^= *state >> 7;
-        *state ^= *state << 17;
-        (*state >> 8) as usize
+        *state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (*state >> 24) as usize
     }
 
     /// A program of instructions at random, most of which make sense.
@@ -156,7 +154,7 @@ mod tests {
         while bytes.len() < 60 {
             let (one, other) = (random(state) as u8 % 32, random(state) as u8 % 12);
             match random(state) % 9 {
-                0..=2 => bytes.push(0x40 | one % 8),
+                0..=2 => bytes.push(0x40 | (one % 8)),
                 3 => bytes.extend([0x0e, one]),
                 4 => bytes.extend([0x0c, 6 + other % 2, one]),
                 5 => bytes.extend([0x80 | 6, other]),
