@@ -234,6 +234,29 @@ fn noise_on_a_stack_does_no_harm() {
 }
 
 #[test]
+fn threads_that_read_tables_do_not_disturb_each_other() {
+    let finder = Finder::new();
+    let first = libc::printf as *const () as usize;
+    let module = finder.module(first).expect("the C library");
+    // Functions side by side, so that all threads want the same copies and the same functions' programs.
+    let addresses: Vec<usize> = (first..first + (1 << 15)).step_by(7).collect();
+    let expected: Vec<_> = addresses.iter().map(|address| table::read_row(&module, *address)).collect();
+    let read = |from: usize, step: usize| {
+        for number in 0..addresses.len() {
+            let number = (from + number * step) % addresses.len();
+            let address = addresses[number];
+            assert_eq!(table::row(&module, address), expected[number], "{address:x}");
+        }
+    };
+    // Steps that no number of addresses of this kind has as a divisor: each thread comes to all, in its own order.
+    std::thread::scope(|scope| {
+        for (from, step) in [(0, 1), (1000, 1), (2000, 4999), (3000, 4973)] {
+            scope.spawn(move || read(from, step));
+        }
+    });
+}
+
+#[test]
 fn modules_are_known_by_their_build_ids() {
     let finder = Finder::new();
     // A function that no sanitizer has one of its own for.
