@@ -4,8 +4,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::mapped::Mapped;
 
-/// Places for ids; a power of two. Pages of them that are not used take no memory.
-const PLACES: usize = 1 << 16;
+/// Places for ids; a power of two. Pages of them that are not used take no memory. PyTorch registers its kernels from 44,000
+/// places, each of which is a stack.
+const PLACES: usize = 1 << 18;
 /// So many places are looked at for one id.
 const REACH: usize = 64;
 

@@ -5,7 +5,7 @@
 //!
 //! ```text
 //!  call ─► budget: cold ─► note ─► walk ─► modules: what an address is in
-//!                           │       ├───► rows: how to unwind there ─► table: read once, by the kernel
+//!                           │       ├───► rows: how to unwind there ─► table: copied once, by the kernel
 //!                           │       └───► memory: this thread's stack, up to its end
 //!                           ├─► known: not yet in the trace? ─► MODULE and FRAME records
 //!                           └─► STACK record, before the entry of the call
@@ -15,8 +15,13 @@
 //! equal stacks have equal ids in all processes, wherever their libraries are loaded. Names are for the launcher to find
 //! out.
 
+mod bytes;
+mod claim;
+mod copies;
+mod course;
 mod memory;
 mod modules;
+mod program;
 mod rows;
 mod table;
 mod walk;
@@ -86,12 +91,42 @@ fn put(writer: &Writer, entry: u16, time: u64, stack: u64) -> bool {
     unsafe { write_at(writer, special::STACK, Plain(&record), time) }
 }
 
-/// The addresses of the frames of a stack above our own.
+/// The frames of a stack above our own, the innermost first.
 struct Frames {
-    addresses: [usize; DEEPEST],
+    /// Written up to the count: filling all of it with zeros for each call would take as long as a frame or two.
+    frames: [MaybeUninit<Frame>; DEEPEST],
     count: usize,
     /// What is around the outermost one: [`stack::NONE`], or why it is not known.
     around: u64,
+}
+
+#[derive(Clone, Copy)]
+struct Frame {
+    address: usize,
+    /// What names the place in the code; then the id of the stack of which this is the innermost frame.
+    id: u64,
+}
+
+impl Frames {
+    #[inline(always)]
+    fn new() -> Self {
+        Self { frames: [const { MaybeUninit::uninit() }; DEEPEST], count: 0, around: stack::NONE }
+    }
+
+    /// Adds a frame, if there is room.
+    #[inline(always)]
+    fn push(&mut self, frame: Frame) {
+        if let Some(place) = self.frames.get_mut(self.count) {
+            place.write(frame);
+            self.count += 1;
+        }
+    }
+
+    #[inline(always)]
+    fn all(&mut self) -> &mut [Frame] {
+        // SAFETY: `push` alone changes the count, which is never more than there are places, and has written all below it.
+        unsafe { std::slice::from_raw_parts_mut(self.frames.as_mut_ptr().cast(), self.count) }
+    }
 }
 
 /// Returns the id of this thread's stack, which the trace has then.
@@ -99,29 +134,29 @@ fn stack(writer: &Writer, time: u64) -> u64 {
     let Some(finder) = finder() else { return stack::UNKNOWN };
     let depth = session().map_or(0, |session| session.control().stack_depth.load(Ordering::Relaxed));
     let mut recent = Recent::new(finder);
-    let frames = frames(writer, Registers::here(), depth as usize, &mut recent);
+    let mut frames = Frames::new();
+    unwind(writer, Registers::here(), depth as usize, &mut recent, &mut frames);
     let mut id = frames.around;
-    let addresses = frames.addresses.get(..frames.count).unwrap_or_default();
-    for &address in addresses.iter().rev() {
-        id = within(id, walk::place(recent.module(address).as_ref(), address));
+    for frame in frames.all().iter_mut().rev() {
+        id = within(id, frame.id);
+        frame.id = id;
     }
-    if addresses.is_empty() {
+    if frames.count == 0 {
         return stack::UNKNOWN;
     }
     if !KNOWN.has(id) {
-        describe_all(writer, time, finder, &mut recent, &frames);
+        describe_all(writer, time, finder, &mut recent, &mut frames);
     }
     id
 }
 
 /// Unwinds from a frame that is in use as long as this runs.
 #[inline(always)]
-fn frames(writer: &Writer, from: Registers, depth: usize, recent: &mut Recent<'_>) -> Frames {
-    let mut frames = Frames { addresses: [0; DEEPEST], count: 0, around: stack::NONE };
+fn unwind(writer: &Writer, from: Registers, depth: usize, recent: &mut Recent<'_>, frames: &mut Frames) {
     let mut memory = Stack::new(writer, from.sp, stack_end(recent.finder()));
     let depth = depth.min(DEEPEST);
     let mut own = None;
-    let end = walk::walk(from, &mut memory, recent, |address, module| {
+    let end = walk::walk(from, &mut memory, recent, |address, module, place| {
         // The innermost frames are ours.
         let own = own.get_or_insert(module.map_or((0, 0), |module| module.memory));
         if frames.count == 0 && address >= own.0 && address < own.1 {
@@ -130,10 +165,7 @@ fn frames(writer: &Writer, from: Registers, depth: usize, recent: &mut Recent<'_
         if frames.count >= depth {
             return false;
         }
-        if let Some(place) = frames.addresses.get_mut(frames.count) {
-            *place = address;
-            frames.count += 1;
-        }
+        frames.push(Frame { address, id: place });
         true
     });
     frames.around = match end {
@@ -144,7 +176,6 @@ fn frames(writer: &Writer, from: Registers, depth: usize, recent: &mut Recent<'_
             stack::LOST
         }
     };
-    frames
 }
 
 /// Where this thread's own stack ends: the C library keeps what it knows of a thread at the end of its stack, but for the
@@ -156,41 +187,23 @@ fn stack_end(finder: &Finder) -> usize {
     if here < own && own - here < 1 << 28 { own } else { finder.stack_end }
 }
 
-/// Describes all stacks that are around the innermost frame and not known yet, and that one.
+/// Describes a stack that is not known yet, and those around it. Of one that is known all is: what finds no room in the
+/// ring is described the next time, and so is what is inside of it.
 #[cold]
 #[inline(never)]
-fn describe_all(writer: &Writer, time: u64, finder: &Finder, recent: &mut Recent<'_>, frames: &Frames) {
-    let mut around = frames.around;
+fn describe_all(writer: &Writer, time: u64, finder: &Finder, recent: &mut Recent<'_>, frames: &mut Frames) {
+    let outermost = frames.around;
+    let all = frames.all();
+    let unknown = all.iter().position(|frame| KNOWN.has(frame.id)).unwrap_or(all.len());
+    let (new, known) = all.split_at(unknown);
+    let mut around = known.first().map_or(outermost, |frame| frame.id);
     let mut full = false;
-    for &address in frames.addresses.get(..frames.count).unwrap_or_default().iter().rev() {
-        let module = recent.module(address);
-        let inner = within(around, walk::place(module.as_ref(), address));
-        if !KNOWN.has(inner) {
-            let identity = module.map_or(0, |module| module.identity);
-            if let Some(module) = module
-                && !KNOWN.has(identity)
-            {
-                if !describe_module(writer, time, finder, &module) {
-                    return;
-                }
-                full |= KNOWN.add(identity) == Added::Full;
-            }
-            let base = module.map_or(0, |module| module.base);
-            let record = FrameRecord {
-                stack: inner,
-                around,
-                module: identity,
-                address: address.wrapping_sub(base) as u64,
-            };
-            // One that finds no room in the ring is described the next time, and so is what is inside of it: of a stack
-            // that is known, all is.
-            // SAFETY: plain data without gaps.
-            if !unsafe { write_at(writer, special::FRAME, Plain(&record), time) } {
-                return;
-            }
-            full |= KNOWN.add(inner) == Added::Full;
-        }
-        around = inner;
+    for frame in new.iter().rev() {
+        let Some(added) = describe(writer, time, finder, recent.module(frame.address), frame, around) else {
+            return;
+        };
+        full |= added == Added::Full;
+        around = frame.id;
     }
     if full {
         note_once(
@@ -198,6 +211,31 @@ fn describe_all(writer: &Writer, time: u64, finder: &Finder, recent: &mut Recent
             b"Native stacks: there are more different ones than a process remembers; some are described repeatedly",
         );
     }
+}
+
+/// Records a frame inside of a stack that was described, and the module that it is in. None if there was no room.
+fn describe(
+    writer: &Writer,
+    time: u64,
+    finder: &Finder,
+    module: Option<&Module>,
+    frame: &Frame,
+    around: u64,
+) -> Option<Added> {
+    let (identity, base) = module.map_or((0, 0), |module| (module.identity, module.base));
+    let mut added = Added::Yes;
+    if let Some(module) = module
+        && !KNOWN.has(identity)
+    {
+        describe_module(writer, time, finder, module).then_some(())?;
+        added = KNOWN.add(identity);
+    }
+    let address = frame.address.wrapping_sub(base) as u64;
+    let record = FrameRecord { stack: frame.id, around, module: identity, address };
+    // SAFETY: plain data without gaps.
+    unsafe { write_at(writer, special::FRAME, Plain(&record), time) }.then_some(())?;
+    let of_frame = KNOWN.add(frame.id);
+    Some(if added == Added::Full { added } else { of_frame })
 }
 
 /// The id of a stack: that of the one around it, with a frame inside.

@@ -271,12 +271,21 @@ impl About {
 
     /// Reads a text that ends with a NUL.
     fn read_name(&mut self, at: usize) {
-        for (place, byte) in self.path.iter_mut().enumerate() {
-            match memory::read::<1>(at.wrapping_add(place)) {
-                Some([found]) if found != 0 => *byte = found,
-                _ => break,
+        /// Bytes that lie in one page.
+        const BLOCK: usize = 64;
+        while self.path_length < NAME {
+            let from = at.wrapping_add(self.path_length);
+            let rest = self.path.get_mut(self.path_length..).unwrap_or_default();
+            let length = (BLOCK - from % BLOCK).min(rest.len());
+            // SAFETY: room for at least as many bytes as are asked for.
+            if unsafe { crate::peek::read(from as *const u8, rest.as_mut_ptr(), length) }.is_err() {
+                break;
             }
-            self.path_length = place + 1;
+            let end = rest.iter().take(length).position(|byte| *byte == 0);
+            self.path_length += end.unwrap_or(length);
+            if end.is_some() {
+                break;
+            }
         }
     }
 

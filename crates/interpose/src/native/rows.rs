@@ -87,6 +87,7 @@ impl Row {
         kind | other << 4 | bits(cfa) << 8 | bits(bp) << (8 + OFFSET)
     }
 
+    #[inline(always)]
     fn unpack(word: u64) -> Self {
         let offset = |shift: u32| (word >> shift << (32 - OFFSET)) as i32 >> (32 - OFFSET);
         let (cfa, bp) = (offset(8), offset(8 + OFFSET));

@@ -18,7 +18,7 @@ fn ours(most: usize) -> (Vec<usize>, End) {
     let from = Registers::here();
     let mut stack = Stack::new(&writer, from.sp, stack_end(&finder));
     let mut seen = Vec::new();
-    let end = walk::walk(from, &mut stack, &mut recent, |address, _| {
+    let end = walk::walk(from, &mut stack, &mut recent, |address, _, _| {
         seen.push(address);
         seen.len() < most
     });
@@ -116,7 +116,7 @@ fn by_hand(from: Registers) -> (Vec<usize>, End) {
     let writer = Writer::new();
     let mut stack = Stack::new(&writer, from.sp, 0);
     let mut seen = Vec::new();
-    let end = walk::walk(from, &mut stack, &mut Recent::new(&finder), |address, _| {
+    let end = walk::walk(from, &mut stack, &mut Recent::new(&finder), |address, _, _| {
         seen.push(address);
         seen.len() < 1000
     });
@@ -231,6 +231,29 @@ fn noise_on_a_stack_does_no_harm() {
         let (seen, end) = by_hand(from);
         assert!(seen.len() < 1000 && end != End::Cut, "it goes upwards only");
     }
+}
+
+#[test]
+fn threads_that_read_tables_do_not_disturb_each_other() {
+    let finder = Finder::new();
+    let first = libc::printf as *const () as usize;
+    let module = finder.module(first).expect("the C library");
+    // Functions side by side, so that all threads want the same copies and the same functions' programs.
+    let addresses: Vec<usize> = (first..first + (1 << 15)).step_by(7).collect();
+    let expected: Vec<_> = addresses.iter().map(|address| table::read_row(&module, *address)).collect();
+    let read = |from: usize, step: usize| {
+        for number in 0..addresses.len() {
+            let number = (from + number * step) % addresses.len();
+            let address = addresses[number];
+            assert_eq!(table::row(&module, address), expected[number], "{address:x}");
+        }
+    };
+    // Steps that no number of addresses of this kind has as a divisor: each thread comes to all, in its own order.
+    std::thread::scope(|scope| {
+        for (from, step) in [(0, 1), (1000, 1), (2000, 4999), (3000, 4973)] {
+            scope.spawn(move || read(from, step));
+        }
+    });
 }
 
 #[test]

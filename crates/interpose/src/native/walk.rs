@@ -61,8 +61,11 @@ impl Registers {
 #[derive(Debug)]
 pub(super) struct Recent<'f> {
     finder: &'f Finder,
-    modules: [Option<Module>; RECENT],
+    /// From the first on; one that holds no address if there were none.
+    modules: [Module; RECENT],
     next: usize,
+    /// Where the module of the last frame is.
+    last: usize,
 }
 
 impl<'f> Recent<'f> {
@@ -71,20 +74,29 @@ impl<'f> Recent<'f> {
     }
 
     pub fn new(finder: &'f Finder) -> Self {
-        Self { finder, modules: [None; RECENT], next: 0 }
+        let none = Module { memory: (0, 0), base: 0, table: 0, identity: 0 };
+        Self { finder, modules: [none; RECENT], next: 0, last: 0 }
     }
 
     /// Returns the module that an address is in.
     #[inline(always)]
-    pub fn module(&mut self, address: usize) -> Option<Module> {
-        let known = self.modules.iter().flatten().find(|module| module.contains(address));
-        if known.is_some() {
-            return known.copied();
+    pub fn module(&mut self, address: usize) -> Option<&Module> {
+        if !self.modules.get(self.last).is_some_and(|module| module.contains(address)) {
+            self.last = match self.modules.iter().position(|module| module.contains(address)) {
+                Some(place) => place,
+                None => self.find(address)?,
+            };
         }
-        let module = self.finder.module(address)?;
-        self.modules[self.next % RECENT] = Some(module);
+        self.modules.get(self.last)
+    }
+
+    /// Looks for one, and returns its place.
+    #[inline(never)]
+    fn find(&mut self, address: usize) -> Option<usize> {
+        let (module, place) = (self.finder.module(address)?, self.next % RECENT);
+        *self.modules.get_mut(place)? = module;
         self.next += 1;
-        Some(module)
+        Some(place)
     }
 }
 
@@ -97,13 +109,14 @@ pub(super) fn place(module: Option<&Module>, address: usize) -> u64 {
     }
 }
 
-/// Shows the address of each frame, the innermost first, as long as `show` wants another one.
+/// Shows the address of each frame, its module and what names the place, the innermost first, as long as `show` wants
+/// another one.
 #[inline(always)]
 pub(super) fn walk(
     mut at: Registers,
     stack: &mut Stack,
     recent: &mut Recent<'_>,
-    mut show: impl FnMut(usize, Option<&Module>) -> bool,
+    mut show: impl FnMut(usize, Option<&Module>, u64) -> bool,
 ) -> End {
     loop {
         let address = at.address();
@@ -111,12 +124,13 @@ pub(super) fn walk(
         if module.is_none() && !at.is_exact && !follows_call(at.pc) {
             return End::Lost;
         }
-        if !show(address, module.as_ref()) {
+        let place = place(module, address);
+        if !show(address, module, place) {
             return End::Cut;
         }
-        let found = row(module.as_ref(), address);
+        let found = row(module, address, place);
         // Where a function begins nobody has called it: who made this stack let it begin there, as `makecontext` does.
-        if found == Row::None && !at.is_exact && row(module.as_ref(), at.pc) != Row::None {
+        if found == Row::None && !at.is_exact && row_at(module, at.pc) != Row::None {
             return End::Outermost;
         }
         match step(&at, found, stack) {
@@ -127,18 +141,23 @@ pub(super) fn walk(
     }
 }
 
-/// What the tables say of an address.
+/// What the tables say of any address.
+#[cold]
+fn row_at(module: Option<&Module>, address: usize) -> Row {
+    row(module, address, place(module, address))
+}
+
+/// What the tables say of an address, which `key` names.
 #[inline(always)]
-fn row(module: Option<&Module>, address: usize) -> Row {
+fn row(module: Option<&Module>, address: usize, key: u64) -> Row {
     let Some(module) = module else { return Row::None };
-    let key = place(Some(module), address);
     ROWS.get(key).unwrap_or_else(|| read_row(module, address, key))
 }
 
 #[cold]
 #[inline(never)]
 fn read_row(module: &Module, address: usize, key: u64) -> Row {
-    let row = if module.table == 0 { Row::None } else { table::row(module.table, module.memory, address) };
+    let row = if module.table == 0 { Row::None } else { table::row(module, address) };
     ROWS.keep(key, row);
     row
 }
