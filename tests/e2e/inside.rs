@@ -1,9 +1,13 @@
 //! `--inside`: code comes in by each way, kernels that are chosen record, and the program sees what it always saw.
 
+#[path = "inside/losses.rs"]
+mod losses;
 #[path = "cuda/run.rs"]
 mod run;
 #[path = "inside/views.rs"]
 mod views;
+#[path = "inside/ways.rs"]
+mod ways;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -104,25 +108,6 @@ fn elf(text: &str) -> Vec<u8> {
     bytes[0x28..0x30].copy_from_slice(&((64 + lines.len() + names.len()) as u64).to_le_bytes());
     bytes[0x3a..0x40].copy_from_slice(&[64, 0, 2, 0, 1, 0]);
     [bytes, lines, names.to_vec(), sections].concat()
-}
-
-/// A machine code file of empty sections that have these names, by their places in a table of names.
-fn sections(names: &[u8], places: &[u32]) -> Vec<u8> {
-    let mut bytes = vec![0; 64];
-    bytes[..6].copy_from_slice(b"\x7fELF\x02\x01");
-    let count = places.len() as u16 + 1;
-    let header = |name: u32, size: usize| {
-        let mut header = vec![0; 64];
-        header[..4].copy_from_slice(&name.to_le_bytes());
-        header[4] = 1;
-        header[0x18] = 64;
-        header[0x20..0x28].copy_from_slice(&(size as u64).to_le_bytes());
-        header
-    };
-    bytes[0x28..0x30].copy_from_slice(&((64 + names.len()) as u64).to_le_bytes());
-    bytes[0x3a..0x40].copy_from_slice(&[64, 0, count as u8, 0, places.len() as u8, 0]);
-    let headers = places.iter().map(|name| header(*name, 0)).chain([header(0, names.len())]);
-    [bytes, names.to_vec(), headers.collect::<Vec<_>>().concat()].concat()
 }
 
 /// A folder with an image in it, and a cache.
@@ -329,92 +314,12 @@ fn only_chosen_kernels_and_launches() {
     assert!(!bare.scratch.path().join("trace/inside").exists());
 }
 
-/// What fills and copies a pool goes through streams of our own: it is in no table, and counted apart.
-#[test]
-fn our_own_commands_are_none_of_the_programs() {
-    let bed = Bed::new(TEXT.as_bytes());
-    for source in ["cupti", "events"] {
-        let run = bed.run_by(source, ALL, &["data"], &[]);
-        check_seen(&run, SEEN);
-        let seen = run.seen();
-        assert_eq!(run::kinds(&seen), BTreeMap::from([("kernel", 6)]), "{source}");
-        assert!(seen.commands.iter().all(|command| command.cause != 0), "{source}: {:?}", seen.commands);
-        // The device filled it, wrote its header and its address, and read the header and all of it.
-        let ours: Vec<_> = run.ops().into_iter().filter(|op| op.kind != "kernel").collect();
-        let kinds: Vec<&str> = ours.iter().map(|op| op.kind.as_str()).collect();
-        assert_eq!(kinds, ["fill", "write", "write", "read", "read"], "{source}");
-        let timing = run.manifest()["cost"]["timing"].as_array().expect("APIs").clone();
-        let cuda = timing.iter().find(|row| row["api"] == "cuda").expect("CUDA");
-        let sum = |of: fn(&run::Op) -> u64| ours.iter().map(of).sum::<u64>();
-        assert_eq!((&cuda["own_commands"], &cuda["own_bytes"]), (&5.into(), &sum(|op| op.bytes).into()));
-        let ns = cuda["own_device_ns"].as_u64().expect("a time");
-        // From event to event, in steps of 32 ns.
-        assert!(ns + 5 * 64 >= sum(|op| op.end - op.start), "{source}: {ns}");
-        views::check_own(&run);
-    }
-}
-
 #[test]
 fn graphs_launch_twins() {
     let run = Bed::new(TEXT.as_bytes()).run(ALL, &["graph"], &[]);
     check_seen(&run, "");
     assert_eq!(ran(&run), twins(&[("k1000__hetrace_inside", 6)]));
     assert_eq!(chunks(&run), [6]);
-}
-
-/// Nodes of any kind's functions, and kernels that nodes are given later. The program sees its own kernels in them.
-#[test]
-fn nodes_of_graphs_launch_twins_however_they_are_set() {
-    let bed = Bed::new(TEXT.as_bytes());
-    let seen = "nodes: k1000 k1000\nnodes: k2000 k1000\na copy: 1\n";
-    let bare = bed.run(&[], &["nodes"], &[]);
-    check_seen(&bare, seen);
-    assert_eq!(ran(&bare), twins(&[("k1000", 4), ("k2000", 4)]));
-    let run = bed.run(ALL, &["nodes"], &[]);
-    check_seen(&run, seen);
-    assert_eq!(ran(&run), twins(&[("k1000__hetrace_inside", 4), ("k2000__hetrace_inside", 4)]));
-    assert_eq!(chunks(&run), [8]);
-    // A kernel that is not chosen is not, and one whose twin the driver does not want in a node is there as it is.
-    let run = bed.run(&["--inside", "k2000", "--inside-sample", "launches:1"], &["nodes"], &[]);
-    check_seen(&run, seen);
-    assert_eq!(ran(&run), twins(&[("k1000", 4), ("k2000__hetrace_inside", 4)]));
-    let run = bed.run(ALL, &["nodes"], &[("FAKE_CUDA_REFUSES_LAUNCH", "k1000__hetrace")]);
-    check_seen(&run, seen);
-    assert_eq!(ran(&run), twins(&[("k1000", 4), ("k2000__hetrace_inside", 4)]));
-}
-
-/// What the program links has twins of the kernels in its inputs, as bytes and as files.
-#[test]
-fn linked_code_has_twins() {
-    let bed = Bed::new(TEXT.as_bytes());
-    let other = bed.folder.path().join("other");
-    std::fs::write(
-        &other,
-        TEXT.replace("k1000", "m1000").replace("k2000", "m2000").replace("k3000", "m3000"),
-    )
-    .expect("written");
-    let other = other.display().to_string();
-    let alone = format!("log: \"linked\"\n{}", SEEN.repeat(2));
-    let both = alone.replace("3: k1000 k2000 k3000", "6: k1000 k2000 k3000 m1000 m2000 m3000");
-    let bare = bed.run(&[], &["link", "3", &other], &[]);
-    check_seen(&bare, &both);
-    let run = bed.run(ALL, &["link", "3", &other], &[]);
-    check_seen(&run, &both);
-    let six = [("k1000__hetrace_inside", 6), ("k2000__hetrace_inside", 6)];
-    assert_eq!(ran(&run), twins(&six), "{}", notes(&run));
-    assert_eq!((chunks(&run), descriptions(&run).len()), (vec![12], 2));
-    run.check_no_misuse();
-    // Where the driver refuses code with twins, or to link it, the program has its own.
-    for (variable, said) in [
-        ("FAKE_CUDA_REFUSES", "refused to link code with twins (CUDA error 218)"),
-        ("FAKE_CUDA_REFUSES_LINK", "refused to link code with twins (CUDA error 209)"),
-    ] {
-        let run = bed.run(ALL, &["link"], &[(variable, "__hetrace_inside")]);
-        check_seen(&run, &alone);
-        assert_eq!(ran(&run), twins(&[("k1000", 6), ("k2000", 6)]));
-        assert!(notes(&run).contains(said), "{}", notes(&run));
-        run.check_no_misuse();
-    }
 }
 
 #[test]
@@ -433,38 +338,6 @@ fn code_that_is_loaded_again_and_again() {
     check_seen(&run, &SEEN.repeat(4));
     assert_eq!(ran(&run), twins(&[("k1000__hetrace_inside", 12), ("k2000__hetrace_inside", 12)]));
     assert_eq!(chunks(&run), [24]);
-}
-
-#[test]
-fn a_pool_that_is_full_loses_and_says_so() {
-    let bed = Bed::new(TEXT.as_bytes());
-    let run = bed.run(
-        &["--inside", "*", "--inside-sample", "launches:1", "--inside-buffer", "64K"],
-        &["data", "20"],
-        &[],
-    );
-    check_seen(&run, SEEN);
-    assert_eq!(chunks(&run), [15]);
-    let said = notes(&run);
-    assert!(said.contains("LOST: 25 records inside kernels found no room"), "{said}");
-    views::check_losses(&run);
-}
-
-/// Where the host sees that a pool is full, launches run as they were, and are counted by kernel.
-#[test]
-fn launches_that_come_when_a_pool_is_full_are_counted() {
-    let bed = Bed::new(TEXT.as_bytes());
-    let options = ["--inside", "*", "--inside-sample", "launches:1", "--inside-buffer", "64K"];
-    let run = bed.run(&options, &["data", "20"], &[("FAKE_CUDA_FULL", "1")]);
-    check_seen(&run, SEEN);
-    assert_eq!(chunks(&run), [15]);
-    assert_eq!(
-        ran(&run),
-        twins(&[("k1000", 4), ("k1000__hetrace_inside", 16), ("k2000", 20)]),
-        "{}",
-        notes(&run)
-    );
-    views::check_late(&run);
 }
 
 #[test]
@@ -544,18 +417,6 @@ fn code_without_its_text_is_named() {
         let said = notes(&run);
         assert!(said.contains("are as they were: ") && said.contains(why), "{why}: {said}");
     }
-}
-
-/// Kernels of machine code are named, if they were wanted.
-#[test]
-fn kernels_of_machine_code_are_named() {
-    let names = b"\0.nv.constant0.k1000\0.nv.constant0._Z1mv\0.text.k1000\0";
-    let run = Bed::new(&sections(names, &[1, 22, 42])).run(&["--inside", "k*"], &["data"], &[]);
-    assert_eq!(run.done.status, 0, "{}", run.done.err);
-    assert_eq!(ran(&run), twins(&[("k1000", 3), ("k2000", 3)]));
-    let said = notes(&run);
-    assert!(said.contains("k1000 is as it was: no PTX in it"), "{said}");
-    assert!(!said.contains("_Z1mv") && !said.contains("the kernels of image"), "{said}");
 }
 
 #[test]

@@ -11,7 +11,7 @@ use super::run::Run;
 use super::{ALL, Bed, TEXT, check_recorded};
 
 /// A reading command with the trace of a run; its stdout and stderr.
-fn read(run: &Run, arguments: &[&str]) -> (String, String) {
+pub fn read(run: &Run, arguments: &[&str]) -> (String, String) {
     let mut line = Command::new(hetrace());
     line.current_dir(run.scratch.path()).args(arguments).arg("trace");
     let done = bed::run(&mut line);
@@ -88,58 +88,6 @@ fn files(folder: &Path) -> Vec<PathBuf> {
         if path.is_dir() { found.extend(files(&path)) } else { found.push(path) }
     }
     found
-}
-
-fn lost(run: &Run) -> (serde_json::Value, String) {
-    let (json, _) = read(run, &["tally", "--inside", "--json"]);
-    let tally: serde_json::Value = serde_json::from_str(&json).expect("JSON");
-    let (text, _) = read(run, &["tally", "--inside"]);
-    (tally, text)
-}
-
-/// What we gave to the device is behind the tracing overhead, and nowhere else.
-pub fn check_own(run: &Run) {
-    let (tally, text) = lost(run);
-    assert_eq!(tally["tracing"]["own_commands"], 5, "{}", tally["tracing"]);
-    assert!(text.contains("On devices: 5 commands of the tracer's own (fills, copies), "), "{text}");
-    assert_eq!(tally["commands_without_call"], 0);
-    assert!(tally["device"].as_array().expect("rows").iter().all(|row| row["kind"] == "kernel"), "{text}");
-}
-
-/// Of 20 launches of two kernels 15 of the first found a chunk.
-pub fn check_losses(run: &Run) {
-    let (tally, text) = lost(run);
-    assert_eq!(tally["inside_lost_records"], 25);
-    let of = |symbol: &str, records: u64, silent: u64| {
-        serde_json::json!({
-            "kernel": symbol, "symbol": symbol, "records": records, "launches_as_they_were": 0,
-            "launches_without_records": silent,
-        })
-    };
-    assert_eq!(tally["inside_lost"], serde_json::json!([of("k2000", 20, 20), of("k1000", 5, 5)]));
-    assert!(text.contains("Lost inside | 2 kernels") && text.contains("k2000 |      20 |"), "{text}");
-    assert!(text.contains("25 records inside of kernels found no room: "), "{text}");
-    let (why, _) = read(run, &["why"]);
-    assert!(why.contains("Incomplete: 5 records found no room."), "{why}");
-}
-
-/// After the first loss launches ran as they were.
-pub fn check_late(run: &Run) {
-    let (tally, _) = lost(run);
-    let of = |row: &serde_json::Value| {
-        let number = |name: &str| row[name].as_u64();
-        (row["symbol"].as_str().map(str::to_owned), number("records"), number("launches_as_they_were"))
-    };
-    let rows: Vec<_> = tally["inside_lost"].as_array().expect("rows").iter().map(of).collect();
-    assert_eq!(
-        rows,
-        [(Some("k1000".to_owned()), Some(1), Some(4)), (Some("k2000".to_owned()), Some(0), Some(20))]
-    );
-    let (why, _) = read(run, &["why"]);
-    assert!(
-        why.contains("Incomplete: 1 record found no room, 4 launches came after that and ran as they were."),
-        "{why}"
-    );
 }
 
 /// There is nothing to export: that is an error, and nothing is left behind.

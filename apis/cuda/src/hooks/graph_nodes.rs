@@ -43,7 +43,7 @@ fn place(parameters: &[u8], begin: usize) -> usize {
 /// # Safety
 /// NULL or a node's parameters.
 unsafe fn with_twin<const N: usize>(parameters: *const [u8; N]) -> Option<[u8; N]> {
-    // SAFETY: contract.
+    // SAFETY: what the program passes to a call as a node's parameters, or NULL.
     let (mut copy, begin) = unsafe { read(parameters) }?;
     let at = place(&copy, begin);
     // Behind parameters without a context is nothing of theirs.
@@ -60,7 +60,7 @@ unsafe fn with<const N: usize>(
     parameters: *const [u8; N],
     call: impl Fn(*mut [u8; N]) -> CUresult,
 ) -> CUresult {
-    // SAFETY: contract.
+    // SAFETY: what the program passes to this very call as a node's parameters, or NULL.
     if let Some(mut ours) = unsafe { with_twin(parameters) }
         && call(&mut ours) == 0
     {

@@ -7,14 +7,13 @@
 //! ```
 //! If ours fails at any step, the program has what it linked itself.
 //!
-//! A link is its program's to use by one thread at a time; [`Claim`] sees to it that ours is, too. Links and codes are found in
-//! [`Table`]s, of which loom explores the interleavings.
+//! A link is its program's to use by one thread at a time; ours is taken out by who works at it, so a second finds none. Links and
+//! codes are found in [`Table`]s, of which loom explores the interleavings.
 
 use std::ffi::CStr;
 use std::fs;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
-use hetrace_interpose::commands::Claim;
 use hetrace_interpose::inside::{Replaced, replaced};
 use hetrace_interpose::table::Table;
 use hetrace_interpose::{ErrnoGuard, hash};
@@ -61,12 +60,9 @@ enum Input {
     },
 }
 
-/// A link of the program's, as we repeat it.
-struct Link {
-    busy: Claim,
-    /// What else is here; only who has the claim looks.
-    parts: std::cell::UnsafeCell<Parts>,
-}
+/// A link of the program's, as we repeat it: whoever works at it has taken it out, and puts it back. NULL: somebody does, or
+/// it has ended.
+struct Link(AtomicPtr<Parts>);
 
 struct Parts {
     options: Box<Jit>,
@@ -79,23 +75,32 @@ struct Parts {
 }
 
 impl Link {
-    /// Looks into it, if nobody else does.
-    fn with<R>(&self, work: impl FnOnce(&mut Parts) -> R) -> Option<R> {
-        // SAFETY: the claim is held, so there is no other reference.
-        self.busy.holding(|| work(unsafe { &mut *self.parts.get() }))
+    /// Takes it out, if nobody else has.
+    fn take(&self) -> Option<Box<Parts>> {
+        let at = self.0.swap(null_mut(), Ordering::Acquire);
+        // SAFETY: not NULL, so a box that `begun` or `with` has put there with Release, and that the swap took out for us alone.
+        (!at.is_null()).then(|| unsafe { Box::from_raw(at) })
+    }
+
+    /// Works at it, if nobody else does.
+    fn with(&self, work: impl FnOnce(&mut Parts)) {
+        if let Some(mut parts) = self.take() {
+            work(&mut parts);
+            self.0.store(Box::into_raw(parts), Ordering::Release);
+        }
     }
 }
 
 fn find(state: P) -> Option<&'static Link> {
     let at = LINKS.get(state as u64).filter(|at| *at > 0)?;
-    // SAFETY: a leaked box of `begun`; it is only freed when the program has ended its link.
+    // SAFETY: the address of a link that `begun` has leaked: it is never freed, so that a late call finds it empty.
     Some(unsafe { &*(at as *const Link) })
 }
 
 /// # Safety
 /// NULL or as many names and values.
 unsafe fn kept((count, names, values): Options) -> Option<Box<Jit>> {
-    // SAFETY: contract.
+    // SAFETY: the options that the program has passed to a call which took them: as many names and values, or NULL.
     unsafe { Jit::of(count, names, values) }.map(Box::new)
 }
 
@@ -109,7 +114,7 @@ fn copied(bytes: &[u8]) -> Option<Vec<u8>> {
 /// # Safety
 /// NULL or a text.
 unsafe fn named(name: *const i8) -> Option<Vec<u8>> {
-    // SAFETY: contract; NULL is the empty text.
+    // SAFETY: the name or path that the program has passed to a call which took it: a text, or NULL, which is the empty one.
     copied(unsafe { text(name.cast()) }.to_bytes_with_nul())
 }
 
@@ -127,11 +132,10 @@ pub unsafe fn begun(count: u32, names: *mut u32, values: *mut P, state: *mut P, 
     ends(state);
     if let Some(options) = options {
         let parts = Parts { options, inputs: Vec::new(), twins: 0, broken: false, own: null_mut() };
-        let link = Box::new(Link { busy: Claim::new(), parts: parts.into() });
-        let at = Box::into_raw(link);
-        if !LINKS.set(state as u64, at as u64) {
-            // SAFETY: leaked just now, and nobody has it.
-            drop(unsafe { Box::from_raw(at) });
+        let link = Link(AtomicPtr::new(Box::into_raw(Box::new(parts))));
+        let link: &'static Link = Box::leak(Box::new(link));
+        if !LINKS.set(state as u64, std::ptr::from_ref(link) as u64) {
+            drop(link.take());
         }
     }
     error
@@ -286,9 +290,9 @@ pub unsafe fn completed(state: P, code: *mut P, size: *mut u64) {
 /// # Safety
 /// Code of so many bytes.
 unsafe fn note(code: P, bytes: u64, twins: u32) {
-    // SAFETY: contract.
+    // SAFETY: what `again` got of the driver, which has just linked so many bytes there.
     let whole = unsafe { std::slice::from_raw_parts(code.cast::<u8>(), bytes as usize) };
-    // SAFETY: contract: an image that the driver takes.
+    // SAFETY: the same code, an image that the driver takes.
     for part in unsafe { image::bytes(code) }.into_iter().chain([whole]) {
         LINKED.set(hash::add(0, part), twins.into());
     }
@@ -314,14 +318,9 @@ pub fn twins_in(code: &[u8]) -> Option<u32> {
 pub fn ends(state: P) {
     let Some(link) = find(state) else { return };
     let _errno = ErrnoGuard::new();
-    let ended = link.with(|parts| {
-        LINKS.remove(state as u64);
+    LINKS.remove(state as u64);
+    if let Some(mut parts) = link.take() {
         parts.end();
         std::mem::take(&mut parts.inputs).into_iter().for_each(Input::release);
-    });
-    if ended.is_some() {
-        // SAFETY: leaked by `begun`, taken out of the table by the thread that held the claim, and the program has no further
-        // call for it.
-        drop(unsafe { Box::from_raw(std::ptr::from_ref(link).cast_mut()) });
     }
 }

@@ -402,10 +402,8 @@ fn tracing_remark(row: &TracingRow, traces: usize) -> String {
 
 /// What the tracer itself gave to devices.
 fn on_devices(row: &TracingRow) -> String {
-    let time = match row.own_device_ns {
-        0 => String::new(),
-        ns => format!(" in {}", duration(ns)),
-    };
+    let time = Some(row.own_device_ns).filter(|ns| *ns > 0).map(|ns| format!(" in {}", duration(ns)));
+    let time = time.unwrap_or_default();
     match row.own_commands {
         0 => String::new(),
         commands => format!(
