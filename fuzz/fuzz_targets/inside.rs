@@ -30,7 +30,7 @@ fuzz_target!(|data: &[u8]| {
     }
     let Ok(text) = std::str::from_utf8(data) else { return };
     for (mode, sample) in [(Mode::Paths, 2), (Mode::Branches, 1), (Mode::Edges, 3), (Mode::Blocks, 1)] {
-        let request = Request { wanted: &|_| true, mode, sums: true, sample, first: 0, image: "" };
+        let request = Request { wanted: &|_| true, mode, sums: true, sample, linked: false, first: 0, image: "" };
         if let Ok(rewritten) = rewrite(text, &request) {
             for kernel in &rewritten.description.kernels {
                 let graph = kernel.graph().expect("a graph");

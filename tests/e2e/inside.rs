@@ -1,9 +1,13 @@
 //! `--inside`: code comes in by each way, kernels that are chosen record, and the program sees what it always saw.
 
+#[path = "inside/losses.rs"]
+mod losses;
 #[path = "cuda/run.rs"]
 mod run;
 #[path = "inside/views.rs"]
 mod views;
+#[path = "inside/ways.rs"]
+mod ways;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -126,6 +130,17 @@ impl Bed {
 
     /// Runs `inside.c` with these options of hetrace's, and variables.
     fn run(&self, options: &[&str], arguments: &[&str], environment: &[(&str, &str)]) -> Run {
+        self.run_by("events", options, arguments, environment)
+    }
+
+    /// The same with times of devices from this source.
+    fn run_by(
+        &self,
+        source: &str,
+        options: &[&str],
+        arguments: &[&str],
+        environment: &[(&str, &str)],
+    ) -> Run {
         let program = hetrace_tests::fake::program("inside");
         let (program, image) = (program.display().to_string(), self.image.display().to_string());
         let cache = self.cache().display().to_string();
@@ -137,7 +152,7 @@ impl Bed {
         }
         let mut variables = vec![("XDG_CACHE_HOME", &*cache)];
         variables.extend(environment);
-        run_command(&with, "events", &all, &variables)
+        run_command(&with, source, &all, &variables)
     }
 }
 
@@ -326,20 +341,6 @@ fn code_that_is_loaded_again_and_again() {
 }
 
 #[test]
-fn a_pool_that_is_full_loses_and_says_so() {
-    let bed = Bed::new(TEXT.as_bytes());
-    let run = bed.run(
-        &["--inside", "*", "--inside-sample", "launches:1", "--inside-buffer", "64K"],
-        &["data", "20"],
-        &[],
-    );
-    check_seen(&run, SEEN);
-    assert_eq!(chunks(&run), [15]);
-    let said = notes(&run);
-    assert!(said.contains("LOST: 25 records inside kernels found no room"), "{said}");
-}
-
-#[test]
 fn what_spills_survives_the_program() {
     let bed = Bed::new(TEXT.as_bytes());
     let run = bed.run(
@@ -454,7 +455,10 @@ fn the_second_run_finds_its_code_in_the_cache() {
 #[test]
 fn what_cannot_be_served_is_refused() {
     for (options, why) in [
-        (&["--inside", "*", "--inside-on-full", "ring"][..], "ring: not there yet"),
+        (
+            &["--inside", "*", "--inside-on-full", "ring"][..],
+            "ring: not possible, as warps that run still write",
+        ),
         (&["--inside", "a", "--inside", "b", "--inside", "c"], "at most 2 globs"),
         (&["--inside", "*", "--inside-buffer", "4K"], "accepts 64K to 32G"),
         (&["--inside", "*", "--inside-sample", "warps:2"], "expected `ctas:N` or `launches:N`"),

@@ -7,8 +7,18 @@ as it is and in each way below; kernel time is the device's (CUPTI), by `tally -
 - all: the time of all kernels in the run by that of the bare run: what the program pays, whatever recorded;
 - twins: the mean launch of those that recorded by the mean launch of the same kernels in the bare run.
 
+In the way `whole` everything is recorded: a large pool (WHOLE_BUFFER, 8G), and the first launches of each kernel, as many as find
+room: FIRST (4), then 2, then 1. If one launch alone fills the pool, `whole` says full and its price is not of a whole recording.
+
+Besides, for each program:
+
+- bytes per event: of a recorded pool, its bytes by its records, and by records, begins and ends that a chunk's header stands for;
+- seconds that calls which load code take (cuModuleLoad…, cuLibraryLoad…): bare, with twins and both caches empty, with both filled; and
+  what the program waited for its images to be rewritten of that;
+- the host's mean cuLaunchKernel…, ns: bare, with `--inside` of a kernel that is not there, and with twins.
+
 OTHER_HETRACE, an earlier build, is measured in the same call in the way `default`. Prints a line for each, a summary beside what hip-analyzer's slides
-have (mean 1.77, median 1.32), and leaves OUT/inside_price.json."""
+have (mean 1.77, median 1.32), and leaves OUT/inside_price.json. `inside_price.py --self-test` needs no GPU: it reads a made pool."""
 
 import glob
 import json
@@ -22,53 +32,102 @@ import tempfile
 import time
 
 TWIN = "__hetrace_inside"
+# ga is checked on the host, in time by the length of its query: 1000 take that most of a minute, for each of the runs.
 ARGUMENTS = {
     "stencil1d": "16777216 100", "adam": "10000 200 100", "scatterAdd": "10000000 32 8 20", "s8n": "1513 2048 10",
     "jenkins-hash": "256 16777216 10", "lombscargle": "10", "fsm": "4096", "laplace3d": "128 128 128 100 1",
     "md5hash": "1 4", "chacha20": "10000", "split": "33554432 50", "rainflow": "100000 10", "wyllie": "8000000 1 10",
     "bilateral": "2960 1440 0.5 0.5 50", "haccmk": "100", "present": "100000 10", "keogh": "256 2000000 20",
     "perplexity": "10000 50 10", "projectile": "100", "libor": "10", "lebesgue": "1000000 2",
-    "epistasis": "146 2048 10", "aidw": "100 1 10", "bitonic-sort": "25 2", "ga": "1000000 1000 11 1",
+    "epistasis": "146 2048 10", "aidw": "100 1 10", "bitonic-sort": "25 2", "ga": "1000000 100 11 1",
 }
 ALL = ["--inside-sample", "launches:1"]
 WAYS = {
     "default": ALL,
-    "whole": ["--inside-buffer", "2G"],
+    "whole": ["--inside-buffer", os.environ.get("WHOLE_BUFFER", "8G")],
     "branches": [*ALL, "--inside-mode", "branches"],
 }
-# Launches of each kernel that record in the way "whole".
-FIRST = 4
+# Launches of each kernel that record in the way "whole": fewer if the pool is full.
+FIRST = [int(n) for n in os.environ.get("FIRST", "4 2 1").split()]
+LOADS = ("cuModuleLoad", "cuLibraryLoad")
+LAUNCHES = ("cuLaunchKernel", "cuLaunchKernelEx", "cuLaunchCooperativeKernel")
+# Places of a pool that are read for the bytes of an event; of more, as many in equal steps.
+PLACES = 20000
 
 
 def run(command, folder, limit=100):
-    environment = dict(os.environ, XDG_CACHE_HOME=os.path.join(folder, "cache"))
+    environment = dict(os.environ, XDG_CACHE_HOME=os.path.join(folder, "cache"),
+                       CUDA_CACHE_PATH=os.path.join(folder, "cuda_cache"), CUDA_CACHE_MAXSIZE=str(1 << 30))
     begin = time.monotonic()
     done = subprocess.run(command, capture_output=True, text=True, timeout=limit, env=environment)
     return done, time.monotonic() - begin
 
 
-def kernels(hetrace, trace):
-    """By symbol: launches, and nanoseconds in all."""
+def tally(hetrace, trace):
     done = subprocess.run([hetrace, "tally", "--json", trace], capture_output=True, text=True, timeout=100)
     if done.returncode:
         raise RuntimeError(done.stderr[-300:])
+    return json.loads(done.stdout)
+
+
+def kernels(tables):
+    """By symbol: launches, and nanoseconds in all."""
     found = {}
-    for row in json.loads(done.stdout)["device"]:
+    for row in tables["device"]:
         if row.get("symbol"):
             calls, total = found.get(row["symbol"], (0, 0.0))
             found[row["symbol"]] = (calls + row["calls"], total + row["calls"] * row["avg_ns"])
     return found
 
 
+def calls(tables, names):
+    """Calls of these functions, whatever stands behind their names, and nanoseconds in all."""
+    rows = [row for row in tables["host"] if row["name"].startswith(names)]
+    return sum(row["calls"] for row in rows), sum(row["total_ns"] for row in rows)
+
+
+def word(data, at):
+    return int.from_bytes(data[at:at + 4], "little")
+
+
+def events(path):
+    """Bytes of a pool's places that were looked at, records in them, and chunks that were begun there."""
+    size = os.path.getsize(path)
+    places = size // 4096 - 1
+    step = max(1, places // PLACES)
+    looked = records = chunks = 0
+    with open(path, "rb") as file:
+        for place in range(0, places, step):
+            file.seek(4096 * (place + 1))
+            data = file.read(4096)
+            looked += 4096
+            # Rows of 32 places are of large chunks and of small ones in turn.
+            unit = 256 if place // 32 % 2 else 4096
+            for begin in range(0, 4096, unit):
+                if word(data, begin + 24) == 0:
+                    continue
+                chunks += 1
+                for at in range(begin + 64, begin + unit, 16):
+                    if word(data, at + 12) == 0:
+                        break
+                    records += 1
+    return looked, records, chunks
+
+
 def traced(hetrace, options, program, folder):
     trace = os.path.join(folder, "trace")
     shutil.rmtree(trace, ignore_errors=True)
     done, took = run([hetrace, "run", "-q", *options, "-o", trace, "--", *program], folder)
-    times = kernels(hetrace, trace)
+    tables = tally(hetrace, trace)
+    times = kernels(tables)
     with open(os.path.join(trace, "hetrace/manifest.json")) as file:
         notes = [note for note in json.load(file)["notes"] if "inside" in note]
-    pool = sum(os.path.getsize(path) for path in glob.glob(os.path.join(trace, "inside/*.pool")))
+    pools = glob.glob(os.path.join(trace, "inside/*.pool"))
+    pool = sum(os.path.getsize(path) for path in pools)
+    looked, records, chunks = (sum(part) for part in zip(*map(events, pools))) if pools else (0, 0, 0)
     return {"times": times, "notes": notes, "pool": pool, "seconds": took, "status": done.returncode,
+            "looked": looked, "records": records, "chunks": chunks, "loads": calls(tables, LOADS),
+            "launched": calls(tables, LAUNCHES), "own": tables.get("tracing", {}).get("own_device_ns", 0),
             "pass": done.stdout.count("PASS"), "fail": done.stdout.count("FAIL")}
 
 
@@ -83,11 +142,58 @@ def compare(bare, inside):
     lost = [re.search(r"LOST: (\d+)", note) for note in inside["notes"]]
     return {"all": every, "twins": recorded / expected if expected else None, "pool": inside["pool"],
             "lost": sum(int(found[1]) for found in lost if found), "full": any(lost),
-            "twin_ms": recorded / 1e6, "same": inside["pass"] == bare["pass"] and inside["fail"] == bare["fail"],
+            "bytes_per_record": inside["looked"] / inside["records"] if inside["records"] else None,
+            "records_per_chunk": inside["records"] / inside["chunks"] if inside["chunks"] else None,
+            "own_ms": inside["own"] / 1e6, "twin_ms": recorded / 1e6, "same": inside["pass"] == bare["pass"] and inside["fail"] == bare["fail"],
             "seconds": round(inside["seconds"], 2), "notes": inside["notes"]}
 
 
+def whole(hetrace, options, program, folder, bare):
+    """The first launches of each kernel, as many as find room."""
+    for first in FIRST:
+        found = compare(bare, traced(hetrace, ["--inside", f"*@0..{first - 1}", *options], program, folder))
+        found["first"] = first
+        if not found["full"]:
+            break
+    return found
+
+
+def waited(inside):
+    found = [re.search(r"waited (\d+) ms for (\d+) images", note) for note in inside["notes"]]
+    return sum(int(one[1]) for one in found if one) / 1e3
+
+
+def loading(hetrace, program, folder, bare):
+    """Seconds in calls that load code, for each of them, and the host's launches."""
+    for cache in ("cache", "cuda_cache"):
+        shutil.rmtree(os.path.join(folder, cache), ignore_errors=True)
+    cold, warm, none = (traced(hetrace, ["--inside", name, *ALL], program, folder) for name in ("*", "*", "no such kernel"))
+    each = lambda one: one["loads"][1] / 1e9 / max(1, one["loads"][0])  # noqa: E731
+    launch = lambda one: one["launched"][1] / max(1, one["launched"][0])  # noqa: E731
+    return {"modules": bare["loads"][0], "load_s": each(bare), "load_cold_s": each(cold), "load_cached_s": each(warm),
+            "rewriting_cold_s": waited(cold), "rewriting_cached_s": waited(warm),
+            "launch_ns": launch(bare), "launch_untouched_ns": launch(none), "launch_twin_ns": launch(warm)}
+
+
+def self_test():
+    def chunk(unit, records):
+        data = bytearray(unit)
+        data[24] = 1
+        for n in range(records):
+            data[64 + 16 * n + 12] = 1
+        return bytes(data)
+
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(bytes(4096) + chunk(4096, 252) + chunk(4096, 3) + bytes(4096 * 30) + chunk(256, 12) + chunk(256, 1) + bytes(256 * 14))
+        file.flush()
+        assert events(file.name) == (33 * 4096, 268, 4), events(file.name)
+    assert waited({"notes": ["--inside: the program waited 1500 ms for 3 images to be rewritten"]}) == 1.5
+    print("ok")
+
+
 def main():
+    if sys.argv[1:] == ["--self-test"]:
+        return self_test()
     hetrace, programs, out = sys.argv[1:4]
     other = sys.argv[4:]
     table, end = [], time.monotonic() + float(os.environ.get("SECONDS_LEFT", "500"))
@@ -105,8 +211,11 @@ def main():
                 row["bare_ms"] = sum(total for _, total in bare["times"].values()) / 1e6
                 row["launches"] = sum(calls for calls, _ in bare["times"].values())
                 for way, options in WAYS.items():
-                    glob_of = f"*@0..{FIRST - 1}" if way == "whole" else "*"
-                    row[way] = compare(bare, traced(hetrace, ["--inside", glob_of, *options], program, folder))
+                    if way == "whole":
+                        row[way] = whole(hetrace, options, program, folder, bare)
+                    else:
+                        row[way] = compare(bare, traced(hetrace, ["--inside", "*", *options], program, folder))
+                row["host"] = loading(hetrace, program, folder, bare)
                 for one in other:
                     row["other"] = compare(bare, traced(one, ["--inside", "*", *ALL], program, folder))
             except Exception as error:  # noqa: BLE001
@@ -115,6 +224,11 @@ def main():
             shown = {way: (round(row[way]["all"], 3), round(row[way]["twins"] or 0, 3), row[way]["full"], row[way]["pool"] >> 20,
                            row[way]["same"]) for way in [*WAYS, "other"] if way in row}
             print(name, round(row.get("bare_ms", 0), 3), row.get("launches"), shown, row.get("error", ""), flush=True)
+            if "host" in row:
+                of = row["whole"]
+                print(" ", f"whole: first {of['first']}, {of['bytes_per_record'] or 0:.1f} bytes a record, "
+                      f"{of['records_per_chunk'] or 0:.1f} records a chunk; own {of['own_ms']:.1f} ms;",
+                      {name: round(value, 3) for name, value in row["host"].items()}, flush=True)
             with open(os.path.join(out, "inside_price.json"), "w") as file:
                 json.dump(table, file, indent=1)
     for way in [*WAYS, "other"]:
@@ -123,6 +237,15 @@ def main():
             if found:
                 print(f"{way} {what}: {len(found)} programs, mean {statistics.mean(found):.3f}, median {statistics.median(found):.3f}, "
                       f"most {found[-1]:.2f} (slides: 1.77, 1.32)")
+    found = [row["whole"]["twins"] for row in table if row.get("whole", {}).get("twins") and not row["whole"]["full"]]
+    if found:
+        print(f"whole, without those whose pool was full: {len(found)} programs, mean {statistics.mean(found):.3f}, "
+              f"median {statistics.median(found):.3f}, most {max(found):.2f}")
+    for what in ("load_s", "load_cold_s", "load_cached_s", "rewriting_cold_s", "rewriting_cached_s", "launch_ns",
+                 "launch_untouched_ns", "launch_twin_ns"):
+        found = [row["host"][what] for row in table if "host" in row]
+        if found:
+            print(f"{what}: mean {statistics.mean(found):.4f}, median {statistics.median(found):.4f}, most {max(found):.4f}")
 
 
 main()

@@ -5,9 +5,11 @@
 //! gave does not: it comes without the suffixes of versions and streams.
 
 mod device;
+mod graph_nodes;
 mod inside_hooks;
 
 pub use device::*;
+pub use graph_nodes::*;
 pub use inside_hooks::*;
 
 use crate::entry::LIBRARY;

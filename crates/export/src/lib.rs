@@ -28,6 +28,12 @@ pub enum Error {
         /// What the system says.
         source: std::io::Error,
     },
+    /// The trace has nothing that the format could represent.
+    #[error("nothing to export: {why}")]
+    Nothing {
+        /// Why, and what records it.
+        why: String,
+    },
     /// The [`Watch`] said so.
     #[error("stopped")]
     Stopped,

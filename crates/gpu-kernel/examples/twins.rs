@@ -29,6 +29,7 @@ fn twins(mode: &str, from: &str, to: &str, described: &str) -> Result<(), Failur
         mode: Mode::named(mode).unwrap_or(Mode::Branches),
         sums: mode != "single",
         sample: std::env::var("SAMPLE").ok().and_then(|n| n.parse().ok()).unwrap_or(1),
+        linked: false,
         first: 0,
         image: from,
     };

@@ -1,5 +1,6 @@
 //! From an image of code to one whose chosen kernels have twins.
 
+use crate::description::{Description, Refused};
 use crate::plan::Mode;
 use crate::ptx::{Request, image, rewrite};
 
@@ -18,6 +19,8 @@ pub struct Ask<'a> {
     pub mode: Mode,
     /// They record in thread blocks whose number is a multiple of this.
     pub sample: u32,
+    /// It is linked with others.
+    pub linked: bool,
     /// Number of the first of them.
     pub first: u32,
     /// How many they may be.
@@ -47,9 +50,12 @@ impl Instrumented {
 /// # Errors
 /// Why it must stay as it is, for people.
 pub fn instrument(ask: &Ask<'_>) -> Result<Instrumented, String> {
-    let text = image::text(ask.image, ask.device).map_err(|error| error.to_string())?;
-    let Ask { hash, wanted, mode, sample, first, most, .. } = *ask;
-    let request = Request { wanted, mode, sums: mode == Mode::Branches, sample, first, image: hash };
+    let text = match image::text(ask.image, ask.device) {
+        Ok(text) => text,
+        Err(error) => return without_text(ask, &error.to_string()),
+    };
+    let Ask { hash, wanted, mode, sample, linked, first, most, .. } = *ask;
+    let request = Request { wanted, mode, sums: mode == Mode::Branches, sample, linked, first, image: hash };
     let done = rewrite(&text, &request).map_err(|error| error.to_string())?;
     let twins = u32::try_from(done.description.kernels.len()).unwrap_or(u32::MAX);
     if twins > most {
@@ -57,4 +63,26 @@ pub fn instrument(ask: &Ask<'_>) -> Result<Instrumented, String> {
     }
     let description = serde_json::to_string(&done.description).map_err(|error| error.to_string())?;
     Ok(Instrumented { code: done.text, description, twins })
+}
+
+/// Kernels that are named where none of an image can be rewritten.
+const NAMED: usize = 64;
+
+/// An image of which no text can be had: the kernels of its machine code that are wanted are named.
+///
+/// # Errors
+/// With the reason, if it is not known which kernels are in it, or if there are more than can be named.
+fn without_text(ask: &Ask<'_>, reason: &str) -> Result<Instrumented, String> {
+    let kernels = image::kernels(ask.image);
+    let refused: Vec<Refused> = kernels
+        .iter()
+        .filter(|name| (ask.wanted)(name))
+        .map(|name| Refused { name: name.clone(), reason: reason.to_owned() })
+        .collect();
+    if kernels.is_empty() || refused.len() > NAMED {
+        return Err(reason.to_owned());
+    }
+    let description = Description { image: ask.hash.to_owned(), refused, ..Description::default() };
+    let description = serde_json::to_string(&description).map_err(|error| error.to_string())?;
+    Ok(Instrumented { code: String::new(), description, twins: 0 })
 }

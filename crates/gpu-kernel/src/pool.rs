@@ -10,6 +10,8 @@
 //! it, so between two records of one leader there must be less than 2³² cycles (about two seconds): of a longer time without
 //! a record whole multiples of that are missing.
 
+use std::collections::BTreeMap;
+
 use crate::record::{Lanes, Record, WAYS};
 
 /// Bytes of a large chunk, and of the pool's header.
@@ -28,6 +30,11 @@ pub(crate) const MISSED: usize = ASKED + 8;
 pub(crate) const FULL: usize = 24;
 /// Where it has the address of memory of the host, to which that is written, too; 0: to none.
 pub(crate) const HOST_FULL: usize = 32;
+/// Sums of lost records by kernel, in a pool's header: where the first is, their bytes, and how many there are. Each has the
+/// kernel's number, plus 1 (u32; 0: it is free), and at 8 its records (u64).
+const LOSSES: usize = 64;
+const LOSS: usize = 16;
+const KERNELS: usize = (ASKED - LOSSES) / LOSS;
 /// Chunks whose places a lane can keep in its register.
 const MOST: u64 = (1 << 23) - 1;
 const HEADER: usize = 64;
@@ -45,6 +52,8 @@ pub struct Pool {
     /// Records that found no room; of lanes that did not end they are not known, and of words of ways only the first of
     /// lanes.
     pub lost: u64,
+    /// Of these, those of kernels by number; of the others it is not known which kernel's they are.
+    pub lost_by: BTreeMap<u32, u64>,
     /// In order of their numbers.
     pub launches: Vec<Launch>,
     /// What made no sense.
@@ -213,15 +222,30 @@ fn fitting(counter: usize, small: bool, places: u64) -> u64 {
     rows.saturating_mul(if small { PER_CHUNK } else { 1 })
 }
 
+/// Returns where a pool's header has the sum of lost records of the kernel with this number. Kernels of an image have
+/// different ones, up to 124; two of different images may have the same, which is whose of them comes first.
+pub(crate) fn loss_slot(number: u32) -> usize {
+    LOSSES + LOSS * (number as usize % KERNELS)
+}
+
+/// Returns the lost records of each kernel that has a sum of its own.
+fn lost_by(header: &[u8]) -> BTreeMap<u32, u64> {
+    let slots = (0..KERNELS).map(|slot| LOSSES + LOSS * slot);
+    let sums = slots.filter_map(|at| Some((u32_at(header, at).checked_sub(1)?, u64_at(header, at + 8))));
+    sums.filter(|(_, records)| *records > 0).collect()
+}
+
 /// Reads a pool.
 pub fn read(bytes: &[u8]) -> Pool {
     let asked = asked(bytes);
+    let lost_by = lost_by(bytes);
+    let of_any = (0..COUNTERS).map(|counter| u64_at(bytes, MISSED + 64 * counter));
     let mut pool = Pool {
         asked: asked.iter().flatten().sum(),
         chunks: u64_at(bytes, 8),
         full: u32_at(bytes, FULL) != 0,
-        lost: (0..COUNTERS)
-            .fold(u64_at(bytes, 16), |sum, counter| sum.saturating_add(u64_at(bytes, MISSED + 64 * counter))),
+        lost: of_any.chain(lost_by.values().copied()).fold(u64_at(bytes, 16), u64::saturating_add),
+        lost_by,
         ..Pool::default()
     };
     let (mut heads, faults) = (Vec::new(), &mut pool.faults);

@@ -127,7 +127,8 @@ const PATHS: Way = WAYS[5];
 
 fn twin(text: &str, way: Way) -> (String, Kernel) {
     let Way { mode, sums, sample } = way;
-    let request = Request { wanted: &|name| name == "k", mode, sums, sample, first: 7, image: "x" };
+    let request =
+        Request { wanted: &|name| name == "k", mode, sums, sample, linked: false, first: 7, image: "x" };
     let mut rewritten = rewrite(text, &request).expect("twins");
     assert_eq!(rewritten.description.refused, []);
     (rewritten.text, rewritten.description.kernels.remove(0))
@@ -144,8 +145,13 @@ const BLOCKS: u32 = 2;
 const LAUNCHES: u64 = 2;
 
 fn run(program: &Program, threads: u32, seed: u64, chunks: u64) -> Run {
+    run_in(&pool::empty(chunks), program, threads, seed, chunks)
+}
+
+/// The same in a pool with this header.
+fn run_in(header: &[u8], program: &Program, threads: u32, seed: u64, chunks: u64) -> Run {
     let mut device = Device::new(POOL + 4096 * (chunks as usize + 1), seed);
-    device.memory[POOL..POOL + 4096].copy_from_slice(&pool::empty(chunks));
+    device.memory[POOL..POOL + 4096].copy_from_slice(header);
     let pool = if chunks == 0 { 0 } else { Device::address(POOL) };
     let launch = |grid| {
         let parameters = &[Device::address(0), 15 + 15 * u64::from(threads % 4)];
@@ -259,13 +265,38 @@ fn lanes_that_end_before_a_barrier_do_not_wait_for_it() {
     }
 }
 
+/// Losses are the kernel's own while no other one has its place in the pool's header; else they are of any.
+#[test]
+fn losses_are_of_the_kernel_whose_place_it_is() {
+    let graph = Graph::new(vec![vec![1, EXIT], vec![0, EXIT]]).expect("a graph");
+    let text = text(&graph, &mut Random(3));
+    for way in [WAYS[3], PATHS] {
+        let program = Program::new(&twin(&text, way).0, "k__hetrace_inside");
+        for (owner, own) in [(0u32, true), (8, true), (7 + 124 + 1, false)] {
+            let mut header = pool::empty(1);
+            header[64 + 16 * 7..][..4].copy_from_slice(&owner.to_le_bytes());
+            let read = pool::read(&run_in(&header, &program, 96, 3, 1).memory[POOL..]);
+            assert!(read.lost > 0, "{way:?}");
+            let of_own = read.lost_by.get(&7).copied();
+            assert_eq!(of_own, own.then_some(read.lost), "{way:?} {owner}");
+        }
+    }
+}
+
 #[test]
 fn kernels_that_would_break_are_refused() {
     let body = |line: &str| {
         format!(".version 8.0\n.target sm_90a\n.address_size 64\n.entry k()\n{{\n{line}\nret;\n}}\n")
     };
-    let request =
-        Request { wanted: &|_| true, mode: Mode::Branches, sums: true, sample: 1, first: 0, image: "x" };
+    let request = Request {
+        wanted: &|_| true,
+        mode: Mode::Branches,
+        sums: true,
+        sample: 1,
+        linked: false,
+        first: 0,
+        image: "x",
+    };
     for (line, reason) in [
         ("setmaxnreg.inc.sync.aligned.u32 96;", "registers"),
         ("wgmma.fence.sync.aligned;", "matrices"),
@@ -288,7 +319,15 @@ fn kernels_that_would_break_are_refused() {
 
 #[test]
 fn a_module_stays_as_it_was_before_its_twins() {
-    let request = |mode| Request { wanted: &|_| true, mode, sums: true, sample: 1, first: 3, image: "hash" };
+    let request = |mode| Request {
+        wanted: &|_| true,
+        mode,
+        sums: true,
+        sample: 1,
+        linked: false,
+        first: 3,
+        image: "hash",
+    };
     let text = BARRIER.replace(".visible .entry", ".const .align 4 .b8 big[40000];\n.weak .entry");
     let rewritten = rewrite(&format!("{text}\0\0"), &request(Mode::Branches)).expect("twins");
     assert!(rewritten.text.starts_with(&text));
@@ -304,6 +343,15 @@ fn a_module_stays_as_it_was_before_its_twins() {
         ["\n.const .align 8 .u64 __hetrace_inside;\n", "\n.visible .entry k__hetrace_inside("]
     ));
     assert_eq!((small.description.image.as_str(), small.description.kernels[0].number), ("hash", 3));
+    // Linked with others, all have one variable, wherever their constants leave room.
+    let linked = rewrite(BARRIER, &Request { linked: true, ..request(Mode::Paths) }).expect("twins");
+    assert!(has(
+        &linked.text,
+        [
+            "\n.weak .global .align 8 .u64 __hetrace_inside;\n",
+            "ld.global.u64 %hetrace_b, [__hetrace_inside];"
+        ]
+    ));
     // Names that the module has are not taken.
     let taken = rewrite(&BARRIER.replace("%mark", "%hetrace_m"), &request(Mode::Blocks)).expect("twins");
     assert!(taken.text.contains("%hetrace2_m"));
@@ -367,6 +415,7 @@ proptest! {
         // Each group of lanes makes one record at each site.
         prop_assert_eq!(read.lost + warps.map(records).sum::<u64>(), run.masks);
         prop_assert_eq!(read.lost > 0, run.memory[POOL + 24] == 1);
+        prop_assert_eq!(read.lost_by.get(&7).copied().unwrap_or(0), read.lost);
         let graph = kernel.graph().expect("a graph");
         let plan = kernel.plan(&graph).expect("a plan");
         let decoder = Decoder::new(&graph, &plan);
@@ -386,6 +435,7 @@ proptest! {
         prop_assert!(run.memory[..RESULTS] == plain.memory[..RESULTS]);
         let read = pool::read(&run.memory[POOL..]);
         prop_assert_eq!(read.full, read.lost > 0);
+        prop_assert_eq!(read.lost_by.get(&7).copied().unwrap_or(0), read.lost);
         let (graph, marks) = (kernel.graph().expect("a graph"), marks(&text));
         let plan = kernel.plan(&graph).expect("a plan");
         let decoder = Decoder::new(&graph, &plan);
@@ -447,7 +497,7 @@ proptest! {
             text.replace_range(at..at + 1, &with);
         }
         let Way { mode, sums, sample } = WAYS[way];
-        let request = Request { wanted: &|_| true, mode, sums, sample, first: 0, image: "x" };
+        let request = Request { wanted: &|_| true, mode, sums, sample, linked: false, first: 0, image: "x" };
         if let Ok(rewritten) = rewrite(&text, &request) {
             for kernel in &rewritten.description.kernels {
                 kernel.plan(&kernel.graph().expect("a graph")).expect("a plan");

@@ -11,7 +11,7 @@ use std::ffi::CStr;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use hetrace_ring::abi::inside::{
-    ANSWER, ASK, Answer, CHUNK, FOLDER, IMAGES, KERNELS, PART, POOL, patience_ms,
+    ANSWER, ASK, Answer, CHUNK, FOLDER, IMAGES, KERNELS, LATE, LINKED, PART, POOL, patience_ms,
 };
 use hetrace_ring::abi::option;
 use hetrace_ring::writer::drainer_lives;
@@ -111,9 +111,9 @@ pub fn waited() -> (u32, u64) {
     (ASKED.load(Ordering::Relaxed), WAITED_US.load(Ordering::Relaxed))
 }
 
-/// Has an image rewritten. `device` is the compute capability of where it will run, as the launcher's helper wants it. Waits
-/// for the answer, for a bounded time. Returns none if the image is to stay as it is.
-pub fn replaced(image: &[u8], device: u32) -> Option<Replaced> {
+/// Has an image rewritten. `device` is the compute capability of where it will run, as the launcher's helper wants it;
+/// `linked`: it is linked with others. Waits for the answer, for a bounded time. Returns none if the image is to stay as it is.
+pub fn replaced(image: &[u8], device: u32, linked: bool) -> Option<Replaced> {
     let session = session()?;
     if !drainer_lives(session.control()) {
         return None;
@@ -123,7 +123,8 @@ pub fn replaced(image: &[u8], device: u32) -> Option<Replaced> {
     let begin = now_us();
     let hash = hash::add(0, image);
     let first = number(hash)? * KERNELS;
-    let name = |end: &str| format!("{FOLDER}/{hash:016x}-{first}-{device}{end}");
+    let kind = if linked { LINKED } else { "" };
+    let name = |end: &str| format!("{FOLDER}/{hash:016x}-{first}-{device}{kind}{end}");
     let found = read(&name(ANSWER)).or_else(|| {
         if !ask(image, &name(&format!(".{}{PART}", own::task())), &name(ASK)) {
             Note::new()
@@ -188,7 +189,7 @@ fn rename(from: &str, to: &str) -> bool {
     done == Some(0)
 }
 
-/// Puts an image where the launcher looks: whole, or not at all.
+/// Puts bytes where the launcher looks: whole, or not at all.
 fn ask(image: &[u8], part: &str, name: &str) -> bool {
     let Some(fd) = open(part, libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC) else { return false };
     let mut rest = image;
@@ -204,6 +205,17 @@ fn ask(image: &[u8], part: &str, name: &str) -> bool {
         remove(part);
     }
     done
+}
+
+/// Leaves a list of launches that came when there was no room any more: a line for each kernel, with their number and its name.
+pub fn leave_late(list: &[u8]) {
+    let _errno = ErrnoGuard::new();
+    // A program that this process ran before may have left one.
+    let name = |number: u32, end: &str| format!("{FOLDER}/{}-{number}{LATE}{end}", own::pid());
+    let is_free = |number: &u32| open(&name(*number, ""), libc::O_RDONLY).map(close).is_none();
+    if let Some(number) = (0..POOLS).find(is_free) {
+        ask(list, &name(number, PART), &name(number, ""));
+    }
 }
 
 /// Waits for an answer.

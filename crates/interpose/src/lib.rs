@@ -100,7 +100,7 @@ pub use process::{Session, note, session, store_blob};
 pub use real::{Address, Real, is_ours, lead, look_up_next};
 pub use record::{record_extra, record_extra_at, record_with_text};
 pub use room::await_room;
-pub use spent::{Spent, collector_takes, collector_takes_once, loading, spend};
+pub use spent::{Spent, collector_takes, collector_takes_once, loading, own_device, spend};
 pub use thread::{thread_extra, thread_id, with_guard};
 pub use window::{entering, in_window};
 

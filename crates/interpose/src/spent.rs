@@ -48,6 +48,16 @@ pub fn collector_takes_once(ns: [u64; 3]) {
     }
 }
 
+/// Says that a command of the library's own has moved or filled so many bytes on a device, and took it so long there, in
+/// nanoseconds; 0 if that is not known. It is none of the program's commands.
+pub fn own_device(bytes: u64, ns: u64) {
+    if let Some(header) = own::process().and_then(own::header) {
+        for (word, n) in header.own_device.iter().zip([1, bytes, ns]) {
+            word.fetch_add(n, Ordering::Relaxed);
+        }
+    }
+}
+
 /// What some work usually takes: a running median, by which a thread that was interrupted, or waited for a processor, is
 /// distinguished from one that worked.
 #[derive(Debug)]

@@ -294,3 +294,15 @@ fn without_a_figure_for_cold_caches_there_is_no_interval() {
     let text = tally.render(&TextOptions::default());
     assert!(text.contains("Not in it: the dynamic loader's work, caches beyond the nearest."), "{text}");
 }
+
+#[test]
+fn what_the_tracer_gave_to_devices_is_no_part_of_it() {
+    let call = "10 1.1 > toyFree address=0x1\n110 1.1 < toyFree\n";
+    let timing = r#"{"api":"toy","own_commands":5,"own_bytes":2048,"own_device_ns":7000}"#;
+    let (row, json, text) = stated(timing, call);
+    assert_eq!((row.total_ns, row.own_commands, row.own_bytes, row.own_device_ns), (30, 5, 2048, 7000));
+    assert_eq!(json["own_device_ns"], 7000);
+    let said =
+        "On devices: 5 commands of the tracer's own (fills, copies), 2.05 kB in 7.00 µs (in no table).";
+    assert!(text.contains(said), "{text}");
+}

@@ -6,8 +6,8 @@ mod common;
 use std::path::Path;
 
 use hetrace_report::tally::{
-    By, InsideBlockRow, InsideLoopRow, InsideRoofline, InsideRow, InsideRows, InsideTakes, Options, Query,
-    RefusedRow, Tally, aggregate,
+    By, InsideBlockRow, InsideLoopRow, InsideLostRow, InsideRoofline, InsideRow, InsideRows, InsideTakes,
+    Options, Query, RefusedRow, Tally, aggregate,
 };
 use serde_json::Value;
 
@@ -124,6 +124,7 @@ fn insides_of_kernels_are_as_the_schema_says() {
     let rows = InsideRows {
         kernels: vec![known, unknown],
         refused: vec![RefusedRow::default()],
+        losses: vec![InsideLostRow::default()],
         problems: vec!["what".to_owned()],
         ..InsideRows::default()
     };

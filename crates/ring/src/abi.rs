@@ -21,7 +21,7 @@ pub use records::*;
 pub use window::{Counts, Flip, Switch, Window};
 
 /// Raised with every change of these files.
-pub const ABI_VERSION: u32 = 21;
+pub const ABI_VERSION: u32 = 22;
 /// First bytes of a control file.
 pub const CONTROL_MAGIC: u64 = u64::from_le_bytes(*b"HTRCTRL1");
 /// First bytes of an arena file.
@@ -367,6 +367,8 @@ pub struct ArenaHeader {
     pub collector_once_ns: [AtomicU64; 3],
     /// Ticks that a collector of device times took when a context or the process ended, while the program waited.
     pub collector_end_ticks: AtomicU64,
+    /// Commands that the library itself gave to devices, their bytes, and the nanoseconds that they took there.
+    pub own_device: [AtomicU64; 3],
     /// Notes of the process, at [`ARENA_NOTES_OFFSET`].
     pub notes: Notes,
 }

@@ -57,6 +57,8 @@ struct Ticks {
     collector_call: [u64; 3],
     /// What it does beside, ns, likewise.
     collector_once: [u64; 3],
+    /// The library's own commands on devices, their bytes, and their nanoseconds there.
+    own_device: [u64; 3],
 }
 
 impl TimingSums {
@@ -90,6 +92,9 @@ impl TimingSums {
         for (ns, word) in sums.collector_once.iter_mut().zip(&header.collector_once_ns) {
             sum([(ns, word)]);
         }
+        for (to, word) in sums.own_device.iter_mut().zip(&header.own_device) {
+            sum([(to, word)]);
+        }
         sum([
             (&mut sums.loading, &header.loading_ticks),
             (&mut sums.setup, &header.setup_ticks),
@@ -120,6 +125,9 @@ impl TimingSums {
             collector_ns: ns(ticks.collector),
             collector_end_ns: ns(ticks.collector_end),
             collector_apart_ns: ns(ticks.collector_apart),
+            own_commands: ticks.own_device[0],
+            own_bytes: ticks.own_device[1],
+            own_device_ns: ticks.own_device[2],
         };
         let nothing = |row: &Timing| *row == Timing { api: row.api.clone(), ..Timing::default() };
         apis.iter().zip(&self.0).map(row).filter(|row| !nothing(row)).collect()

@@ -11,7 +11,7 @@ use super::run::Run;
 use super::{ALL, Bed, TEXT, check_recorded};
 
 /// A reading command with the trace of a run; its stdout and stderr.
-fn read(run: &Run, arguments: &[&str]) -> (String, String) {
+pub fn read(run: &Run, arguments: &[&str]) -> (String, String) {
     let mut line = Command::new(hetrace());
     line.current_dir(run.scratch.path()).args(arguments).arg("trace");
     let done = bed::run(&mut line);
@@ -90,13 +90,33 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
+/// There is nothing to export: that is an error, and nothing is left behind.
+fn check_no_export(run: &Run, why: &str) {
+    let before = names(run.scratch.path());
+    let mut line = Command::new(hetrace());
+    line.current_dir(run.scratch.path()).args(["export", "-f", "ctf-inside", "trace"]);
+    let done = bed::run(&mut line);
+    assert_eq!((done.status, done.out.as_str()), (125, ""), "{}", done.err);
+    assert!(done.err.contains(why), "{}", done.err);
+    assert_eq!(names(run.scratch.path()), before);
+}
+
+fn names(folder: &Path) -> Vec<std::ffi::OsString> {
+    let mut names: Vec<_> =
+        std::fs::read_dir(folder).expect("a folder").flatten().map(|entry| entry.file_name()).collect();
+    names.sort();
+    names
+}
+
 #[test]
 fn a_run_without_it_says_so() {
     let run = Bed::new(TEXT.as_bytes()).run(&[], &["data"], &[]);
     let (out, err) = read(&run, &["print", "--inside"]);
     assert!(out.is_empty() && err.contains("nothing inside of kernels was recorded"), "{out}{err}");
-    let (_, err) = read(&run, &["export", "-f", "ctf-inside"]);
-    assert!(err.contains("nothing inside of kernels was recorded"), "{err}");
+    check_no_export(&run, "nothing inside of kernels was recorded");
+    // Wanted, and refused: there is no event either.
+    let refused = Bed::new(TEXT.as_bytes()).run(&["--inside", "k3000"], &["data"], &[]);
+    check_no_export(&refused, "no kernel has recorded anything inside");
     let (json, _) = read(&run, &["why", "--json"]);
     assert!(!json.contains("\"inside\""), "{json}");
 }

@@ -22,8 +22,12 @@
  *                         CLOCK_MONOTONIC, memories as CUPTI counts them; as above
  *
  *   FAKE_CUDA_REFUSES     a text: code that has it is refused with CUDA_ERROR_INVALID_PTX, in which the log says so
+ *   FAKE_CUDA_REFUSES_LINK
+ *                         a text: links of code that has it do not complete
  *   FAKE_CUDA_REFUSES_LAUNCH
  *                         a text: kernels whose names have it can't be launched
+ *
+ *   FAKE_CUDA_FULL        a pool that is full is marked so in the host's memory, too, before the launch returns
  *
  * Code that is PTX has the kernels that are in the text; of any other, each name is a kernel. A kernel whose module has a
  * variable `__hetrace_inside` that is not 0, and whose name ends so, records where it points: one record for each launch.

@@ -44,8 +44,17 @@ static void record_inside(struct fake_stream *s, struct fake_function *f)
     uint32_t counter = asked % 32;
     uint64_t chunk = 64 * (uint64_t)counters[16 * counter]++ + counter;
     if (chunk >= pool[1]) {
-        pool[2]++;
+        /* Counted for the kernel, if no other one has its place. */
+        uint32_t number = number_of(f), *slot = (uint32_t *)(base + 64 + 16 * (uint64_t)((number - 1) % 124));
+        if (!slot[0])
+            slot[0] = number;
+        if (slot[0] == number)
+            ++*(uint64_t *)(slot + 2);
+        else
+            pool[2]++;
         pool[3] = 1;
+        if (pool[4] && getenv("FAKE_CUDA_FULL"))
+            *(uint32_t *)pool[4] = 1;
         return;
     }
     char *at = (char *)base + 4096 * (chunk + 1);

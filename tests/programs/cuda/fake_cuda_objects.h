@@ -330,6 +330,10 @@ static void log_to(int buffer, const char *text, unsigned n, const int *names, v
     values[size] = (void *)(size_t)written;
 }
 
+/* Linked code: an ELF file of one section, whose text is behind its header. */
+static const char LINKED[] = "\177ELF\2\1\1linked";
+enum { LINK_HEAD = 128 };
+
 static CUresult load_with(struct fake_module **out, const void *image, int library, unsigned n, const int *names,
                           void **values)
 {
@@ -344,6 +348,8 @@ static CUresult load_with(struct fake_module **out, const void *image, int libra
         return 218; /* CUDA_ERROR_INVALID_PTX */
     }
     log_to(3, "compiled", n, names, values);
+    if (image && !memcmp(image, LINKED, sizeof LINKED - 1))
+        image = (const char *)image + LINK_HEAD, is_text = 1;
     *out = calloc(1, sizeof **out);
     **out = (struct fake_module){.state = ALIVE, .library = library, .ctx = current(), .text = is_text ? strdup(image) : NULL};
     return CUDA_SUCCESS;
@@ -371,6 +377,86 @@ EXPORT CUresult cuLibraryLoadData(CUlibrary *l, const void *f, void *a, void **b
 { (void)d, (void)g, (void)h; ENTER(cuLibraryLoadData); LEAVE(load_with(l, f, 1, c, a, b)); }
 EXPORT CUresult cuLibraryLoadFromFile(CUlibrary *l, const char *f, void *a, void **b, unsigned c, void *d, void **g, unsigned h)
 { (void)a, (void)b, (void)c, (void)d, (void)g, (void)h; ENTER(cuLibraryLoadFromFile); LEAVE(load_file(l, f, 1)); }
+
+/* What is linked: all texts, one behind the other. Its code is gone when it ends. */
+struct fake_link { int state; char *text, *code; };
+
+static CUresult new_link(struct fake_link **out, unsigned n, const int *names, void **values)
+{
+    log_to(3, "linked", n, names, values);
+    *out = calloc(1, sizeof **out);
+    **out = (struct fake_link){.state = ALIVE, .text = strdup("")};
+    return CUDA_SUCCESS;
+}
+
+static CUresult link_text(struct fake_link *l, const char *text, size_t size)
+{
+    const char *refuses = getenv("FAKE_CUDA_REFUSES");
+    if (!l || l->state != ALIVE)
+        return CUDA_ERROR_INVALID_HANDLE;
+    size_t length = strnlen(text, size), before = strlen(l->text);
+    if (refuses && memmem(text, length, refuses, strlen(refuses)))
+        return 218; /* CUDA_ERROR_INVALID_PTX */
+    /* One weak variable for all. */
+    if (memmem(text, length, TWIN, sizeof TWIN - 1) && !memmem(text, length, ".weak .global .align 8 .u64 __hetrace_inside;", 45))
+        return 209;
+    l->text = realloc(l->text, before + length + 1);
+    memcpy(l->text + before, text, length);
+    l->text[before + length] = 0;
+    return CUDA_SUCCESS;
+}
+
+static CUresult link_file(struct fake_link *l, const char *file)
+{
+    static char text[1 << 20];
+    FILE *f = fopen(file, "r");
+    if (!f)
+        return 301;
+    size_t size = fread(text, 1, sizeof text, f);
+    fclose(f);
+    return link_text(l, text, size);
+}
+
+static CUresult complete(struct fake_link *l, void **code, size_t *size)
+{
+    if (!l || l->state != ALIVE)
+        return CUDA_ERROR_INVALID_HANDLE;
+    const char *refuses = getenv("FAKE_CUDA_REFUSES_LINK");
+    if (refuses && strstr(l->text, refuses))
+        return 209; /* CUDA_ERROR_NO_BINARY_FOR_GPU */
+    size_t length = strlen(l->text) + 1, all = LINK_HEAD + length;
+    l->code = calloc(1, all);
+    memcpy(l->code, LINKED, sizeof LINKED - 1);
+    memcpy(l->code + LINK_HEAD, l->text, length);
+    /* The one section's header is at 64, and begins at 0: it is all of it. */
+    uint64_t at = 64, zero = 0, bytes = all;
+    uint16_t shape[] = {64, 1, 0};
+    memcpy(l->code + 0x28, &at, 8);
+    memcpy(l->code + 0x3a, shape, sizeof shape);
+    memcpy(l->code + 64 + 0x18, &zero, 8);
+    memcpy(l->code + 64 + 0x20, &bytes, 8);
+    *code = l->code;
+    *size = all;
+    return CUDA_SUCCESS;
+}
+
+static CUresult end_link(struct fake_link *l)
+{
+    if (!l || l->state != ALIVE)
+        return CUDA_ERROR_INVALID_HANDLE;
+    l->state = DEAD;
+    if (l->code)
+        memset(l->code, 0xdd, LINK_HEAD);
+    return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuLinkCreate_v2(unsigned n, int *o, void **v, struct fake_link **l) { ENTER(cuLinkCreate_v2); LEAVE(new_link(l, n, o, v)); }
+EXPORT CUresult cuLinkAddData_v2(struct fake_link *l, int k, void *d, size_t s, const char *m, unsigned n, int *o, void **v)
+{ (void)k, (void)m, (void)n, (void)o, (void)v; ENTER(cuLinkAddData_v2); LEAVE(link_text(l, d, s)); }
+EXPORT CUresult cuLinkAddFile_v2(struct fake_link *l, int k, const char *f, unsigned n, int *o, void **v)
+{ (void)k, (void)n, (void)o, (void)v; ENTER(cuLinkAddFile_v2); LEAVE(link_file(l, f)); }
+EXPORT CUresult cuLinkComplete(struct fake_link *l, void **c, size_t *s) { ENTER(cuLinkComplete); LEAVE(complete(l, c, s)); }
+EXPORT CUresult cuLinkDestroy(struct fake_link *l) { ENTER(cuLinkDestroy); LEAVE(end_link(l)); }
 
 static CUresult get_global(CUdeviceptr *out, size_t *bytes, struct fake_module *m, const char *name)
 {

@@ -25,6 +25,19 @@ CUresult cuStreamBeginCapture_v2(CUstream, int);
 CUresult cuStreamEndCapture(CUstream, CUgraph *);
 CUresult cuGraphCreate(CUgraph *, unsigned);
 CUresult cuGraphAddKernelNode_v2(void **, CUgraph, const void *, size_t, const void *);
+CUresult cuGraphAddNode(void **, CUgraph, const void *, size_t, void *);
+CUresult cuGraphAddNode_v2(void **, CUgraph, const void *, const void *, size_t, void *);
+CUresult cuGraphKernelNodeSetParams_v2(void *, const void *);
+CUresult cuGraphKernelNodeGetParams_v2(void *, void *);
+CUresult cuGraphNodeGetParams(void *, void *);
+CUresult cuGraphNodeSetParams(void *, void *);
+CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec, void *, const void *);
+CUresult cuGraphExecNodeSetParams(CUgraphExec, void *, void *);
+CUresult cuLinkCreate_v2(unsigned, int *, void **, void **);
+CUresult cuLinkAddData_v2(void *, int, void *, size_t, const char *, unsigned, int *, void **);
+CUresult cuLinkAddFile_v2(void *, int, const char *, unsigned, int *, void **);
+CUresult cuLinkComplete(void *, void **, size_t *);
+CUresult cuLinkDestroy(void *);
 CUresult cuGraphInstantiateWithFlags(CUgraphExec *, CUgraph, unsigned long long);
 CUresult cuGraphLaunch(CUgraphExec, CUstream);
 CUresult cuModuleLoad(CUmodule *, const char *);
@@ -150,6 +163,78 @@ static void of_graph(CUmodule m, int launches)
         OK(cuGraphLaunch(x, s));
 }
 
+struct kernel_node { CUfunction f; unsigned sizes[7]; void **params, **extra; CUkernel k; CUcontext c; };
+struct any_node { int kind, reserved[3]; struct kernel_node kernel; char rest[256 - 16 - sizeof(struct kernel_node)]; };
+
+static const char *name_in(void *node)
+{
+    struct kernel_node p = {0};
+    struct any_node any = {0};
+    const char *name = "?";
+    OK(cuGraphKernelNodeGetParams_v2(node, &p));
+    OK(cuGraphNodeGetParams(node, &any));
+    OK(cuFuncGetName(&name, p.f));
+    return p.f == any.kernel.f ? name : "others";
+}
+
+/* Nodes that are made and set by the functions for nodes of any kind, and others that are given another kernel later. */
+static void of_nodes(CUmodule m)
+{
+    struct any_node any = {0};
+    CUfunction a, b;
+    CUgraph g;
+    CUgraphExec x;
+    void *first, *second;
+    OK(cuModuleGetFunction(&a, m, "k1000"));
+    OK(cuModuleGetFunction(&b, m, "k2000"));
+    any.kernel.f = a;
+    for (int i = 0; i < 6; i++)
+        any.kernel.sizes[i] = 1;
+    OK(cuGraphCreate(&g, 0));
+    OK(cuGraphAddNode(&first, g, NULL, 0, &any));
+    OK(cuGraphAddNode_v2(&second, g, NULL, NULL, 0, &any));
+    printf("nodes: %s %s\n", name_in(first), name_in(second));
+    OK(cuGraphInstantiateWithFlags(&x, g, 0));
+    OK(cuGraphLaunch(x, NULL)); /* k1000, k1000 */
+    any.kernel.f = b;
+    OK(cuGraphExecKernelNodeSetParams_v2(x, first, &any.kernel));
+    OK(cuGraphLaunch(x, NULL)); /* k2000, k1000 */
+    OK(cuGraphExecNodeSetParams(x, second, &any));
+    OK(cuGraphLaunch(x, NULL)); /* k2000, k2000 */
+    OK(cuGraphKernelNodeSetParams_v2(first, &any.kernel));
+    printf("nodes: %s %s\n", name_in(first), name_in(second));
+    any.kernel.f = a;
+    OK(cuGraphNodeSetParams(second, &any));
+    OK(cuGraphInstantiateWithFlags(&x, g, 0));
+    OK(cuGraphLaunch(x, NULL)); /* k2000, k1000 */
+    any.kind = 1;
+    printf("a copy: %d\n", cuGraphNodeSetParams(second, &any));
+}
+
+/* Links a file, once as bytes and once more as a file under another name; loads what comes out, and what was written of it. */
+static void of_link(const char *file, const char *other, int launches)
+{
+    char info[64] = "untouched";
+    int names[] = {3, 4};
+    void *values[] = {info, (void *)sizeof info}, *link, *code;
+    char *text = read_all(file);
+    size_t size;
+    CUmodule m;
+    OK(cuLinkCreate_v2(2, names, values, &link));
+    OK(cuLinkAddData_v2(link, 1, text, strlen(text) + 1, "first", 0, NULL, NULL));
+    if (*other)
+        OK(cuLinkAddFile_v2(link, 1, other, 0, NULL, NULL));
+    OK(cuLinkComplete(link, &code, &size));
+    printf("log: \"%s\"\n", info);
+    OK(cuModuleLoadData(&m, code));
+    of_module(m, launches);
+    char *copy = malloc(size);
+    memcpy(copy, code, size);
+    OK(cuLinkDestroy(link));
+    OK(cuModuleLoadData(&m, copy));
+    of_module(m, launches);
+}
+
 int main(int argc, char **argv)
 {
     const char *way = argc > 1 ? argv[1] : "", *file = argc > 2 ? argv[2] : "";
@@ -164,11 +249,16 @@ int main(int argc, char **argv)
     OK(cuInit(0));
     OK(cuDevicePrimaryCtxRetain(&c, 0));
     OK(cuCtxSetCurrent(c));
+    if (!strcmp(way, "link")) {
+        of_link(file, argc > 4 ? argv[4] : "", launches);
+        OK(cuCtxSynchronize());
+        return 0;
+    }
     for (int i = 0; i < copies; i++) {
         m = NULL;
         if (!strcmp(way, "file"))
             OK(cuModuleLoad(&m, file));
-        else if (!strcmp(way, "data") || !strcmp(way, "graph") || !strcmp(way, "killed") || !strcmp(way, "contexts"))
+        else if (!strcmp(way, "data") || !strcmp(way, "graph") || !strcmp(way, "nodes") || !strcmp(way, "killed") || !strcmp(way, "contexts"))
             OK(cuModuleLoadData(&m, read_all(file)));
         else if (!strcmp(way, "options"))
             OK(cuModuleLoadDataEx(&m, read_all(file), 5, names, values));
@@ -187,6 +277,8 @@ int main(int argc, char **argv)
             of_library(l, launches);
         else if (!strcmp(way, "graph"))
             of_graph(m, launches);
+        else if (!strcmp(way, "nodes"))
+            of_nodes(m);
         else
             of_module(m, launches);
         if (copies > 1)

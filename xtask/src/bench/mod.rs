@@ -8,6 +8,7 @@ mod commands;
 mod cuda;
 mod disk;
 mod ground;
+mod inside;
 mod instructions;
 mod iterations;
 mod layers;
@@ -45,6 +46,8 @@ enum What {
     Sustained(sustained::Args),
     /// Time, instructions and bytes that tracing adds to CUDA's calls, on a driver that does nothing
     Cuda(cuda::Args),
+    /// What `run --inside` costs beside the device: launches on the host, rewriting of modules, and their cache
+    Inside(inside::Args),
     /// What preloaded libraries cost a process that uses none of their APIs: none, one, some, all of them
     Preloaded(preloaded::Args),
     /// What the user waits for before and after the program, and of commands that read a small trace
@@ -63,6 +66,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         What::Overhead(args) => overhead::run(args),
         What::Sustained(args) => sustained::run(args),
         What::Cuda(args) => cuda::run(args),
+        What::Inside(args) => inside::run(args),
         What::Preloaded(args) => preloaded::run(args),
         What::Startup(args) => startup::alone(args),
         What::Programs(args) => programs::run(args),

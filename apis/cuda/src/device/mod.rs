@@ -141,6 +141,15 @@ pub fn inside<R>(time: u64, call: impl FnOnce() -> R) -> R {
     result
 }
 
+/// Runs a call that enqueues a command of the tracer's own: the collector's record of it is left out.
+pub fn own<R>(call: impl FnOnce() -> R) -> R {
+    let outer = slot::get();
+    slot::set(cupti::expected::OWN);
+    let result = call();
+    slot::set(outer);
+    result
+}
+
 /// The program has waited for a device: collect what is finished.
 pub fn synchronized() {
     match SOURCE.load(Ordering::Relaxed) {

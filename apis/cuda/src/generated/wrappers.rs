@@ -198,16 +198,20 @@ wrapper! { #[unsafe(no_mangle)] 63 cuLinkCreate_v2(numOptions: u32, options: *mu
     call(on, 221, move || { let caps = Caps::current(); (numOptions,seq(options, numOptions as usize, caps),seq(optionValues, numOptions as usize, caps),) }, move |time| crate::hooks::cuLinkCreate_v2(time, numOptions, options, optionValues, stateOut), move |result| { let caps = Caps::current(); let ok = result == 0; (result,seq(optionValues, if ok { numOptions as usize } else { 0 }, caps),one(stateOut, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 64 cuLinkAddData_v2(state: P, type_: u32, data: *mut c_void, size: u64, name: *const i8, numOptions: u32, options: *mut u32, optionValues: *mut P) -> u32, on, {
-    call(on, 224, move || { let caps = Caps::current(); (state,type_,data,size,text(name, 0, caps),numOptions,seq(options, numOptions as usize, caps),seq(optionValues, numOptions as usize, caps),) }, move |_| real::cuLinkAddData_v2(state, type_, data, size, name, numOptions, options, optionValues), move |result| { let caps = Caps::current(); let ok = result == 0; (result,seq(optionValues, if ok { numOptions as usize } else { 0 }, caps),) }, || ())
+    if on & HOOK == 0 { return call(on, 224, move || { let caps = Caps::current(); (state,type_,data,size,text(name, 0, caps),numOptions,seq(options, numOptions as usize, caps),seq(optionValues, numOptions as usize, caps),) }, move |_| real::cuLinkAddData_v2(state, type_, data, size, name, numOptions, options, optionValues), move |result| { let caps = Caps::current(); let ok = result == 0; (result,seq(optionValues, if ok { numOptions as usize } else { 0 }, caps),) }, || ()); }
+    call(on, 224, move || { let caps = Caps::current(); (state,type_,data,size,text(name, 0, caps),numOptions,seq(options, numOptions as usize, caps),seq(optionValues, numOptions as usize, caps),) }, move |time| crate::hooks::cuLinkAddData_v2(time, state, type_, data, size, name, numOptions, options, optionValues), move |result| { let caps = Caps::current(); let ok = result == 0; (result,seq(optionValues, if ok { numOptions as usize } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 65 cuLinkAddFile_v2(state: P, type_: u32, path: *const i8, numOptions: u32, options: *mut u32, optionValues: *mut P) -> u32, on, {
-    call(on, 227, move || { let caps = Caps::current(); (state,type_,text(path, 0, caps),numOptions,seq(options, numOptions as usize, caps),seq(optionValues, numOptions as usize, caps),) }, move |_| real::cuLinkAddFile_v2(state, type_, path, numOptions, options, optionValues), move |result| { let caps = Caps::current(); let ok = result == 0; (result,seq(optionValues, if ok { numOptions as usize } else { 0 }, caps),) }, || ())
+    if on & HOOK == 0 { return call(on, 227, move || { let caps = Caps::current(); (state,type_,text(path, 0, caps),numOptions,seq(options, numOptions as usize, caps),seq(optionValues, numOptions as usize, caps),) }, move |_| real::cuLinkAddFile_v2(state, type_, path, numOptions, options, optionValues), move |result| { let caps = Caps::current(); let ok = result == 0; (result,seq(optionValues, if ok { numOptions as usize } else { 0 }, caps),) }, || ()); }
+    call(on, 227, move || { let caps = Caps::current(); (state,type_,text(path, 0, caps),numOptions,seq(options, numOptions as usize, caps),seq(optionValues, numOptions as usize, caps),) }, move |time| crate::hooks::cuLinkAddFile_v2(time, state, type_, path, numOptions, options, optionValues), move |result| { let caps = Caps::current(); let ok = result == 0; (result,seq(optionValues, if ok { numOptions as usize } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 66 cuLinkComplete(state: P, cubinOut: *mut P, sizeOut: *mut u64) -> u32, on, {
-    call(on, 230, move || (state,), move |_| real::cuLinkComplete(state, cubinOut, sizeOut), move |result| { let ok = result == 0; (result,one(cubinOut, ok),one(sizeOut, ok),) }, || ())
+    if on & HOOK == 0 { return call(on, 230, move || (state,), move |_| real::cuLinkComplete(state, cubinOut, sizeOut), move |result| { let ok = result == 0; (result,one(cubinOut, ok),one(sizeOut, ok),) }, || ()); }
+    call(on, 230, move || (state,), move |time| crate::hooks::cuLinkComplete(time, state, cubinOut, sizeOut), move |result| { let ok = result == 0; (result,one(cubinOut, ok),one(sizeOut, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 67 cuLinkDestroy(state: P) -> u32, on, {
-    call(on, 233, move || (state,), move |_| real::cuLinkDestroy(state), move |result| { let _ = result; (result,) }, || ())
+    if on & HOOK == 0 { return call(on, 233, move || (state,), move |_| real::cuLinkDestroy(state), move |result| { let _ = result; (result,) }, || ()); }
+    call(on, 233, move || (state,), move |time| crate::hooks::cuLinkDestroy(time, state), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 68 cuModuleGetTexRef(pTexRef: *mut P, hmod: P, name: *const i8) -> u32, on, {
     call(on, 236, move || { let caps = Caps::current(); (hmod,text(name, 0, caps),) }, move |_| real::cuModuleGetTexRef(pTexRef, hmod, name), move |result| { let ok = result == 0; (result,one(pTexRef, ok),) }, || ())
@@ -932,10 +936,12 @@ wrapper! { #[unsafe(no_mangle)] 305 cuGraphAddKernelNode_v2(phGraphNode: *mut P,
     call(on, 947, move || { let caps = Caps::current(); (hGraph,seq(dependencies, numDependencies as usize, caps),numDependencies,one(nodeParams, true),) }, move |time| crate::hooks::cuGraphAddKernelNode_v2(time, phGraphNode, hGraph, dependencies, numDependencies, nodeParams), move |result| { let ok = result == 0; (result,one(phGraphNode, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 306 cuGraphKernelNodeGetParams_v2(hNode: P, nodeParams: *mut [u8; 72]) -> u32, on, {
-    call(on, 950, move || (hNode,), move |_| real::cuGraphKernelNodeGetParams_v2(hNode, nodeParams), move |result| { let ok = result == 0; (result,one(nodeParams, ok),) }, || ())
+    if on & HOOK == 0 { return call(on, 950, move || (hNode,), move |_| real::cuGraphKernelNodeGetParams_v2(hNode, nodeParams), move |result| { let ok = result == 0; (result,one(nodeParams, ok),) }, || ()); }
+    call(on, 950, move || (hNode,), move |time| crate::hooks::cuGraphKernelNodeGetParams_v2(time, hNode, nodeParams), move |result| { let ok = result == 0; (result,one(nodeParams, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 307 cuGraphKernelNodeSetParams_v2(hNode: P, nodeParams: *const [u8; 72]) -> u32, on, {
-    call(on, 953, move || (hNode,one(nodeParams, true),), move |_| real::cuGraphKernelNodeSetParams_v2(hNode, nodeParams), move |result| { let _ = result; (result,) }, || ())
+    if on & HOOK == 0 { return call(on, 953, move || (hNode,one(nodeParams, true),), move |_| real::cuGraphKernelNodeSetParams_v2(hNode, nodeParams), move |result| { let _ = result; (result,) }, || ()); }
+    call(on, 953, move || (hNode,one(nodeParams, true),), move |time| crate::hooks::cuGraphKernelNodeSetParams_v2(time, hNode, nodeParams), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 308 cuGraphAddMemcpyNode(phGraphNode: *mut P, hGraph: P, dependencies: *const P, numDependencies: u64, copyParams: *const [u8; 200], ctx: P) -> u32, on, {
     call(on, 956, move || { let caps = Caps::current(); (hGraph,seq(dependencies, numDependencies as usize, caps),numDependencies,one(copyParams, true),ctx,) }, move |_| real::cuGraphAddMemcpyNode(phGraphNode, hGraph, dependencies, numDependencies, copyParams, ctx), move |result| { let ok = result == 0; (result,one(phGraphNode, ok),) }, || ())
@@ -1100,7 +1106,8 @@ wrapper! { #[unsafe(no_mangle)] 361 cuGraphExecGetFlags(hGraphExec: P, flags: *m
     call(on, 1115, move || (hGraphExec,), move |_| real::cuGraphExecGetFlags(hGraphExec, flags), move |result| { let ok = result == 0; (result,one(flags, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 362 cuGraphExecKernelNodeSetParams_v2(hGraphExec: P, hNode: P, nodeParams: *const [u8; 72]) -> u32, on, {
-    call(on, 1118, move || (hGraphExec,hNode,one(nodeParams, true),), move |_| real::cuGraphExecKernelNodeSetParams_v2(hGraphExec, hNode, nodeParams), move |result| { let _ = result; (result,) }, || ())
+    if on & HOOK == 0 { return call(on, 1118, move || (hGraphExec,hNode,one(nodeParams, true),), move |_| real::cuGraphExecKernelNodeSetParams_v2(hGraphExec, hNode, nodeParams), move |result| { let _ = result; (result,) }, || ()); }
+    call(on, 1118, move || (hGraphExec,hNode,one(nodeParams, true),), move |time| crate::hooks::cuGraphExecKernelNodeSetParams_v2(time, hGraphExec, hNode, nodeParams), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 363 cuGraphExecMemcpyNodeSetParams(hGraphExec: P, hNode: P, copyParams: *const [u8; 200], ctx: P) -> u32, on, {
     call(on, 1121, move || (hGraphExec,hNode,one(copyParams, true),ctx,), move |_| real::cuGraphExecMemcpyNodeSetParams(hGraphExec, hNode, copyParams, ctx), move |result| { let _ = result; (result,) }, || ())
@@ -1175,22 +1182,28 @@ wrapper! { #[unsafe(no_mangle)] 386 cuGraphReleaseUserObject(graph: P, object: P
     call(on, 1190, move || (graph,object,count,), move |_| real::cuGraphReleaseUserObject(graph, object, count), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 387 cuGraphAddNode_v2(phGraphNode: *mut P, hGraph: P, dependencies: *const P, dependencyData: *const [u8; 8], numDependencies: u64, nodeParams: *mut [u8; 256]) -> u32, on, {
-    call(on, 1193, move || { let caps = Caps::current(); (hGraph,seq(dependencies, numDependencies as usize, caps),seq(dependencyData, numDependencies as usize, caps),numDependencies,one(nodeParams, true),) }, move |_| real::cuGraphAddNode_v2(phGraphNode, hGraph, dependencies, dependencyData, numDependencies, nodeParams), move |result| { let ok = result == 0; (result,one(phGraphNode, ok),one(nodeParams, ok),) }, || ())
+    if on & HOOK == 0 { return call(on, 1193, move || { let caps = Caps::current(); (hGraph,seq(dependencies, numDependencies as usize, caps),seq(dependencyData, numDependencies as usize, caps),numDependencies,one(nodeParams, true),) }, move |_| real::cuGraphAddNode_v2(phGraphNode, hGraph, dependencies, dependencyData, numDependencies, nodeParams), move |result| { let ok = result == 0; (result,one(phGraphNode, ok),one(nodeParams, ok),) }, || ()); }
+    call(on, 1193, move || { let caps = Caps::current(); (hGraph,seq(dependencies, numDependencies as usize, caps),seq(dependencyData, numDependencies as usize, caps),numDependencies,one(nodeParams, true),) }, move |time| crate::hooks::cuGraphAddNode_v2(time, phGraphNode, hGraph, dependencies, dependencyData, numDependencies, nodeParams), move |result| { let ok = result == 0; (result,one(phGraphNode, ok),one(nodeParams, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 388 cuGraphAddNode_v3(phGraphNode: *mut P, hGraph: P, dependencies: *const P, dependencyData: *const [u8; 8], numDependencies: u64, nodeParams: *mut [u8; 256]) -> u32, on, {
-    call(on, 1196, move || { let caps = Caps::current(); (hGraph,seq(dependencies, numDependencies as usize, caps),seq(dependencyData, numDependencies as usize, caps),numDependencies,one(nodeParams, true),) }, move |_| real::cuGraphAddNode_v3(phGraphNode, hGraph, dependencies, dependencyData, numDependencies, nodeParams), move |result| { let ok = result == 0; (result,one(phGraphNode, ok),one(nodeParams, ok),) }, || ())
+    if on & HOOK == 0 { return call(on, 1196, move || { let caps = Caps::current(); (hGraph,seq(dependencies, numDependencies as usize, caps),seq(dependencyData, numDependencies as usize, caps),numDependencies,one(nodeParams, true),) }, move |_| real::cuGraphAddNode_v3(phGraphNode, hGraph, dependencies, dependencyData, numDependencies, nodeParams), move |result| { let ok = result == 0; (result,one(phGraphNode, ok),one(nodeParams, ok),) }, || ()); }
+    call(on, 1196, move || { let caps = Caps::current(); (hGraph,seq(dependencies, numDependencies as usize, caps),seq(dependencyData, numDependencies as usize, caps),numDependencies,one(nodeParams, true),) }, move |time| crate::hooks::cuGraphAddNode_v3(time, phGraphNode, hGraph, dependencies, dependencyData, numDependencies, nodeParams), move |result| { let ok = result == 0; (result,one(phGraphNode, ok),one(nodeParams, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 389 cuGraphNodeSetParams(hNode: P, nodeParams: *mut [u8; 256]) -> u32, on, {
-    call(on, 1199, move || (hNode,one(nodeParams, true),), move |_| real::cuGraphNodeSetParams(hNode, nodeParams), move |result| { let _ = result; (result,) }, || ())
+    if on & HOOK == 0 { return call(on, 1199, move || (hNode,one(nodeParams, true),), move |_| real::cuGraphNodeSetParams(hNode, nodeParams), move |result| { let _ = result; (result,) }, || ()); }
+    call(on, 1199, move || (hNode,one(nodeParams, true),), move |time| crate::hooks::cuGraphNodeSetParams(time, hNode, nodeParams), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 390 cuGraphNodeSetParams_v2(hNode: P, nodeParams: *mut [u8; 256]) -> u32, on, {
-    call(on, 1202, move || (hNode,one(nodeParams, true),), move |_| real::cuGraphNodeSetParams_v2(hNode, nodeParams), move |result| { let _ = result; (result,) }, || ())
+    if on & HOOK == 0 { return call(on, 1202, move || (hNode,one(nodeParams, true),), move |_| real::cuGraphNodeSetParams_v2(hNode, nodeParams), move |result| { let _ = result; (result,) }, || ()); }
+    call(on, 1202, move || (hNode,one(nodeParams, true),), move |time| crate::hooks::cuGraphNodeSetParams_v2(time, hNode, nodeParams), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 391 cuGraphNodeGetParams(hNode: P, nodeParams: *mut [u8; 256]) -> u32, on, {
-    call(on, 1205, move || (hNode,), move |_| real::cuGraphNodeGetParams(hNode, nodeParams), move |result| { let ok = result == 0; (result,one(nodeParams, ok),) }, || ())
+    if on & HOOK == 0 { return call(on, 1205, move || (hNode,), move |_| real::cuGraphNodeGetParams(hNode, nodeParams), move |result| { let ok = result == 0; (result,one(nodeParams, ok),) }, || ()); }
+    call(on, 1205, move || (hNode,), move |time| crate::hooks::cuGraphNodeGetParams(time, hNode, nodeParams), move |result| { let ok = result == 0; (result,one(nodeParams, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 392 cuGraphExecNodeSetParams(hGraphExec: P, hNode: P, nodeParams: *mut [u8; 256]) -> u32, on, {
-    call(on, 1208, move || (hGraphExec,hNode,one(nodeParams, true),), move |_| real::cuGraphExecNodeSetParams(hGraphExec, hNode, nodeParams), move |result| { let _ = result; (result,) }, || ())
+    if on & HOOK == 0 { return call(on, 1208, move || (hGraphExec,hNode,one(nodeParams, true),), move |_| real::cuGraphExecNodeSetParams(hGraphExec, hNode, nodeParams), move |result| { let _ = result; (result,) }, || ()); }
+    call(on, 1208, move || (hGraphExec,hNode,one(nodeParams, true),), move |time| crate::hooks::cuGraphExecNodeSetParams(time, hGraphExec, hNode, nodeParams), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 393 cuGraphConditionalHandleCreate(pHandle_out: *mut u64, hGraph: P, ctx: P, defaultLaunchValue: u32, flags: u32) -> u32, on, {
     call(on, 1211, move || (hGraph,ctx,defaultLaunchValue,flags,), move |_| real::cuGraphConditionalHandleCreate(pHandle_out, hGraph, ctx, defaultLaunchValue, flags), move |result| { let ok = result == 0; (result,one(pHandle_out, ok),) }, || ())
@@ -1878,10 +1891,12 @@ wrapper! { #[unsafe(no_mangle)] 620 cuLinkCreate(numOptions: u32, options: *mut 
     call(on, 1892, move || { let caps = Caps::current(); (numOptions,seq(options, numOptions as usize, caps),seq(optionValues, numOptions as usize, caps),) }, move |time| crate::hooks::cuLinkCreate(time, numOptions, options, optionValues, stateOut), move |result| { let caps = Caps::current(); let ok = result == 0; (result,seq(optionValues, if ok { numOptions as usize } else { 0 }, caps),one(stateOut, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 621 cuLinkAddData(state: P, type_: u32, data: *mut c_void, size: u64, name: *const i8, numOptions: u32, options: *mut u32, optionValues: *mut P) -> u32, on, {
-    call(on, 1895, move || { let caps = Caps::current(); (state,type_,data,size,text(name, 0, caps),numOptions,seq(options, numOptions as usize, caps),seq(optionValues, numOptions as usize, caps),) }, move |_| real::cuLinkAddData(state, type_, data, size, name, numOptions, options, optionValues), move |result| { let caps = Caps::current(); let ok = result == 0; (result,seq(optionValues, if ok { numOptions as usize } else { 0 }, caps),) }, || ())
+    if on & HOOK == 0 { return call(on, 1895, move || { let caps = Caps::current(); (state,type_,data,size,text(name, 0, caps),numOptions,seq(options, numOptions as usize, caps),seq(optionValues, numOptions as usize, caps),) }, move |_| real::cuLinkAddData(state, type_, data, size, name, numOptions, options, optionValues), move |result| { let caps = Caps::current(); let ok = result == 0; (result,seq(optionValues, if ok { numOptions as usize } else { 0 }, caps),) }, || ()); }
+    call(on, 1895, move || { let caps = Caps::current(); (state,type_,data,size,text(name, 0, caps),numOptions,seq(options, numOptions as usize, caps),seq(optionValues, numOptions as usize, caps),) }, move |time| crate::hooks::cuLinkAddData(time, state, type_, data, size, name, numOptions, options, optionValues), move |result| { let caps = Caps::current(); let ok = result == 0; (result,seq(optionValues, if ok { numOptions as usize } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 622 cuLinkAddFile(state: P, type_: u32, path: *const i8, numOptions: u32, options: *mut u32, optionValues: *mut P) -> u32, on, {
-    call(on, 1898, move || { let caps = Caps::current(); (state,type_,text(path, 0, caps),numOptions,seq(options, numOptions as usize, caps),seq(optionValues, numOptions as usize, caps),) }, move |_| real::cuLinkAddFile(state, type_, path, numOptions, options, optionValues), move |result| { let caps = Caps::current(); let ok = result == 0; (result,seq(optionValues, if ok { numOptions as usize } else { 0 }, caps),) }, || ())
+    if on & HOOK == 0 { return call(on, 1898, move || { let caps = Caps::current(); (state,type_,text(path, 0, caps),numOptions,seq(options, numOptions as usize, caps),seq(optionValues, numOptions as usize, caps),) }, move |_| real::cuLinkAddFile(state, type_, path, numOptions, options, optionValues), move |result| { let caps = Caps::current(); let ok = result == 0; (result,seq(optionValues, if ok { numOptions as usize } else { 0 }, caps),) }, || ()); }
+    call(on, 1898, move || { let caps = Caps::current(); (state,type_,text(path, 0, caps),numOptions,seq(options, numOptions as usize, caps),seq(optionValues, numOptions as usize, caps),) }, move |time| crate::hooks::cuLinkAddFile(time, state, type_, path, numOptions, options, optionValues), move |result| { let caps = Caps::current(); let ok = result == 0; (result,seq(optionValues, if ok { numOptions as usize } else { 0 }, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 623 cuTexRefSetAddress2D_v2(hTexRef: P, desc: *const [u8; 24], dptr: u64, Pitch: u64) -> u32, on, {
     call(on, 1901, move || (hTexRef,one(desc, true),dptr,Pitch,), move |_| real::cuTexRefSetAddress2D_v2(hTexRef, desc, dptr, Pitch), move |result| { let _ = result; (result,) }, || ())
@@ -2122,13 +2137,16 @@ wrapper! { #[unsafe(no_mangle)] 701 cuGraphAddKernelNode(phGraphNode: *mut P, hG
     call(on, 2135, move || { let caps = Caps::current(); (hGraph,seq(dependencies, numDependencies as usize, caps),numDependencies,one(nodeParams, true),) }, move |time| crate::hooks::cuGraphAddKernelNode(time, phGraphNode, hGraph, dependencies, numDependencies, nodeParams), move |result| { let ok = result == 0; (result,one(phGraphNode, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 702 cuGraphKernelNodeGetParams(hNode: P, nodeParams: *mut [u8; 56]) -> u32, on, {
-    call(on, 2138, move || (hNode,), move |_| real::cuGraphKernelNodeGetParams(hNode, nodeParams), move |result| { let ok = result == 0; (result,one(nodeParams, ok),) }, || ())
+    if on & HOOK == 0 { return call(on, 2138, move || (hNode,), move |_| real::cuGraphKernelNodeGetParams(hNode, nodeParams), move |result| { let ok = result == 0; (result,one(nodeParams, ok),) }, || ()); }
+    call(on, 2138, move || (hNode,), move |time| crate::hooks::cuGraphKernelNodeGetParams(time, hNode, nodeParams), move |result| { let ok = result == 0; (result,one(nodeParams, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 703 cuGraphKernelNodeSetParams(hNode: P, nodeParams: *const [u8; 56]) -> u32, on, {
-    call(on, 2141, move || (hNode,one(nodeParams, true),), move |_| real::cuGraphKernelNodeSetParams(hNode, nodeParams), move |result| { let _ = result; (result,) }, || ())
+    if on & HOOK == 0 { return call(on, 2141, move || (hNode,one(nodeParams, true),), move |_| real::cuGraphKernelNodeSetParams(hNode, nodeParams), move |result| { let _ = result; (result,) }, || ()); }
+    call(on, 2141, move || (hNode,one(nodeParams, true),), move |time| crate::hooks::cuGraphKernelNodeSetParams(time, hNode, nodeParams), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 704 cuGraphExecKernelNodeSetParams(hGraphExec: P, hNode: P, nodeParams: *const [u8; 56]) -> u32, on, {
-    call(on, 2144, move || (hGraphExec,hNode,one(nodeParams, true),), move |_| real::cuGraphExecKernelNodeSetParams(hGraphExec, hNode, nodeParams), move |result| { let _ = result; (result,) }, || ())
+    if on & HOOK == 0 { return call(on, 2144, move || (hGraphExec,hNode,one(nodeParams, true),), move |_| real::cuGraphExecKernelNodeSetParams(hGraphExec, hNode, nodeParams), move |result| { let _ = result; (result,) }, || ()); }
+    call(on, 2144, move || (hGraphExec,hNode,one(nodeParams, true),), move |time| crate::hooks::cuGraphExecKernelNodeSetParams(time, hGraphExec, hNode, nodeParams), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 705 cuGraphExecUpdate(hGraphExec: P, hGraph: P, hErrorNode_out: *mut P, updateResult_out: *mut u32) -> u32, on, {
     call(on, 2147, move || (hGraphExec,hGraph,), move |_| real::cuGraphExecUpdate(hGraphExec, hGraph, hErrorNode_out, updateResult_out), move |result| { let ok = result == 0; (result,one(hErrorNode_out, ok),one(updateResult_out, ok),) }, || ())
@@ -2149,7 +2167,8 @@ wrapper! { #[unsafe(no_mangle)] 710 cuGraphRemoveDependencies(hGraph: P, from: *
     call(on, 2162, move || { let caps = Caps::current(); (hGraph,seq(from, numDependencies as usize, caps),seq(to, numDependencies as usize, caps),numDependencies,) }, move |_| real::cuGraphRemoveDependencies(hGraph, from, to, numDependencies), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 711 cuGraphAddNode(phGraphNode: *mut P, hGraph: P, dependencies: *const P, numDependencies: u64, nodeParams: *mut [u8; 256]) -> u32, on, {
-    call(on, 2165, move || { let caps = Caps::current(); (hGraph,seq(dependencies, numDependencies as usize, caps),numDependencies,one(nodeParams, true),) }, move |_| real::cuGraphAddNode(phGraphNode, hGraph, dependencies, numDependencies, nodeParams), move |result| { let ok = result == 0; (result,one(phGraphNode, ok),one(nodeParams, ok),) }, || ())
+    if on & HOOK == 0 { return call(on, 2165, move || { let caps = Caps::current(); (hGraph,seq(dependencies, numDependencies as usize, caps),numDependencies,one(nodeParams, true),) }, move |_| real::cuGraphAddNode(phGraphNode, hGraph, dependencies, numDependencies, nodeParams), move |result| { let ok = result == 0; (result,one(phGraphNode, ok),one(nodeParams, ok),) }, || ()); }
+    call(on, 2165, move || { let caps = Caps::current(); (hGraph,seq(dependencies, numDependencies as usize, caps),numDependencies,one(nodeParams, true),) }, move |time| crate::hooks::cuGraphAddNode(time, phGraphNode, hGraph, dependencies, numDependencies, nodeParams), move |result| { let ok = result == 0; (result,one(phGraphNode, ok),one(nodeParams, ok),) }, || ())
 } }
 value_wrapper! { #[unsafe(no_mangle)] 712 cuIpcOpenMemHandle(pdptr: *mut u64, handle: Val<[u64; 8]>, Flags: u32) -> u32, on, {
     call(on, 2168, move || (handle,Flags,), move |_| real::cuIpcOpenMemHandle(pdptr, handle, Flags), move |result| { let ok = result == 0; (result,one(pdptr, ok),) }, || ())

@@ -1,8 +1,8 @@
 //! What `--inside` needs besides: twins have what the program gives to their kernels, and are not shown to it.
 
-use crate::generated::prelude::P;
+use crate::generated::prelude::{P, c_void};
 use crate::generated::real;
-use crate::inside;
+use crate::inside::{self, link};
 
 type CUresult = u32;
 
@@ -57,59 +57,67 @@ sets! {
     cuKernelSetCacheConfig(|kernel|, config: u32, device: i32);
 }
 
-/// Where a node's parameters have its kernel and its context, where they have these besides its function.
-const KERNEL: usize = 56;
-const CONTEXT: usize = 64;
-
-/// Returns the parameters of a node with the twin in place of the kernel; none if it is not chosen.
-///
-/// # Safety
-/// NULL or a node's parameters.
-unsafe fn node<const N: usize>(parameters: *const [u8; N]) -> Option<[u8; N]> {
-    // SAFETY: not NULL, so the program's parameters of a node, of `N` bytes.
-    let mut copy = (!parameters.is_null()).then(|| unsafe { parameters.read_unaligned() })?;
-    let word = |copy: &[u8; N], at: usize| {
-        let bytes = copy.get(at..at + 8).and_then(|bytes| bytes.try_into().ok());
-        bytes.map_or(0, usize::from_le_bytes) as P
-    };
-    let at = if word(&copy, 0).is_null() { KERNEL } else { 0 };
-    let twin = inside::chosen_of_node(word(&copy, at), word(&copy, CONTEXT))?;
-    copy.get_mut(at..at + 8)?.copy_from_slice(&(twin as usize).to_le_bytes());
-    Some(copy)
+pub unsafe fn cuLinkCreate(_: u64, n: u32, options: *mut u32, values: *mut P, state: *mut P) -> CUresult {
+    // SAFETY: the program's own arguments; the place is filled in where 0 is returned.
+    unsafe { link::begun(n, options, values, state, real::cuLinkCreate(n, options, values, state)) }
 }
 
-/// Functions that make a node of a graph which launches a kernel.
-macro_rules! nodes {
-    ($($name:ident: $bytes:literal;)*) => { $(
+pub unsafe fn cuLinkCreate_v2(_: u64, n: u32, options: *mut u32, values: *mut P, state: *mut P) -> CUresult {
+    // SAFETY: the program's own arguments; the place is filled in where 0 is returned.
+    unsafe { link::begun(n, options, values, state, real::cuLinkCreate_v2(n, options, values, state)) }
+}
+
+/// Functions that add what is linked.
+macro_rules! adds {
+    ($($name:ident $file:ident;)*) => { $(
+        #[allow(clippy::too_many_arguments)]
         pub unsafe fn $name(
-            _: u64, made: *mut P, graph: P, dependencies: *const P, count: u64, parameters: *const [u8; $bytes],
+            _: u64, state: P, kind: u32, data: *mut c_void, size: u64, name: *const i8, n: u32, options: *mut u32,
+            values: *mut P,
         ) -> CUresult {
-            // SAFETY: the program's own arguments, or a copy of its parameters with a twin in them.
+            // SAFETY: the program's own arguments, which are kept where 0 is returned.
             unsafe {
-                if let Some(ours) = node(parameters)
-                    && real::$name(made, graph, dependencies, count, &ours) == 0
-                {
-                    return 0;
+                let error = real::$name(state, kind, data, size, name, n, options, values);
+                if error == 0 {
+                    link::added(state, kind, data, size, name, (n, options, values));
                 }
-                real::$name(made, graph, dependencies, count, parameters)
+                error
+            }
+        }
+
+        pub unsafe fn $file(
+            _: u64, state: P, kind: u32, path: *const i8, n: u32, options: *mut u32, values: *mut P,
+        ) -> CUresult {
+            // SAFETY: the program's own arguments, which are kept where 0 is returned.
+            unsafe {
+                let error = real::$file(state, kind, path, n, options, values);
+                if error == 0 {
+                    link::added_file(state, kind, path, (n, options, values));
+                }
+                error
             }
         }
     )* };
 }
 
-nodes! {
-    cuGraphAddKernelNode: 56;
-    cuGraphAddKernelNode_v2: 72;
+adds! {
+    cuLinkAddData cuLinkAddFile;
+    cuLinkAddData_v2 cuLinkAddFile_v2;
 }
 
-pub unsafe fn cuLinkCreate(_: u64, n: u32, options: *mut u32, values: *mut P, state: *mut P) -> CUresult {
-    inside::linked();
-    // SAFETY: the program's own arguments.
-    unsafe { real::cuLinkCreate(n, options, values, state) }
+pub unsafe fn cuLinkComplete(_: u64, state: P, cubin: *mut P, size: *mut u64) -> CUresult {
+    // SAFETY: the program's own arguments; the places are filled in where 0 is returned.
+    unsafe {
+        let error = real::cuLinkComplete(state, cubin, size);
+        if error == 0 {
+            link::completed(state, cubin, size);
+        }
+        error
+    }
 }
 
-pub unsafe fn cuLinkCreate_v2(_: u64, n: u32, options: *mut u32, values: *mut P, state: *mut P) -> CUresult {
-    inside::linked();
-    // SAFETY: the program's own arguments.
-    unsafe { real::cuLinkCreate_v2(n, options, values, state) }
+pub unsafe fn cuLinkDestroy(_: u64, state: P) -> CUresult {
+    link::ends(state);
+    // SAFETY: the program's own argument.
+    unsafe { real::cuLinkDestroy(state) }
 }

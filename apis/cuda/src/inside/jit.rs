@@ -61,6 +61,11 @@ impl Jit {
         error
     }
 
+    /// Calls with the copy. The program's answers and logs stay as they are.
+    pub fn apart(&mut self, call: impl FnOnce(u32, *mut u32, *mut P) -> u32) -> u32 {
+        call(self.kept as u32, self.own_names.as_mut_ptr(), self.own_values.as_mut_ptr())
+    }
+
     fn give_back(&self) {
         let kept = self.own_names.iter().zip(&self.own_values).zip(&self.from).take(self.kept);
         for ((_, value), from) in kept.filter(|((name, _), _)| ANSWERED.contains(name)) {

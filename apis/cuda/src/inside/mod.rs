@@ -11,6 +11,8 @@
 
 mod image;
 mod jit;
+pub mod link;
+mod own;
 mod pool;
 mod twins;
 
@@ -19,7 +21,7 @@ use std::fs;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 pub use hetrace_interpose::inside::is_on;
-use hetrace_interpose::inside::{Replaced, replaced, waited};
+use hetrace_interpose::inside::{Replaced, leave_late, replaced, waited};
 use hetrace_interpose::{ErrnoGuard, pid};
 
 use crate::device::driver;
@@ -30,7 +32,7 @@ use crate::generated::real;
 pub use jit::Jit;
 pub use twins::{
     chosen_of_node, configured, count_without, function_made, function_of_kernel, kernel_made,
-    library_module, without_twins,
+    library_module, of_twin, without_twins,
 };
 
 type CUresult = u32;
@@ -97,6 +99,14 @@ unsafe fn load_bytes(
     code: Code,
     load: impl Fn(Option<*const c_void>) -> CUresult,
 ) -> CUresult {
+    if let Some(twins) = bytes.and_then(link::twins_in) {
+        let error = load(None);
+        if error == 0 {
+            // SAFETY: contract: filled in.
+            twins::loaded(unsafe { made.read() }, code, twins);
+        }
+        return error;
+    }
     let Some(ours) = bytes.and_then(with_twins) else { return load(None) };
     let error = load(Some(ours.image().as_ptr().cast()));
     if error == 0 {
@@ -131,7 +141,7 @@ fn with_twins(bytes: &[u8]) -> Option<Replaced> {
         }
         return None;
     }
-    replaced(bytes, capability()?)
+    replaced(bytes, capability()?, false)
 }
 
 /// Images that were machine code only.
@@ -170,16 +180,6 @@ pub fn launch(kernel: P, stream: P, launch: impl Fn(P) -> CUresult) -> CUresult 
         twins::give_up(kernel, error);
     }
     own
-}
-
-/// The program links code itself.
-pub fn linked() {
-    static SAID: AtomicBool = AtomicBool::new(false);
-    if is_on() && !SAID.swap(true, Ordering::Relaxed) {
-        Note::new()
-            .text(b"--inside: the program links code (cuLink): what it adds there is not looked into; what comes out is when it is loaded, if it has its PTX")
-            .leave();
-    }
 }
 
 /// A context is about to end: what its kernels recorded is taken. NULL: one of which nothing is known; what it has is missed
@@ -223,16 +223,28 @@ extern "C" fn ended() {
         let note = Note::new().text(b"--inside: the program waited ").number(us / 1000).text(b" ms for ");
         note.number(images.into()).text(b" images to be rewritten").leave();
     }
-    let late = twins::without_room();
-    if late > 0 {
-        let note = Note::new().text(b"--inside: ").number(late);
-        note.text(b" launches ran as they were, as there was no room any more for what they would record")
-            .leave();
-    }
+    say_late();
     let without = WITHOUT_TEXT.load(Ordering::Relaxed);
     if without > 1 {
         let note = Note::new().text(b"--inside: images of machine code without PTX: ");
         note.number(without.into()).leave();
+    }
+}
+
+/// Says which kernels' launches came when there was no room any more, and leaves their list.
+fn say_late() {
+    let (mut all, mut list) = (0u64, Vec::new());
+    twins::without_room(|name, late| {
+        all = all.saturating_add(late);
+        list.extend(format!("{late} ").into_bytes());
+        list.extend(name);
+        list.push(b'\n');
+    });
+    if all > 0 {
+        let note = Note::new().text(b"--inside: ").number(all);
+        note.text(b" launches ran as they were, as there was no room any more for what they would record")
+            .leave();
+        leave_late(&list);
     }
 }
 

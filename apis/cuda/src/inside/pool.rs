@@ -14,6 +14,7 @@ use hetrace_interpose::published::Published;
 use hetrace_interpose::ring::abi::inside::{CHUNK, CHUNKS, FULL, HOST_FULL, header, used};
 
 use super::Code;
+use super::own::{Own, Refused, ok};
 use crate::device::driver;
 use crate::device::record::Note;
 use crate::generated::prelude::{P, c_void, null_mut};
@@ -108,37 +109,6 @@ fn chunks_in(bytes: u64) -> u64 {
     (bytes / CHUNK - 1).min(CHUNKS)
 }
 
-/// What the driver says, and of what.
-type Refused = (i32, &'static [u8]);
-
-fn ok(error: i32, what: &'static [u8]) -> Result<(), Refused> {
-    if error == 0 { Ok(()) } else { Err((error, what)) }
-}
-
-/// A stream of our own, as long as it lives. It waits for no other.
-struct Own(P);
-
-impl Own {
-    fn new() -> Result<Own, Refused> {
-        let mut stream = null_mut();
-        // SAFETY: room for the answer; a context is current.
-        ok(unsafe { driver::cuStreamCreate(&mut stream, driver::NON_BLOCKING) }, b"a stream")?;
-        Ok(Own(stream))
-    }
-
-    fn wait(&self) -> Result<(), Refused> {
-        // SAFETY: our own stream.
-        ok(unsafe { driver::cuStreamSynchronize(self.0) }, b"waiting for a copy")
-    }
-}
-
-impl Drop for Own {
-    fn drop(&mut self) {
-        // SAFETY: our own stream, and nobody else knows it.
-        unsafe { driver::cuStreamDestroy_v2(self.0) };
-    }
-}
-
 /// Makes a context current, and lifts the bans of captures, as long as both live.
 fn enter(context: P) -> Result<(driver::Pushed, driver::Relaxed), Refused> {
     let pushed = driver::Pushed::new(context).ok_or((201, &b"the context"[..]))?;
@@ -177,17 +147,10 @@ fn on_device(context: P, bytes: u64) -> Result<(u64, *mut u8), Refused> {
         }
         _ => full = null_mut(),
     }
-    // SAFETY: `bytes` from `address` on lie in what was allocated; the header stays until the stream is done.
-    let done = unsafe {
-        ok(driver::cuMemsetD8Async(address, 0, bytes as usize, own.0), b"zeroing it")
-            .and_then(|()| {
-                ok(
-                    driver::cuMemcpyHtoDAsync_v2(address, header.as_ptr().cast(), header.len(), own.0),
-                    b"its header",
-                )
-            })
-            .and_then(|()| own.wait())
-    };
+    // SAFETY: `bytes` from `address` on lie in what was allocated.
+    let zeroed = unsafe { own.zero(address, bytes as usize, b"zeroing it") };
+    // SAFETY: the header lies at the begin of that.
+    let done = zeroed.and_then(|()| unsafe { own.write(address, &header, b"its header") });
     done.map(|()| (address, full)).inspect_err(|_| {
         // SAFETY: allocated above, and nobody else knows it.
         unsafe { driver::cuMemFree_v2(raw) };
@@ -218,10 +181,8 @@ pub fn write_base(code: P, kind: Code, context: P, address: u64) -> bool {
         ok(error, b"its variable")?;
         ok(if size < 8 { 1 } else { 0 }, b"its variable's size")?;
         let own = Own::new()?;
-        // SAFETY: 8 bytes there; the address stays until the stream is done.
-        let error = unsafe { driver::cuMemcpyHtoDAsync_v2(at, (&raw const address).cast(), 8, own.0) };
-        ok(error, b"writing it")?;
-        own.wait()
+        // SAFETY: 8 bytes there, as just seen.
+        unsafe { own.write(at, &address.to_ne_bytes(), b"writing it") }
     });
     if let Err((error, what)) = done {
         let note =
@@ -258,17 +219,13 @@ fn copy_out(context: P, address: u64, bytes: u64) -> Result<(), Refused> {
     let _entered = enter(context)?;
     let own = Own::new()?;
     let mut header = [0u8; CHUNK as usize];
-    let room = header.as_mut_ptr().cast();
     // SAFETY: the header of a pool of ours, and room for it.
-    ok(unsafe { driver::cuMemcpyDtoHAsync_v2(room, address, header.len(), own.0) }, b"its header")?;
-    own.wait()?;
+    unsafe { own.read(header.as_mut_ptr(), address, header.len(), b"its header")? };
     let used = used(&header, chunks_in(bytes)) + 1;
     let length = (used * CHUNK) as usize;
     let file = PoolFile::make(length, false).ok_or((0, &b"no room in the session's folder"[..]))?;
     // SAFETY: as many bytes of the pool, and of the file.
-    let copied =
-        ok(unsafe { driver::cuMemcpyDtoHAsync_v2(file.at.cast(), address, length, own.0) }, b"copying it");
-    let done = copied.and_then(|()| own.wait());
+    let done = unsafe { own.read(file.at, address, length, b"copying it") };
     match done {
         Ok(()) => file.complete(),
         Err(_) => file.forget(),

@@ -48,6 +48,11 @@ struct Count {
     first: AtomicU64,
     last: AtomicU64,
     every: AtomicU32,
+    /// Launches that were chosen after their context's pool was full: they ran as they were.
+    late: AtomicU64,
+    /// Its name, which stays, and the bytes of that; 0: it could not be kept.
+    name: AtomicU64,
+    length: AtomicU64,
 }
 
 // SAFETY: it is made of atomics.
@@ -59,6 +64,8 @@ static TWINS: Mapped<Twin, MOST> = Mapped::new();
 static USED: AtomicUsize = AtomicUsize::new(0);
 /// Handle → its place in `TWINS`, counted from 1; 0: it has none any more.
 static HANDLES: Table<16384> = Table::new();
+/// Twin → the handle that the program launches by.
+static OWN: Table<16384> = Table::new();
 static COUNTS: Mapped<Count, KERNELS> = Mapped::new();
 static COUNTED: AtomicUsize = AtomicUsize::new(0);
 /// Hash of a name → its place in `COUNTS`, counted from 1.
@@ -71,8 +78,6 @@ static LIBRARIES: Table<1024> = Table::new();
 static READY: Table<1024> = Table::new();
 /// Goes up when one of these may have ended.
 static EPOCH: AtomicU32 = AtomicU32::new(1);
-/// Launches that were chosen after their context's pool was full: they ran as they were.
-static WITHOUT_ROOM: AtomicU64 = AtomicU64::new(0);
 /// Whether there is any twin.
 static ANY: AtomicBool = AtomicBool::new(false);
 
@@ -119,6 +124,13 @@ fn count(name: &[u8]) -> Option<u32> {
     count.first.store(first, Ordering::Relaxed);
     count.last.store(last, Ordering::Relaxed);
     count.every.store(every, Ordering::Relaxed);
+    let mut kept: Vec<u8> = Vec::new();
+    if kept.try_reserve_exact(name.len()).is_ok() {
+        kept.extend(name);
+        let kept: &'static [u8] = kept.leak();
+        count.length.store(kept.len() as u64, Ordering::Relaxed);
+        count.name.store(kept.as_ptr() as u64, Ordering::Release);
+    }
     // Another thread may have been asked for a kernel of this name meanwhile: then its place counts for both.
     NAMES.first(hash, place as u64 + 1).map(|place| (place - 1) as u32)
 }
@@ -137,6 +149,13 @@ fn pair(own: P, twin: P, owner: P, context: P, count: u32) {
     entry.count.store(count, Ordering::Relaxed);
     // The table publishes what was written (Release in `Table::set`, Acquire in `Table::get`).
     HANDLES.set(own as u64, place as u64 + 1);
+    OWN.set(twin as u64, own as u64);
+}
+
+/// Returns the program's handle of a twin; none if it is not one.
+pub fn of_twin(twin: P) -> Option<P> {
+    let own = OWN.get(twin as u64).filter(|_| ANY.load(Ordering::Acquire))?;
+    of(own as P).filter(|entry| entry.twin.load(Ordering::Relaxed) == twin as u64).map(|_| own as P)
 }
 
 /// The twin of a handle.
@@ -189,15 +208,24 @@ fn choose(kernel: P, context: impl FnOnce() -> P) -> Option<P> {
         context => context as P,
     };
     if pool::is_full(of) {
-        WITHOUT_ROOM.fetch_add(1, Ordering::Relaxed);
+        count.late.fetch_add(1, Ordering::Relaxed);
         return None;
     }
     Some(twin.twin.load(Ordering::Relaxed) as P)
 }
 
-/// Returns how many launches were chosen and ran as they were, as there was no room any more.
-pub fn without_room() -> u64 {
-    WITHOUT_ROOM.load(Ordering::Relaxed)
+/// Calls `each` with kernels of which launches were chosen and ran as they were, as there was no room any more, and how many
+/// these were.
+pub fn without_room(mut each: impl FnMut(&[u8], u64)) {
+    let used = COUNTED.load(Ordering::Acquire).min(KERNELS);
+    for count in COUNTS.all().iter().take(used) {
+        let (late, at) = (count.late.load(Ordering::Relaxed), count.name.load(Ordering::Acquire));
+        if late > 0 && at != 0 {
+            let length = count.length.load(Ordering::Relaxed) as usize;
+            // SAFETY: the leaked name of `count`, whose length was stored before its address (Release, Acquire).
+            each(unsafe { std::slice::from_raw_parts(at as *const u8, length) }, late);
+        }
+    }
 }
 
 /// Returns whether a library's twins can record in a context.
@@ -383,6 +411,7 @@ fn forget(ends: impl Fn(&Twin) -> bool) {
     {
         let own = twin.own.swap(0, Ordering::AcqRel);
         HANDLES.remove(own);
+        OWN.remove(twin.twin.load(Ordering::Relaxed));
     }
     EPOCH.fetch_add(1, Ordering::AcqRel);
 }

@@ -30,7 +30,7 @@ pub enum Full {
     /// Records are dropped, counted and reported
     #[default]
     Drop,
-    /// The oldest are overwritten
+    /// The oldest are overwritten: not possible, and refused
     Ring,
     /// As `drop`; the pool is memory of the host, and what is in it survives a trap and the end of the program
     Spill,
@@ -107,7 +107,11 @@ impl Inside {
             bail!("--inside accepts at most {INSIDE_CHOICES} globs");
         }
         if self.inside_on_full == Full::Ring {
-            bail!("--inside-on-full ring: not there yet; use drop or spill");
+            bail!(
+                "--inside-on-full ring: not possible, as warps that run still write into the oldest chunks; to keep the end of a \
+                 run, choose late launches (KERNEL@FIRST..LAST), fewer of them (--inside-sample launches:N) or of their blocks \
+                 (--inside-sample ctas:N), or use a larger --inside-buffer"
+            );
         }
         if !(LEAST..=MOST).contains(&self.inside_buffer) {
             bail!("--inside-buffer accepts 64K to 32G");

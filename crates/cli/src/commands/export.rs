@@ -147,9 +147,6 @@ fn to_ctf_inside(trace: &Trace, _: &Export, watch: Ask<'_>, folder: &Path) -> Re
     let mut summary = Summary::default();
     summary.add_manifest(trace);
     let mut left = Vec::new();
-    if trace.inside().is_none() {
-        left.push("insides of kernels: nothing inside of kernels was recorded (run --inside)".to_owned());
-    }
     if written.unplaced > 0 {
         left.push(format!("{} launches whose times on the device are not known", written.unplaced));
     }

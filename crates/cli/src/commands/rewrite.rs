@@ -17,7 +17,7 @@ use sha2::{Digest, Sha256};
 use crate::args::Sites;
 
 /// Goes up when the same image becomes another.
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 /// Most bytes of the cache; what was used longest ago goes first.
 const CACHE: u64 = 1 << 30;
 
@@ -33,7 +33,7 @@ pub struct Rewrite {
     /// Globs of the kernels.
     #[arg(long)]
     pub kernel: Vec<String>,
-    /// The image; its name is `HASH-FIRST-DEVICE.…`.
+    /// The image; its name is `HASH-FIRST-DEVICE.…`, or `HASH-FIRST-DEVICE-linked.…` if it is linked with others.
     pub image: PathBuf,
     /// Where the answer goes.
     pub answer: PathBuf,
@@ -55,8 +55,9 @@ fn done(args: &Rewrite) -> Result<Instrumented> {
     let mut parts = stem.split('-');
     let mut part = || parts.next().context("the image has no name of ours");
     let (hash, first, device) = (part()?, part()?.parse()?, part()?.parse()?);
+    let linked = parts.next().is_some();
     let image = fs::read(&args.image)?;
-    let cache = Cache::of(args, &image, first, device);
+    let cache = Cache::of(args, &image, (first, device, linked));
     let known = cache.as_ref().and_then(Cache::get);
     let done = match known {
         Some(known) => known,
@@ -73,6 +74,7 @@ fn done(args: &Rewrite) -> Result<Instrumented> {
                     Sites::Blocks => Mode::Blocks,
                 },
                 sample: args.blocks,
+                linked,
                 first,
                 most: INSIDE_KERNELS,
             })
@@ -111,12 +113,11 @@ struct Cache {
 
 impl Cache {
     /// Returns none if there is no place for a cache.
-    fn of(args: &Rewrite, image: &[u8], first: u32, device: u32) -> Option<Cache> {
+    fn of(args: &Rewrite, image: &[u8], wanted: (u32, u32, bool)) -> Option<Cache> {
         let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache"));
         let base = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
         let folder = base.or_else(home)?.join("hetrace/inside");
-        let options =
-            (VERSION, env!("CARGO_PKG_VERSION"), args.mode, args.blocks, &args.kernel, first, device);
+        let options = (VERSION, env!("CARGO_PKG_VERSION"), args.mode, args.blocks, &args.kernel, wanted);
         let mut key = Sha256::new();
         key.update(format!("{options:?}\n"));
         key.update(image);

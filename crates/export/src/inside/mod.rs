@@ -46,8 +46,12 @@ pub struct Written {
 /// Writes the insides of a trace's kernels into an empty folder.
 ///
 /// # Errors
-/// When a file cannot be written, or `watch` says so.
+/// When nothing was recorded inside, of which nothing is written; when a file cannot be written, or `watch` says so.
 pub fn write(trace: &Trace, folder: &Path, watch: Watch<'_>) -> Result<Written, Error> {
+    if trace.inside().is_none() {
+        let why = "nothing inside of kernels was recorded: `hetrace run --inside 'NAME*' -- PROGRAM` does";
+        return Err(Error::Nothing { why: why.to_owned() });
+    }
     let class = class(trace);
     let placed = Placed::new(trace, Some(watch)).map_err(|_| Error::Stopped)?;
     let mut written = Written { unplaced: placed.unplaced, ..Written::default() };
@@ -68,10 +72,23 @@ pub fn write(trace: &Trace, folder: &Path, watch: Watch<'_>) -> Result<Written, 
     if let ControlFlow::Break(error) = walked {
         return Err(error);
     }
+    if streams.is_empty() {
+        return Err(Error::Nothing { why: empty(written.unplaced) });
+    }
     streams.into_values().try_for_each(|mut stream| stream.flush(folder))?;
     let path = folder.join("metadata");
     std::fs::write(&path, tsdl::print(&class)).map_err(|source| failed(&path, source))?;
     Ok(written)
+}
+
+/// Why there is no event of kernels that were to be recorded.
+fn empty(unplaced: u64) -> String {
+    match unplaced {
+        0 => "no kernel has recorded anything inside; `hetrace tally --inside` says why".to_owned(),
+        launches => {
+            format!("the times on the device of {launches} launches that were recorded inside are not known")
+        }
+    }
 }
 
 fn failed(path: &Path, source: std::io::Error) -> Error {

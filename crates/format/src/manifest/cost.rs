@@ -76,6 +76,16 @@ pub struct Timing {
     /// Its work in other calls, where contexts are made, and at the end of processes; likewise.
     #[serde(skip_serializing_if = "are_zero")]
     pub collector_once_ns: [u64; 3],
+    /// Commands that the library itself gave to devices: fills and copies of the memory that kernels record into. They are
+    /// not among the program's commands.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub own_commands: u64,
+    /// Bytes that these filled and copied.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub own_bytes: u64,
+    /// Their time on the devices, in nanoseconds, as far as it is known.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub own_device_ns: u64,
 }
 
 fn are_zero(ns: &[u64; 3]) -> bool {
@@ -123,7 +133,7 @@ impl Cost {
 
 impl Timing {
     /// All that adds up.
-    fn sums_mut(&mut self) -> [&mut u64; 19] {
+    fn sums_mut(&mut self) -> [&mut u64; 22] {
         let Self {
             api: _,
             calls,
@@ -141,6 +151,9 @@ impl Timing {
             collector_apart_ns,
             collector_calls_ns: [calls_least, calls_about, calls_most],
             collector_once_ns: [once_least, once_about, once_most],
+            own_commands,
+            own_bytes,
+            own_device_ns,
         } = self;
         [
             calls,
@@ -162,6 +175,9 @@ impl Timing {
             once_least,
             once_about,
             once_most,
+            own_commands,
+            own_bytes,
+            own_device_ns,
         ]
     }
 }

@@ -24,6 +24,8 @@ const ZSTD: u64 = 0x8000;
 const LONGEST: u64 = 512 << 20;
 /// Section of an ELF file with the text that it was made from.
 const SECTION: &[u8] = b".nv_debug_ptx_txt";
+/// What names of sections begin with of which each kernel of an ELF file has one: its parameters.
+const PARAMETERS: &[u8] = b".nv.constant0.";
 
 /// Why an image has no text that can be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -138,29 +140,62 @@ fn piece(bytes: &[u8], at: u64, length: u64) -> Option<&[u8]> {
     bytes.get(at..at.checked_add(length)?)
 }
 
+/// Returns the names of the kernels in an image's machine code, as far as it can be read.
+pub fn kernels(image: &[u8]) -> Vec<String> {
+    let mut names = Vec::new();
+    if number(image, 0) == Some(FAT) {
+        // What can't be read has no names.
+        let _ = entries(image, |entry, payload| {
+            if half(entry, 0) == Some(KIND_ELF)
+                && let Ok(expanded) = compressed(entry, payload)
+            {
+                names.extend(in_elf(expanded.as_deref().unwrap_or(payload)));
+            }
+        });
+    } else if image.starts_with(b"\x7fELF") {
+        names = in_elf(image);
+    }
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+/// Returns the names of the kernels of an ELF file.
+fn in_elf(image: &[u8]) -> Vec<String> {
+    let Some(sections) = sections(image) else { return Vec::new() };
+    let kernels = sections.filter_map(|(name, _)| name.strip_prefix(PARAMETERS));
+    kernels.map(|name| String::from_utf8_lossy(name).into_owned()).collect()
+}
+
 fn of_fat_binary(image: &[u8]) -> Result<Vec<String>, BadImage> {
+    let (mut texts, mut bad) = (Vec::new(), None);
+    entries(image, |entry, payload| match of_entry(entry, payload) {
+        Ok(found) => texts.extend(found),
+        // One that can't be read does not spoil the others.
+        Err(error) => bad = Some(error),
+    })?;
+    match (texts.is_empty(), bad) {
+        (true, Some(error)) => Err(error),
+        _ => Ok(texts),
+    }
+}
+
+/// Calls `each` with the entries of a fat binary: each with all behind it, and its payload.
+fn entries(image: &[u8], mut each: impl FnMut(&[u8], &[u8])) -> Result<(), BadImage> {
     let header = half(image, 6).map(usize::from).filter(|header| *header >= FAT_HEADER);
     let size = long(image, 8).ok_or(BadImage::Short)?;
     let header = header.ok_or(BadImage::Short)? as u64;
     let mut rest = piece(image, header, size).ok_or(BadImage::Short)?;
-    let (mut texts, mut bad) = (Vec::new(), None);
     while rest.len() >= ENTRY {
         let head = number(rest, 4).unwrap_or(0);
         let behind = number(rest, 8).unwrap_or(0);
         let all = u64::from(head) + u64::from(behind);
         let payload = piece(rest, head.into(), behind.into()).filter(|_| head as usize >= ENTRY);
         let payload = payload.ok_or(BadImage::Short)?;
-        // One that can't be read does not spoil the others.
-        match of_entry(rest, payload) {
-            Ok(found) => texts.extend(found),
-            Err(error) => bad = Some(error),
-        }
+        each(rest, payload);
         rest = rest.get(usize::try_from(all).unwrap_or(usize::MAX)..).unwrap_or_default();
     }
-    match (texts.is_empty(), bad) {
-        (true, Some(error)) => Err(error),
-        _ => Ok(texts),
-    }
+    Ok(())
 }
 
 /// Returns the text of an entry, which begins with its header.
@@ -208,22 +243,27 @@ fn compressed(entry: &[u8], payload: &[u8]) -> Result<Option<Vec<u8>>, BadImage>
 
 /// Returns the text that an ELF file of a device carries; none if it carries none.
 fn of_elf(image: &[u8]) -> Option<Result<String, BadImage>> {
+    let (_, text) = sections(image)?.find(|(name, _)| *name == SECTION)?;
+    let lines: Vec<u8> = text?.iter().map(|byte| if *byte == 0 { b'\n' } else { *byte }).collect();
+    Some(String::from_utf8(lines).map_err(|_| BadImage::Encoding))
+}
+
+/// Returns the sections of an ELF file: names, and bytes where there are some.
+fn sections(image: &[u8]) -> Option<impl Iterator<Item = (&[u8], Option<&[u8]>)>> {
     // Of 64 bits, little endian: place, size and count of section headers, and which has the names.
     if image.get(4..6)? != [2, 1] {
         return None;
     }
     let (place, size) = (long(image, 0x28)?, u64::from(half(image, 0x3a)?));
     let (count, names) = (u64::from(half(image, 0x3c)?), u64::from(half(image, 0x3e)?));
-    let header = |index: u64| piece(image, place.checked_add(index.checked_mul(size)?)?, 64);
-    let bytes = |header: &[u8]| piece(image, long(header, 0x18)?, long(header, 0x20)?);
+    let header = move |index: u64| piece(image, place.checked_add(index.checked_mul(size)?)?, 64);
+    let bytes = move |header: &[u8]| piece(image, long(header, 0x18)?, long(header, 0x20)?);
     let names = bytes(header(names)?)?;
-    let is_it = |header: &[u8]| {
-        let name = number(header, 0).and_then(|at| names.get(at as usize..));
-        name.is_some_and(|name| name.starts_with(SECTION) && name.get(SECTION.len()) == Some(&0))
+    let section = move |header: &'_ [u8]| {
+        let name = number(header, 0).and_then(|at| names.get(at as usize..))?;
+        Some((name.split(|byte| *byte == 0).next()?, bytes(header)))
     };
-    let section = (0..count).filter_map(header).find(|header| is_it(header))?;
-    let lines: Vec<u8> = bytes(section)?.iter().map(|byte| if *byte == 0 { b'\n' } else { *byte }).collect();
-    Some(String::from_utf8(lines).map_err(|_| BadImage::Encoding))
+    Some((0..count).filter_map(move |index| section(header(index)?)))
 }
 
 #[cfg(test)]

@@ -33,6 +33,8 @@ pub struct Request<'a> {
     pub sums: bool,
     /// Twins record in thread blocks whose number is a multiple of this; 0 and 1 are all.
     pub sample: u32,
+    /// The module is linked with others, of which each may have twins: all have one variable.
+    pub linked: bool,
     /// The number of the first kernel.
     pub first: u32,
     /// The hash of the image, for the description.
@@ -41,10 +43,10 @@ pub struct Request<'a> {
 
 impl std::fmt::Debug for Request<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { wanted: _, mode, sums, sample, first, image } = self;
+        let Self { wanted: _, mode, sums, sample, linked, first, image } = self;
         let mut shown = f.debug_struct("Request");
         shown.field("mode", mode).field("sums", sums).field("sample", sample);
-        shown.field("first", first).field("image", image).finish_non_exhaustive()
+        shown.field("linked", linked).field("first", first).field("image", image).finish_non_exhaustive()
     }
 }
 
@@ -92,7 +94,7 @@ pub fn rewrite(text: &str, request: &Request) -> Result<Rewritten, Refusal> {
         return Err(Refusal::Twice);
     }
     let module = scan(text).map_err(Refusal::Text)?;
-    let head = Head::of(text, &module);
+    let head = Head { linked: request.linked, ..Head::of(text, &module) };
     if head.bits == Some(32) {
         return Err(Refusal::Addresses);
     }
@@ -191,11 +193,13 @@ struct Head {
     bits: Option<u32>,
     /// Bytes of its constants.
     constants: u64,
+    /// It is linked with others.
+    linked: bool,
 }
 
 impl Head {
     fn of(text: &str, module: &Module) -> Self {
-        let mut head = Head { version: None, target: None, bits: None, constants: 0 };
+        let mut head = Head { version: None, target: None, bits: None, constants: 0, linked: false };
         let mut at = 0;
         let ends =
             module.functions.iter().map(|f| (f.head.start, f.body.end)).chain([(text.len(), text.len())]);
@@ -240,7 +244,7 @@ impl Head {
     /// Returns where the pool's address is kept.
     fn space(&self) -> &'static str {
         // Those of other modules that are linked with it, and what aligning takes, are not known: half is left.
-        if self.constants > CONSTANTS / 2 { "global" } else { "const" }
+        if self.linked || self.constants > CONSTANTS / 2 { "global" } else { "const" }
     }
 
     /// Returns the text with twins.
@@ -254,7 +258,8 @@ impl Head {
             }
             _ => out.push_str(text),
         }
-        out.push_str(&format!("\n.{} .align 8 .u64 {POOL};\n", self.space()));
+        let linking = if self.linked { ".weak " } else { "" };
+        out.push_str(&format!("\n{linking}.{} .align 8 .u64 {POOL};\n", self.space()));
         out.push_str(twins);
         out
     }

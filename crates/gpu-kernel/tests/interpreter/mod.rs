@@ -487,6 +487,7 @@ impl Device {
                 let with = operands.get(3).map(|_| get(self, block, 3) & 1 != 0);
                 u64::from(match opcode[2].as_str() {
                     "and" => found && with.expect("an operand"),
+                    "or" => found || with.expect("an operand"),
                     _ => found,
                 })
             }
@@ -592,8 +593,14 @@ impl Device {
             }
             name => {
                 let before = self.load(address, bytes);
-                let added = block.value(lane, operands.last().expect("a value"));
-                self.store(address, bytes, before.wrapping_add(added));
+                let value = block.value(lane, operands.last().expect("a value"));
+                let after = match opcode[2].as_str() {
+                    "add" => before.wrapping_add(value),
+                    "cas" if before == block.value(lane, &operands[2]) => value,
+                    "cas" => before,
+                    other => panic!("{name}.{other}"),
+                };
+                self.store(address, bytes, after);
                 if name == "atom" {
                     block.set(lane, &operands[0], before);
                 }

@@ -632,6 +632,8 @@ impl Host {
             let ends = beside.collector_start.saturating_add(beside.collector_end);
             row.collector_ns = ends.saturating_add(beside.collector);
             row.collector_apart_ns = beside.collector_apart;
+            (row.own_commands, row.own_bytes, row.own_device_ns) =
+                (beside.own_commands, beside.own_bytes, beside.own_device);
             let both = [
                 (beside.collector_calls, &mut row.collector_calls_ns),
                 (beside.collector_once, &mut row.collector_once_ns),

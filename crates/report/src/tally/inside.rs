@@ -3,11 +3,12 @@
 use std::collections::HashMap;
 
 use hetrace_trace::demangle;
-use hetrace_trace::inside::{Inside, Kernel};
+use hetrace_trace::inside::{Inside, Kernel, Loss};
 
 use super::query::Query;
 use super::rows::{
-    DeviceRow, InsideBlockRow, InsideLoopRow, InsideRoofline, InsideRow, InsideRows, InsideTakes, RefusedRow,
+    DeviceRow, InsideBlockRow, InsideLoopRow, InsideLostRow, InsideRoofline, InsideRow, InsideRows,
+    InsideTakes, RefusedRow,
 };
 use hetrace_trace::inside::{BlockText, Shape};
 use hetrace_trace::trace::Trace;
@@ -31,6 +32,7 @@ impl InsideRows {
             kernels: kernels.into_iter().map(|(_, row)| row).collect(),
             refused: refused.collect(),
             lost: inside.lost,
+            losses: losses(inside, query),
             problems: inside.problems.clone(),
         }
         .below(roofs)
@@ -74,7 +76,48 @@ impl InsideRows {
             let time = plain.or(recorded).map(|(_, ns)| ns).filter(|ns| *ns > 0.0);
             row.roofline = time.and_then(|ns| Some(rates(row.roofline.clone()?, row, ns)));
         }
+        let twin = hetrace_trace::inside::TWIN;
+        let launched =
+            times.iter().filter_map(|(symbol, (calls, _))| Some((symbol.strip_suffix(twin)?, *calls)));
+        self.silent(launched)
+    }
+
+    /// Notes launches of twins that left no record.
+    fn silent<'a>(mut self, launched: impl Iterator<Item = (&'a str, u64)>) -> Self {
+        for (symbol, launched) in launched {
+            let of_symbol = self.kernels.iter().filter(|row| row.symbol == symbol).map(|row| row.launches);
+            let silent = launched.saturating_sub(of_symbol.fold(0, u64::saturating_add));
+            match self.losses.iter_mut().find(|row| row.symbol == symbol) {
+                Some(row) => row.launches_without_records = Some(silent),
+                None if silent > 0 => self.losses.push(InsideLostRow {
+                    launches_without_records: Some(silent),
+                    ..lost_row(symbol, Loss::default())
+                }),
+                None => {}
+            }
+        }
+        self.losses.sort_by(|a, b| {
+            let weight =
+                |row: &InsideLostRow| (row.records, row.launches_as_they_were, row.launches_without_records);
+            weight(b).cmp(&weight(a)).then_with(|| a.symbol.cmp(&b.symbol))
+        });
         self
+    }
+}
+
+/// What kernels lost that a query wants.
+fn losses(inside: &Inside, query: &Query<'_>) -> Vec<InsideLostRow> {
+    let wanted = inside.losses.iter().filter(|(symbol, _)| query.has_command("kernel", symbol));
+    wanted.map(|(symbol, loss)| lost_row(symbol, *loss)).collect()
+}
+
+fn lost_row(symbol: &str, loss: Loss) -> InsideLostRow {
+    InsideLostRow {
+        kernel: demangle::full(symbol).into_owned(),
+        symbol: symbol.to_owned(),
+        records: loss.records,
+        launches_as_they_were: loss.launches,
+        launches_without_records: None,
     }
 }
 
@@ -287,7 +330,9 @@ mod tests {
             shapes: vec![shape(1), shape(2)],
         };
         let refused = vec![Refused { name: "gemm".to_owned(), reason: "it has no PTX".to_owned() }];
-        Inside { kernels: vec![kernel], refused, lost: 3, problems: vec!["a file is cut".to_owned()] }
+        let loss = |records, launches| Loss { records, launches };
+        let losses = [("_Z4spinPfi".to_owned(), loss(2, 5)), ("gone".to_owned(), loss(0, 1))].into();
+        Inside { kernels: vec![kernel], refused, lost: 3, losses, problems: vec!["a file is cut".to_owned()] }
     }
 
     fn shape(grid: u64) -> Shape {
@@ -337,6 +382,7 @@ mod tests {
             device: vec![
                 row("_Z4spinPfi", 1000.0, launch(40, 75.0)),
                 row("_Z4spinPfi__hetrace_inside", 1250.0, launch(56, 50.0)),
+                row("mute__hetrace_inside", 10.0, None),
             ],
             ..Tally::default()
         }
@@ -370,6 +416,23 @@ mod tests {
     }
 
     #[test]
+    fn kernels_that_lost_are_named() {
+        let rows = InsideRows::of(&inside(), &Query::default(), None).compared(&tables().device);
+        let lost: Vec<_> = rows
+            .losses
+            .iter()
+            .map(|row| (&*row.kernel, row.records, row.launches_as_they_were, row.launches_without_records))
+            .collect();
+        // Two launches of the first are there; of the last nothing is.
+        assert_eq!(
+            lost,
+            [("spin(float*, int)", 2, 5, Some(0)), ("gone", 0, 1, None), ("mute", 0, 0, Some(2))]
+        );
+        let other = Query { names: vec!["gone".to_owned()], ..Query::default() };
+        assert_eq!(InsideRows::of(&inside(), &other, None).losses.len(), 1);
+    }
+
+    #[test]
     fn a_kernel_is_below_a_roof() {
         let rows = InsideRows::of(&inside(), &Query::default(), ROOFS).compared(&tables().device);
         let roofline = rows.kernels[0].roofline.clone().expect("a roofline");
@@ -398,6 +461,9 @@ mod tests {
         assert_eq!((&block["block"], &block["source"]), (&1.into(), &"spin.cu:5".into()));
         assert_eq!((&block["visits"], &block["lanes"]), (&40.into(), &960.into()));
         assert_eq!(value["inside_refused"][0]["reason"], "it has no PTX");
+        let lost = &value["inside_lost"][0];
+        assert_eq!((&lost["records"], &lost["launches_as_they_were"]), (&2.into(), &5.into()));
+        assert_eq!(lost["launches_without_records"], serde_json::Value::Null);
         assert!(serde_json::to_value(Tally::default()).unwrap().get("inside").is_none());
     }
 

@@ -61,10 +61,11 @@ pub use query::{Query, Reading, Watch};
 pub use render::{Form, TextOptions};
 pub use rows::{
     ApiTotals, BudgetRow, ClockError, CollectiveRow, CommunicatorRow, DeviceRow, DeviceUseRow, EnergyRow,
-    ErrorRow, HostRow, InsideBlockRow, InsideLoopRow, InsideRoofline, InsideRow, InsideRows, InsideTakes,
-    LaunchRow, LevelRow, MemoryProcessRow, MemoryReleases, MemoryRow, OccupancyRow, OpenRangeRow, ProbeRow,
-    RangeRow, RefusedRow, SCHEMA, SampleRow, SampledRow, SteppedRow, Tally, TelemetryRow, ThrottleRow,
-    TraceRow, TracingRow, TrafficRow, UnfinishedCollectiveRow, UnfinishedRow, UnknownRow,
+    ErrorRow, HostRow, InsideBlockRow, InsideLoopRow, InsideLostRow, InsideRoofline, InsideRow, InsideRows,
+    InsideTakes, LaunchRow, LevelRow, MemoryProcessRow, MemoryReleases, MemoryRow, OccupancyRow,
+    OpenRangeRow, ProbeRow, RangeRow, RefusedRow, SCHEMA, SampleRow, SampledRow, SteppedRow, Tally,
+    TelemetryRow, ThrottleRow, TraceRow, TracingRow, TrafficRow, UnfinishedCollectiveRow, UnfinishedRow,
+    UnknownRow,
 };
 pub use sketch::ERROR as QUANTILE_ERROR;
 pub use whole::SumsError;

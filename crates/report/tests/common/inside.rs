@@ -1,7 +1,7 @@
 //! Records of a kernel in two launches, and the host's side of them.
 
 use hetrace_trace::inside::{
-    BlockText, Described, Launch, OfProcess, Pool, Record, Recording, ThreadBlock, Warp,
+    BlockText, Described, Launch, Loss, OfProcess, Pool, Record, Recording, ThreadBlock, Warp,
 };
 use hetrace_trace::trace::Trace;
 
@@ -79,6 +79,7 @@ pub fn recording() -> Recording {
         kernels: [(4096, spin())].into(),
         pools: vec![OfProcess { pid: 9, pool }],
         lost: 12,
+        losses: [("_Z4spinPfi".to_owned(), Loss { records: 9, launches: 3 })].into(),
         ..Recording::default()
     }
 }

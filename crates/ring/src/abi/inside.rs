@@ -1,9 +1,10 @@
 //! `hetrace run --inside`: how programs hand code to the launcher's helper, and what comes back.
 //!
 //! ```text
-//!  inside/NAME.ask      the image, put there whole (by rename); NAME is `HASH-FIRST-DEVICE`
+//!  inside/NAME.ask      the image, put there whole (by rename); NAME is `HASH-FIRST-DEVICE`, or that and `-linked`
 //!  inside/NAME.answer   [`Answer`], then the new image and a 0; or why it stays as it was
 //!  inside/PID-N.pool    what kernels recorded, N from 0 for each context
+//!  inside/PID-N.late    launches that came when there was no room any more: a line for each kernel, how many and its name
 //! ```
 //! The same image is asked for once, whichever process needs it. Whoever asks waits for so long ([`patience_ms`]) and then
 //! goes on with what it had.
@@ -12,10 +13,14 @@
 pub const FOLDER: &str = "inside";
 /// Ends the names of images.
 pub const ASK: &str = ".ask";
+/// Ends the names of images that are linked with others.
+pub const LINKED: &str = "-linked";
 /// Ends the names of answers.
 pub const ANSWER: &str = ".answer";
 /// Ends the names of pools.
 pub const POOL: &str = ".pool";
+/// Ends the names of lists of launches that came too late.
+pub const LATE: &str = ".late";
 /// Behind a name while its file is being written.
 pub const PART: &str = ".part";
 /// First bytes of an answer.
@@ -41,6 +46,8 @@ const ASKED_SMALL: usize = ASKED + 16;
 const SMALL: u64 = 16;
 /// What counters of small chunks begin with.
 const TICKET: u32 = 0x8000_0000;
+/// Sums of lost records by kernel: where they are up to [`ASKED`], 16 bytes each, of which the last 8 are the sum.
+const LOSSES: usize = 64;
 /// Where a pool's header says that there was no room any more.
 pub const FULL: usize = 24;
 
@@ -82,7 +89,9 @@ pub fn lost(header: &[u8]) -> u64 {
     let word = |at: usize| {
         header.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |word| u64::from_le_bytes(*word))
     };
-    (0..COUNTERS as usize).fold(word(16), |sum, counter| sum.saturating_add(word(ASKED + 8 + 64 * counter)))
+    let of_any = (0..COUNTERS as usize).map(|counter| word(ASKED + 8 + 64 * counter));
+    let by_kernel = (LOSSES..ASKED).step_by(16).map(|at| word(at + 8));
+    of_any.chain(by_kernel).fold(word(16), u64::saturating_add)
 }
 
 /// How many places of chunks at a pool's begin may be used, according to its header of [`CHUNK`] bytes; of `there` places.
@@ -157,6 +166,8 @@ mod tests {
         assert_eq!(used(&header[..100], 20), 0);
         header[FULL] = 1;
         assert!(is_full(&header));
+        (header[16], header[ASKED + 8 + 64], header[LOSSES + 8], header[ASKED - 8]) = (1, 2, 3, 4);
+        assert_eq!(lost(&header), 10);
     }
 
     #[test]

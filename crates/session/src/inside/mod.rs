@@ -19,7 +19,7 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use hetrace_ring::abi;
-use hetrace_ring::abi::inside::{self, CHUNK, FOLDER, PART, POOL};
+use hetrace_ring::abi::inside::{self, CHUNK, FOLDER, LATE, PART, POOL};
 
 use crate::access::Access;
 use crate::options::Launches;
@@ -69,15 +69,17 @@ pub(crate) fn collect(session: &Path, trace: &Path, access: Access) -> Vec<Strin
     for entry in fs::read_dir(&from).into_iter().flatten().flatten() {
         let file = entry.file_name();
         let Some(name) = file.to_str() else { continue };
-        let moved = if name.ends_with(POOL) {
+        let done = if name.ends_with(POOL) {
             pools += 1;
             pool(&entry.path(), &to.join(name), access, &mut lost)
+        } else if name.ends_with(LATE) {
+            moved(&entry.path(), &to.join(name), access)
         } else if name.ends_with(".json") {
             description(&entry.path(), &to.join(name), access, &mut refused, &mut kernels)
         } else {
             continue;
         };
-        if let Err(error) = moved {
+        if let Err(error) = done {
             notes.push(format!("--inside: {name} is missing in the trace: {error}"));
         }
     }
@@ -134,6 +136,14 @@ fn pool(from: &Path, to: &Path, access: Access, lost: &mut Loss) -> io::Result<(
     io::Write::write_all(&mut out, &header)?;
     let rest = size.min((used + 1).saturating_mul(CHUNK)).saturating_sub(header.len() as u64);
     io::copy(&mut file.take(rest), &mut out)?;
+    fs::remove_file(from)
+}
+
+/// Moves a list.
+fn moved(from: &Path, to: &Path, access: Access) -> io::Result<()> {
+    let (mut file, _) = open(from, LONGEST)?;
+    access.need_folder(to.parent().unwrap_or(Path::new(".")))?;
+    io::copy(&mut file, &mut access.make_file(to)?)?;
     fs::remove_file(from)
 }
 

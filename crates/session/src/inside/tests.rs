@@ -110,10 +110,12 @@ fn pools_and_descriptions_go_into_the_trace() {
     let said =
         r#"{"image":"abc","kernels":[{"number":0,"name":"k"}],"refused":[{"name":"m","reason":"no room"}]}"#;
     fs::write(folder.join("abc-0.json"), said).expect("written");
+    fs::write(folder.join("7-0.late"), "5 k\n").expect("written");
     std::os::unix::fs::symlink("/etc/passwd", folder.join("evil.json")).expect("made");
     let notes = collect(session.path(), trace.path(), Access::Owner);
     assert_eq!(fs::read(trace.path().join("inside/7-0.pool")).expect("there"), pool[..3 * 4096]);
     assert_eq!(fs::read_to_string(trace.path().join("inside/abc-0.json")).expect("there"), said);
+    assert_eq!(fs::read_to_string(trace.path().join("inside/7-0.late")).expect("there"), "5 k\n");
     assert!(!trace.path().join("inside/evil.json").exists());
     assert!(!trace.path().join("inside/7-1.pool").exists(), "it was not whole");
     let all = notes.join("\n");

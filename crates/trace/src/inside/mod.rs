@@ -11,6 +11,7 @@
 
 mod clock;
 mod event;
+mod loss;
 mod recording;
 mod shape;
 
@@ -25,6 +26,7 @@ pub use hetrace_gpu_kernel::{BlockCounts, Counts, Entry, Lanes, LoopCounts, Mode
 
 pub use clock::{Clocks, rate};
 pub use event::{Event, What, events};
+pub use loss::{Loss, Losses};
 pub use recording::{OfProcess, Recording};
 pub use shape::{BlockSpan, Shape, WarpSpan, resident, warps};
 
@@ -40,6 +42,8 @@ pub struct Inside {
     pub refused: Vec<Refused>,
     /// Records that found no room.
     pub lost: u64,
+    /// What each kernel lost, by name, as far as that is known.
+    pub losses: Losses,
     /// What could not be read, or makes no sense, a sentence each.
     pub problems: Vec<String>,
 }
@@ -78,6 +82,7 @@ impl Inside {
         let mut inside = Inside {
             refused: recording.refused.clone(),
             lost: recording.lost,
+            losses: recording.losses.clone(),
             problems: recording.problems.clone(),
             ..Inside::default()
         };
@@ -206,6 +211,12 @@ mod tests {
         (pool[2048], pool[2048 + 64]) = (1, 1);
         pool[8..16].copy_from_slice(&9u64.to_le_bytes());
         pool[16..24].copy_from_slice(&5u64.to_le_bytes());
+        // Of the kernel with number 4096, and of one that nobody describes.
+        for (slot, number, records) in [(0usize, 4096u32, 6u64), (1, 9, 1)] {
+            let at = 64 + 16 * slot;
+            pool[at..at + 4].copy_from_slice(&(number + 1).to_le_bytes());
+            pool[at + 8..at + 16].copy_from_slice(&records.to_le_bytes());
+        }
         let all = u32::MAX;
         // Half of the first warp's lanes leave after a round, the others after three; the second warp does not end.
         let first = [
@@ -226,8 +237,14 @@ mod tests {
         let mut json = Description { image: "0".to_owned(), kernels: vec![description()], refused: vec![] };
         json.refused.push(Refused { name: "other".to_owned(), reason: "it has no PTX".to_owned() });
         let trace = trace(&pool(), &serde_json::to_string(&json).unwrap());
+        std::fs::write(trace.path().join("inside/7-0.late"), "3 spin\n2 never\n").unwrap();
         let inside = Inside::read(&Files::open(trace.path()).unwrap());
-        assert_eq!((inside.problems, inside.lost, inside.refused.len()), (vec![], 5, 1));
+        assert_eq!((inside.problems, inside.lost, inside.refused.len()), (vec![], 12, 1));
+        let loss = |records, launches| Loss { records, launches };
+        assert_eq!(
+            inside.losses,
+            Losses::from([("never".to_owned(), loss(0, 2)), ("spin".to_owned(), loss(6, 3))])
+        );
         let [kernel] = &inside.kernels[..] else { panic!("{:?}", inside.kernels) };
         assert_eq!((kernel.pid, kernel.launches, kernel.thread_blocks, kernel.warps), (7, 2, 2, 2));
         assert_eq!(kernel.multiprocessors, BTreeMap::from([(3, 50 + 40)]));
@@ -243,10 +260,12 @@ mod tests {
     fn what_is_missing_or_damaged_is_said() {
         let trace = trace(&pool()[..9000], "{");
         std::fs::write(trace.path().join("inside/else"), "").unwrap();
+        std::fs::write(trace.path().join("inside/7-0.late"), "many spin\n").unwrap();
         let inside = Inside::read(&Files::open(trace.path()).unwrap());
         let problems = inside.problems.join("\n");
         assert!(problems.contains("inside/0-4096.json: EOF"), "{problems}");
         assert!(problems.contains("inside/else: a file of no known kind"), "{problems}");
+        assert!(problems.contains("inside/7-0.late: 1 lines make no sense"), "{problems}");
         assert!(problems.contains("1 chunks are missing: the file is cut"), "{problems}");
         assert!(problems.contains("kernel 4096 has no description: 1 of its launches"), "{problems}");
     }

@@ -7,6 +7,7 @@ use hetrace_format::files::INSIDE;
 use hetrace_gpu_kernel::Description;
 use hetrace_gpu_kernel::pool::{self, Pool};
 
+use super::loss::{Losses, add_late};
 use super::{Described, Refused};
 
 /// What was recorded inside of a trace's kernels, launch by launch.
@@ -20,6 +21,8 @@ pub struct Recording {
     pub refused: Vec<Refused>,
     /// Records that found no room.
     pub lost: u64,
+    /// What each kernel lost, by name. Records of which it is not known whose they are are in [`Self::lost`] only.
+    pub losses: Losses,
     /// What could not be read, or makes no sense, a sentence each.
     pub problems: Vec<String>,
 }
@@ -42,6 +45,8 @@ impl Recording {
             let path = format!("{INSIDE}/{name}");
             if let Some(pid) = name.strip_suffix(".pool").and_then(process) {
                 pools.push((pid, path));
+            } else if name.ends_with(".late") {
+                recording.late(files, &path);
             } else if name.ends_with(".json") {
                 match description(files, &path) {
                     Ok(found) => {
@@ -60,6 +65,7 @@ impl Recording {
         pools.sort();
         for (pid, path) in pools {
             if let Some(pool) = recording.pool(files, &path) {
+                recording.lose(&pool);
                 recording.pools.push(OfProcess { pid, pool });
             }
         }
@@ -69,6 +75,28 @@ impl Recording {
     /// Returns whether nothing was recorded, nor was to be.
     pub fn is_empty(&self) -> bool {
         self.pools.is_empty() && self.kernels.is_empty() && self.refused.is_empty()
+    }
+
+    /// Notes which kernels' records found no room in a pool.
+    fn lose(&mut self, pool: &Pool) {
+        for (number, records) in &pool.lost_by {
+            if let Some(kernel) = self.kernels.get(number) {
+                let loss = self.losses.entry(kernel.name.clone()).or_default();
+                loss.records = loss.records.saturating_add(*records);
+            }
+        }
+    }
+
+    /// Reads a list of launches that came too late.
+    fn late(&mut self, files: &Files, path: &str) {
+        let list = match files.read(path) {
+            Ok(list) => String::from_utf8_lossy(&list.unwrap_or_default()).into_owned(),
+            Err(error) => return self.problems.push(format!("{path}: {error}")),
+        };
+        let bad = add_late(&mut self.losses, &list);
+        if bad > 0 {
+            self.problems.push(format!("{path}: {bad} lines make no sense"));
+        }
     }
 
     fn pool(&mut self, files: &Files, path: &str) -> Option<Pool> {

@@ -122,6 +122,12 @@ pub struct Beside {
     pub collector_calls: [u64; 3],
     /// Its work where contexts are made and processes end, likewise.
     pub collector_once: [u64; 3],
+    /// Commands of its own on devices; not of the program's time.
+    pub own_commands: u64,
+    /// Bytes of these.
+    pub own_bytes: u64,
+    /// Their time on the devices, as far as it is known.
+    pub own_device: u64,
 }
 
 /// The most that a call can cost, ns. Emulated counters take microseconds; more is a mistake.
@@ -257,6 +263,9 @@ impl Beside {
             (&mut self.collector, timing.collector_ns),
             (&mut self.collector_end, timing.collector_end_ns),
             (&mut self.collector_apart, timing.collector_apart_ns),
+            (&mut self.own_commands, timing.own_commands),
+            (&mut self.own_bytes, timing.own_bytes),
+            (&mut self.own_device, timing.own_device_ns),
         ] {
             *to = to.saturating_add(n);
         }

@@ -11,7 +11,7 @@ use hetrace_interpose::{await_room, record_extra};
 
 use super::api::API;
 use super::layout::{Activity, Kernel, Lengths, Unread, read};
-use super::{chosen, expected};
+use super::{chosen, expected, own};
 use crate::device;
 
 /// `CUPTI_ERROR_MAX_LIMIT_REACHED`: there are no more records in the buffer.
@@ -141,8 +141,9 @@ fn is_text(at: *const c_char) -> bool {
 /// Records one activity. Returns whether there was room. `seen` is the queue and
 /// the device of the one before.
 fn record(activity: Activity, shift: i64, seen: &mut Option<(u32, u32, u32)>) -> bool {
-    if !chosen::has(activity.command.correlation) {
-        return true; // Of outside of the capture window.
+    let id = activity.command.correlation;
+    if own::take(id) || !chosen::has(id) {
+        return true; // Ours, or of outside of the capture window.
     }
     let Activity { mut command, context, stream, device, peer, kernel } = activity;
     if *seen != Some((context, stream, device)) {

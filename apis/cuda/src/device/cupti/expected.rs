@@ -18,6 +18,8 @@ pub const SURE: u64 = 1 << 63;
 /// It has some unless there is nothing to do: a graph may be empty, a copy may stay
 /// in the host. Not missed once CUPTI has given all it had.
 pub const LIKELY: u64 = 1 << 62;
+/// In place of both, without a time: the call is the tracer's own, and its records are none of the program's.
+pub const OWN: u64 = SURE | LIKELY;
 /// The time.
 pub const TIME: u64 = LIKELY - 1;
 

@@ -14,7 +14,7 @@ use hetrace_interpose::ring::abi::special;
 use hetrace_interpose::{in_window, record_extra_at};
 
 use super::api::{API, DRIVER, ENTER};
-use super::{chosen, expected, flusher};
+use super::{chosen, expected, flusher, own};
 use crate::device::entry;
 
 /// Numbers of the driver functions that enqueue work, and of those that load
@@ -164,8 +164,11 @@ pub unsafe extern "C" fn launching(_: *mut c_void, domain: u32, function: u32, d
         return;
     }
     flusher::work();
-    // 0: the program made no call that was recorded; a library bypassed us.
+    // 0: the program made no call that was recorded; a library bypassed us, or we did ourselves.
     let (time, mark) = entry();
+    if time == 0 && mark == expected::OWN {
+        return own::begun(correlation);
+    }
     if time != 0 || in_window() {
         chosen::add(correlation.into());
     }

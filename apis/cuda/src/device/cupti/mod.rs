@@ -46,6 +46,7 @@ mod flusher;
 mod launches;
 mod layout;
 mod library;
+mod own;
 mod taken;
 mod why;
 

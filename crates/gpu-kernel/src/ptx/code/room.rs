@@ -6,7 +6,7 @@
 //! size, it is the other.
 
 use super::Coder;
-use crate::pool::{ASKED, ASKED_SMALL, COUNTERS, FULL, HOST_FULL, MISSED};
+use crate::pool::{ASKED, ASKED_SMALL, COUNTERS, FULL, HOST_FULL, MISSED, loss_slot};
 
 /// No chunk is to be had: this, and 16 for each record that was not made.
 pub(super) const LOST: u32 = 0xc000_0000;
@@ -120,16 +120,26 @@ pub(super) fn lost(coder: &mut Coder<'_>) {
     coder.line("}");
 }
 
-/// Adds what the cursor in `#_ro` has counted.
+/// Adds what the cursor in `#_ro` has counted: to the kernel's own sum, if that is free or the kernel's already, else to one
+/// of those of all kernels.
 fn missing(coder: &mut Coder<'_>) {
+    let (slot, owner) = (loss_slot(coder.number), coder.number.wrapping_add(1));
     pool(coder);
     home(coder, "%#_rv", "%#_ru");
     coder.line("mul.wide.u32 %#_ra, %#_rv, 64;");
     coder.line("add.u64 %#_ra, %#_ra, %#_rb;");
+    coder.line("mov.u32 %#_rx, 0;");
+    coder.line(&format!("mov.u32 %#_ry, {owner};"));
+    coder.line(&format!("atom.global.cas.b32 %#_ru, [%#_rb+{slot}], %#_rx, %#_ry;"));
+    coder.line("setp.eq.u32 %#_rp, %#_ru, 0;");
+    coder.line("setp.eq.or.u32 %#_rp, %#_ru, %#_ry, %#_rp;");
+    coder.line(&format!("add.u64 %#_rf, %#_rb, {};", slot + 8));
+    coder.line(&format!("add.u64 %#_ra, %#_ra, {MISSED};"));
+    coder.line("selp.b64 %#_ra, %#_rf, %#_ra, %#_rp;");
     coder.line(&format!("sub.u32 %#_rx, %#_ro, {LOST:#x};"));
     coder.line("shr.u32 %#_rx, %#_rx, 4;");
     coder.line("cvt.u64.u32 %#_re, %#_rx;");
-    coder.line(&format!("red.global.add.u64 [%#_ra+{MISSED}], %#_re;"));
+    coder.line("red.global.add.u64 [%#_ra], %#_re;");
 }
 
 fn pool(coder: &mut Coder<'_>) {

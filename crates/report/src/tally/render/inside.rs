@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::{Renderer, others, right};
-use crate::tally::rows::{InsideBlockRow, InsideRoofline, InsideRow, InsideTakes};
+use crate::tally::rows::{InsideBlockRow, InsideRoofline, InsideRow, InsideRows, InsideTakes};
 use crate::text::{Column, Table};
 use hetrace_trace::demangle;
 use hetrace_trace::text::{bytes, count, flops, plural};
@@ -27,13 +27,7 @@ impl Renderer<'_> {
             }
             self.table(&table)?;
         }
-        if rows.lost > 0 {
-            let lost = plural(rows.lost, "record");
-            writeln!(
-                self.out,
-                "{lost} inside of kernels found no room: `--inside-buffer` makes more, `--inside-sample` records less."
-            )?;
-        }
+        self.inside_lost(rows)?;
         for problem in &rows.problems {
             writeln!(self.out, "Inside kernels: {problem}")?;
         }
@@ -45,6 +39,40 @@ impl Renderer<'_> {
             )?;
         }
         Ok(())
+    }
+
+    /// What found no room, by kernel.
+    fn inside_lost(&mut self, rows: &InsideRows) -> fmt::Result {
+        if !rows.losses.is_empty() {
+            self.heading(&["Lost inside".to_owned(), plural(rows.losses.len() as u64, "kernel")])?;
+            let mut columns = vec![Column::left("Name")];
+            columns.extend(["Records", "Launches as they were", "Launches without records"].map(right));
+            let mut table = Table::new(columns);
+            for row in &rows.losses {
+                let name = if self.options.full_names {
+                    row.kernel.clone()
+                } else {
+                    demangle::short(&row.symbol).into_owned()
+                };
+                let silent = row.launches_without_records.map_or_else(String::new, count);
+                table.row(vec![name, count(row.records), count(row.launches_as_they_were), silent]);
+            }
+            self.table(&table)?;
+        }
+        if rows.lost == 0 {
+            return Ok(());
+        }
+        let by_kernel = rows.losses.iter().map(|row| row.records).fold(0, u64::saturating_add);
+        let of_any = match rows.lost.saturating_sub(by_kernel) {
+            0 => String::new(),
+            all if all == rows.lost => String::new(),
+            some => format!(", {} of them of a kernel that is not known", count(some)),
+        };
+        writeln!(
+            self.out,
+            "{} inside of kernels found no room{of_any}: `--inside-buffer` makes more, `--inside-sample` records less.",
+            plural(rows.lost, "record")
+        )
     }
 
     fn inside_kernel(&mut self, row: &InsideRow) -> fmt::Result {

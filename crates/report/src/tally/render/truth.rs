@@ -393,10 +393,25 @@ fn tracing_remark(row: &TracingRow, traces: usize) -> String {
         false => String::new(),
     };
     format!(
-        "Tracing overhead: about {all}{range}: {calls}, {each} each{timing}{of}; {inside}. Not in it: {}. `hetrace cost` \
+        "Tracing overhead: about {all}{range}: {calls}, {each} each{timing}{of}; {inside}. Not in it: {}.{} `hetrace cost` \
          measures all.",
-        missing(row)
+        missing(row),
+        on_devices(row)
     )
+}
+
+/// What the tracer itself gave to devices.
+fn on_devices(row: &TracingRow) -> String {
+    let time = Some(row.own_device_ns).filter(|ns| *ns > 0).map(|ns| format!(" in {}", duration(ns)));
+    let time = time.unwrap_or_default();
+    match row.own_commands {
+        0 => String::new(),
+        commands => format!(
+            " On devices: {} of the tracer's own (fills, copies), {}{time} (in no table).",
+            plural(commands, "command"),
+            bytes(row.own_bytes)
+        ),
+    }
 }
 
 /// Where a collector of device times took what was measured of it.

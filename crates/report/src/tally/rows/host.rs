@@ -55,6 +55,16 @@ pub struct TracingRow {
     /// What it took on a thread of its own; not in `total_ns`, as the program does not wait for it.
     #[serde(skip_serializing_if = "is_zero")]
     pub collector_apart_ns: u64,
+    /// Commands of the tracer's own on devices: fills and copies of the memory that kernels record into (`run --inside`). They
+    /// are in no table of commands.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub own_commands: u64,
+    /// Bytes of these.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub own_bytes: u64,
+    /// Their time on the devices, as far as it is known; not in `total_ns`.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub own_device_ns: u64,
     /// Of `total_ns`, what lay inside of recorded calls.
     pub inside_ns: u64,
     /// Whether times of calls are without it; else they are as they were recorded.

@@ -147,6 +147,21 @@ pub struct RefusedRow {
     pub reason: String,
 }
 
+/// What of a kernel was not recorded, as there was no room any more.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct InsideLostRow {
+    /// Its name, demangled.
+    pub kernel: String,
+    /// Its name as the module has it.
+    pub symbol: String,
+    /// Records that found no room.
+    pub records: u64,
+    /// Launches that were to be recorded and ran as they were.
+    pub launches_as_they_were: u64,
+    /// Launches that were to record and left no record; nothing if the commands of devices are not known.
+    pub launches_without_records: Option<u64>,
+}
+
 /// Insides of a trace's kernels.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct InsideRows {
@@ -159,6 +174,9 @@ pub struct InsideRows {
     /// Records that found no room.
     #[serde(rename = "inside_lost_records")]
     pub lost: u64,
+    /// By kernel, that with most of them first. Of records that are in none of these it is not known whose they are.
+    #[serde(rename = "inside_lost")]
+    pub losses: Vec<InsideLostRow>,
     /// What could not be read, in words.
     #[serde(rename = "inside_problems")]
     pub problems: Vec<String>,
@@ -172,6 +190,7 @@ impl InsideRows {
         self.refused.sort_by(|a, b| (&a.kernel, &a.reason).cmp(&(&b.kernel, &b.reason)));
         self.refused.dedup();
         self.lost = self.lost.saturating_add(other.lost);
+        self.losses.extend(other.losses);
         self.problems.extend(other.problems);
     }
 }

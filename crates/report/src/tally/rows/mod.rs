@@ -19,7 +19,8 @@ pub use hetrace_trace::collectives::{
 pub use hetrace_trace::memory::{MemoryProcessRow, MemoryReleases, MemoryRow};
 pub use host::{ApiTotals, ErrorRow, HostRow, TracingRow, UnfinishedRow};
 pub use inside::{
-    InsideBlockRow, InsideLoopRow, InsideRoofline, InsideRow, InsideRows, InsideTakes, RefusedRow,
+    InsideBlockRow, InsideLoopRow, InsideLostRow, InsideRoofline, InsideRow, InsideRows, InsideTakes,
+    RefusedRow,
 };
 pub use program::{
     HostTelemetryRow, OpenRangeRow, ProbeRow, RangeRow, SteppedRow, TelemetryRow, ThrottleRow,

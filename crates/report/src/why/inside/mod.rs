@@ -43,6 +43,7 @@ pub(super) fn insides(trace: &Trace, watch: Option<Watch<'_>>) -> Result<Vec<Ins
     for launch in &placed.launches {
         launches.entry((launch.pid, launch.kernel.number)).or_default().push(launch);
     }
+    let loss = |kernel: &Kernel| recording.losses.get(&kernel.description.name).copied().unwrap_or_default();
     let row = |kernel: &Kernel| {
         let of = launches.get(&(kernel.pid, kernel.description.number));
         let around = around(trace, of.map_or(&[][..], Vec::as_slice));
@@ -51,6 +52,8 @@ pub(super) fn insides(trace: &Trace, watch: Option<Watch<'_>>) -> Result<Vec<Ins
             symbol: kernel.description.name.clone(),
             pid: kernel.pid,
             launches: kernel.launches,
+            lost_records: loss(kernel).records,
+            lost_launches: loss(kernel).launches,
             ns: around.ns,
             causes: causes::causes(kernel, &around),
         }

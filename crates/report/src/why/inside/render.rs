@@ -3,8 +3,22 @@
 use std::fmt::{self, Write};
 
 use super::super::render::{Renderer, percent, wrapped};
+use super::super::rows::InsideRow;
 use hetrace_trace::demangle;
 use hetrace_trace::text::{duration, plural};
+
+/// What of a kernel is in none of its causes, as it was not recorded.
+fn lost(row: &InsideRow) -> Option<String> {
+    let parts = [
+        (row.lost_records, "record", "found no room"),
+        (row.lost_launches, "launch", "came after that and ran as they were"),
+    ];
+    let parts = parts.into_iter().filter(|(n, ..)| *n > 0);
+    let parts: Vec<String> = parts.map(|(n, what, why)| format!("{} {why}", plural(n, what))).collect();
+    (!parts.is_empty()).then(|| {
+        format!("Incomplete: {}. What follows is of what was recorded (--inside-buffer).", parts.join(", "))
+    })
+}
 
 impl Renderer<'_> {
     /// Why kernels are slow that were recorded inside.
@@ -18,6 +32,9 @@ impl Renderer<'_> {
                 let _ = write!(heading, " | {} on the device, with recording", duration(row.ns));
             }
             self.heading(&heading)?;
+            if let Some(lost) = lost(row) {
+                self.text(&lost)?;
+            }
             for (n, cause) in row.causes.iter().take(self.options.top).enumerate() {
                 self.text(&format!("{}. {}", n + 1, cause.cause))?;
                 let width = self.width().saturating_sub(3);

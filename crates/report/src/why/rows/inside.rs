@@ -13,10 +13,21 @@ pub struct InsideRow {
     pub pid: i64,
     /// Launches that were recorded.
     pub launches: u64,
+    /// Records of it that found no room.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub lost_records: u64,
+    /// Launches that were to be recorded and ran as they were, as there was no room any more.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub lost_launches: u64,
     /// Time on the device of those whose commands are known; recording is in it.
     pub ns: u64,
     /// Why it is slow, what weighs most first.
     pub causes: Vec<InsideCauseRow>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks this way")]
+fn is_zero(n: &u64) -> bool {
+    *n == 0
 }
 
 /// Why a kernel is slow.
