@@ -11,6 +11,7 @@ use crate::catalog::{self, Kind, SYSCALL_ENTRY, SYSCALL_EXIT, TRACEPOINTS, Trace
 use crate::decoder::{Decoder, Role};
 use crate::event::Event;
 use crate::layout::Layout;
+use crate::perf::bpf::direct::Direct;
 use crate::perf::bpf::{Calls, Loaded, Own, Reading};
 use crate::perf::open::{self, Of, Pid};
 use crate::perf::ring::Ring;
@@ -175,6 +176,14 @@ impl Sources {
     pub fn decoder(&mut self, record: &[u8]) -> Option<&mut Decoder> {
         let id = u16::from_ne_bytes(record.get(..2)?.try_into().ok()?);
         self.decoders.get_mut(usize::from(id))?.as_deref_mut()
+    }
+
+    /// Returns how words of our programs are read that are a switch or a wake-up with known fields.
+    pub fn scheduled(&mut self, words: &[u64]) -> Option<(&mut Decoder, Direct)> {
+        let id = self.own.as_ref()?.scheduled(words)?;
+        let decoder = self.decoders.get_mut(usize::from(id))?.as_deref_mut()?;
+        let direct = decoder.direct.filter(|direct| direct.words() == words.len())?;
+        Some((decoder, direct))
     }
 
     /// Returns all that is open.

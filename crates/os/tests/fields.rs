@@ -115,7 +115,8 @@ fn fields_are_those_of_the_kernels_records() {
 /// Says where they differ, if they begin as the first that is equal says.
 fn first_difference(fields: &[Vec<u8>], copied: &[Vec<u8>]) -> String {
     let equal = |at: usize| fields[at..].iter().zip(copied).take_while(|(a, b)| a == b).count();
-    let Some((at, equal)) = (0..fields.len()).map(|at| (at, equal(at))).max_by_key(|(_, equal)| *equal) else {
+    let Some((at, equal)) = (0..fields.len()).map(|at| (at, equal(at))).max_by_key(|(_, equal)| *equal)
+    else {
         return "nothing was recorded".to_owned();
     };
     let (ours, theirs) = (fields.get(at + equal), copied.get(equal));

@@ -17,6 +17,7 @@ mod btf;
 mod buffer;
 mod code;
 mod counts;
+pub mod direct;
 mod kernel;
 mod programs;
 mod ring;
@@ -332,6 +333,15 @@ impl Own {
     pub fn record(&self, words: &[u64], into: &mut Vec<u8>) -> Option<()> {
         let kind = *words.get(HEAD - 1)? as u8;
         self.shapes.get(usize::from(kind))?.as_ref()?.put(words, into)
+    }
+
+    /// Returns the number of the tracepoint of which words are a switch or a wake-up as fields; none if they are not.
+    pub fn scheduled(&self, words: &[u64]) -> Option<u16> {
+        let kind = words.get(HEAD - 1)?.to_le_bytes()[0];
+        if !(What::Switch as u8..=What::New as u8).contains(&kind) {
+            return None;
+        }
+        self.shapes.get(usize::from(kind))?.as_ref().map(Shape::id)
     }
 
     /// Forgets that there was something to read.

@@ -142,6 +142,11 @@ impl Shape {
         Some((Self { words, id: layout.id, size, copied: true, places }, size))
     }
 
+    /// Returns the number that the tracepoint's record begins with.
+    pub fn id(&self) -> u16 {
+        self.id
+    }
+
     /// Appends the record of perf's. Returns none, and appends nothing, if it is too short.
     pub fn put(&self, words: &[u64], into: &mut Vec<u8>) -> Option<()> {
         let words = words.get(..self.words)?;
