@@ -17,6 +17,7 @@ use crate::hash::NumberSet;
 use crate::keep::Keep;
 use crate::order::{Order, PATIENCE, Piece};
 use crate::perf::bpf::Own;
+use crate::perf::bpf::direct::{self, Call};
 use crate::perf::record::{Records, What, Who};
 use crate::sources::Sources;
 use crate::statistics::Statistics;
@@ -407,6 +408,9 @@ fn words_of_ours(
     let number = sources.cpus.get(cpu).copied().unwrap_or(0);
     if let Some((decoder, direct)) = sources.scheduled(words) {
         return writer.scheduled((cpu, number), words, direct, decoder);
+    }
+    if let (Some(call), Some(head)) = (Call::of(words), direct::head(words)) {
+        return writer.called(cpu, head, call, tracefs);
     }
     scratch.clear();
     let made = sources.own.as_ref().and_then(|own| own.record(words, scratch));

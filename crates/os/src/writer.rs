@@ -8,7 +8,7 @@ use crate::dump;
 use crate::event::Source;
 use crate::hash::{NumberMap, NumberSet};
 use crate::own;
-use crate::perf::bpf::direct::{self, Direct};
+use crate::perf::bpf::direct::{self, Call, Direct};
 use crate::perf::record::{Record, What, Who};
 use crate::proc::{first_namespace, numbers};
 use crate::running::Running;
@@ -311,6 +311,17 @@ impl Writer {
         let event = &decoder.event;
         decoder.id = decoder.id.or_else(|| self.trace.declare(&event.name, &event.fields));
         self.event(cpu, decoder.id, time, |bytes| direct.encode(words, bytes));
+    }
+
+    /// Takes a system call as our programs record it, whose head is this.
+    pub fn called(&mut self, cpu: usize, (time, who): (u64, Who), call: Call, tracefs: &Tracefs) {
+        self.dump_before(time);
+        self.learn_root(who, who.tid);
+        self.who = Who { pid: self.process_of(who), ..who };
+        match call {
+            Call::Entry(number, arguments) => self.entry(cpu, time, Some(number), Some(&arguments), tracefs),
+            Call::Exit(number, result) => self.exit(cpu, time, (Some(number), Some(result)), tracefs),
+        }
     }
 
     /// Writes a record of a tracepoint of the catalog.

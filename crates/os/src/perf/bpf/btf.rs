@@ -20,6 +20,8 @@ const FILE: &str = "/sys/kernel/btf/vmlinux";
 const MAGIC: u16 = 0xeb9f;
 /// Bytes of a type before what follows it.
 const HEAD: usize = 12;
+/// Most types of a kernel have about so many.
+const COMMON: usize = 24;
 /// Types that stand for others are not followed further than this.
 const DEEPEST: usize = 16;
 
@@ -66,8 +68,9 @@ impl Bytes {
     pub fn of_kernel() -> Option<Self> {
         let file = File::open(Path::new(FILE)).ok()?;
         let length = usize::try_from(file.metadata().ok()?.len()).ok()?;
+        // Private, or the kernel refuses. To read it takes a system call for each page.
         // SAFETY: the file is memory of the kernel that nobody can write and that does not get shorter.
-        match unsafe { MmapOptions::new().len(length).map(&file) } {
+        match unsafe { MmapOptions::new().len(length).map_copy_read_only(&file) } {
             Ok(map) => Some(Bytes::Mapped(map)),
             Err(_) => fs::read(FILE).ok().map(Bytes::Read),
         }
@@ -125,8 +128,10 @@ impl<'a> Btf<'a> {
         let mut btf = Btf {
             types: section(word(8)?, word(12)?)?,
             strings: section(word(16)?, word(20)?)?,
-            places: vec![0],
+            places: Vec::new(),
         };
+        btf.places.reserve(btf.types.len() / COMMON);
+        btf.places.push(0);
         let mut at = 0;
         while at < btf.types.len() {
             btf.places.push(u32::try_from(at).ok()?);

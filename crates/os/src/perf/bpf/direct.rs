@@ -1,9 +1,9 @@
-//! From the words of a switch or a wake-up to its event, without the tracepoint's record in between: these come most
-//! often.
+//! From the words of a switch, a wake-up or a system call to its event, without the tracepoint's record in between: these
+//! come most often.
 
 use hetrace_ctf::class::{FieldClass, IntegerClass, StructClass};
 
-use super::programs::HEAD;
+use super::programs::{ENTRY, EXIT, HEAD, What};
 use super::scheduler::{SWITCH, WAKE};
 use super::state::reported;
 use crate::event::Event;
@@ -96,6 +96,34 @@ pub fn head(words: &[u64]) -> Option<(u64, Who)> {
     Some((time, Who { pid: (who >> 32) as u32, tid: who as u32 }))
 }
 
+/// Which end of a system call words are, of this number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Call {
+    /// It begins, with these arguments: six words.
+    Entry(i64, [u8; 48]),
+    /// It ends, with this result.
+    Exit(i64, i64),
+}
+
+impl Call {
+    /// Returns what words are; none if they are no system call, or one whose registers were copied.
+    pub fn of(words: &[u64]) -> Option<Self> {
+        let what = *words.get(HEAD - 1)?;
+        let number = i64::from((what >> 32) as i32);
+        if what as u8 == What::Entry as u8 && words.len() == ENTRY {
+            let mut arguments = [0; 48];
+            for (to, from) in arguments.chunks_mut(8).zip(&words[HEAD..]) {
+                to.copy_from_slice(&from.to_le_bytes());
+            }
+            Some(Call::Entry(number, arguments))
+        } else if what as u8 == What::Exit as u8 && words.len() == EXIT {
+            Some(Call::Exit(number, words[HEAD].cast_signed()))
+        } else {
+            None
+        }
+    }
+}
+
 /// Returns the state of a switch that is reported.
 fn state(what: u64) -> u32 {
     let [_, _, preempted, ended, ..] = what.to_le_bytes();
@@ -122,7 +150,6 @@ fn until_nul(word: u64) -> (u64, bool) {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::programs::What;
     use super::super::shape::Shape;
     use super::*;
     use crate::catalog::TRACEPOINTS;
@@ -189,6 +216,38 @@ mod tests {
             both(SWITCHED, What::Switch, &[time, who, kind, thread, a, b, c, d]);
             both(WAKING, What::Waking, &[time, who, kind, thread, a, b]);
         }
+    }
+
+    const ENTERED: &str = "name: sys_enter\nID: 443\nformat:\n\
+        field:long id;offset:8;size:8;signed:1;\n\
+        field:unsigned long args[6];offset:16;size:48;signed:0;\n";
+    const EXITED: &str = "name: sys_exit\nID: 442\nformat:\n\
+        field:long id;offset:8;size:8;signed:1;\n\
+        field:long ret;offset:16;size:8;signed:1;\n";
+
+    #[test]
+    fn system_calls_are_those_of_the_record() {
+        let (enter, exit) = (Layout::parse(ENTERED).expect("it"), Layout::parse(EXITED).expect("it"));
+        let shapes = Shape::all(&[&enter, &exit]);
+        let of = |what: What, number: i32, rest: &[u64]| {
+            let head = [9, 3 << 32 | 4, what as u64 | u64::from(number.cast_unsigned()) << 32];
+            let words = [&head[..], rest].concat();
+            let mut record = Vec::new();
+            shapes[what as usize].as_ref().expect("a shape").put(&words, &mut record).expect("a record");
+            let Kind::Sample(raw) = Records::new(&record).next().expect("a record").what else { panic!() };
+            (Call::of(&words), raw.to_vec())
+        };
+        let number = |layout: &Layout, name: &str, raw: &[u8]| {
+            layout.field(name).expect("a field").number(raw).expect("a number")
+        };
+        let (call, raw) = of(What::Entry, -1, &[1, 2, u64::MAX, 4, 5, 6]);
+        let args = enter.field("args").and_then(|field| field.bytes(&raw)).expect("arguments");
+        assert_eq!(call, Some(Call::Entry(number(&enter, "id", &raw), args.try_into().expect("48"))));
+        let (call, raw) = of(What::Exit, 257, &[(-2i64).cast_unsigned()]);
+        assert_eq!(call, Some(Call::Exit(number(&exit, "id", &raw), number(&exit, "ret", &raw))));
+        assert_eq!(call, Some(Call::Exit(257, -2)));
+        // Registers that were copied are not in the order of arguments.
+        assert_eq!(of(What::Registers, 1, &[1, 2, 3, 4, 5, 6, 7, 8]).0, None);
     }
 
     #[test]
