@@ -50,7 +50,7 @@ impl Decoder {
             },
         };
         let keys = names.map(|name| layout.field(name).cloned());
-        let direct = Direct::of(&event);
+        let direct = Direct::of(&event.fields);
         Self { role, event, id: None, direct, current: layout.current.clone(), keys }
     }
 

@@ -1,4 +1,4 @@
-//! The buffer that the programs of one CPU write into; [`super::room`] draws it.
+//! The buffer that the programs of one CPU write into; [`super::words`] draws it.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -7,8 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use memmap2::{MmapOptions, MmapRaw};
 
 use super::kernel::{self, Map};
-use super::programs::HEAD;
-use super::room::{BESIDE, DATA_AT, DROPPED_AT, HEAD_AT, TAIL_AT};
+use super::words::{BESIDE, DATA_AT, DROPPED_AT, HEAD, HEAD_AT, TAIL_AT};
 
 /// The smallest one, in bytes.
 const LEAST: usize = 64 << 10;

@@ -3,10 +3,8 @@
 
 use hetrace_ctf::class::{FieldClass, IntegerClass, StructClass};
 
-use super::programs::{ENTRY, EXIT, HEAD, What};
-use super::scheduler::{SWITCH, WAKE};
 use super::state::reported;
-use crate::event::Event;
+use super::words::{ENTRY, EXIT, HEAD, SWITCH, WAKE, What};
 use crate::perf::record::Who;
 use crate::tree::Concerns;
 
@@ -25,8 +23,8 @@ pub enum Direct {
 }
 
 impl Direct {
-    /// Returns what becomes such an event; none if it has other fields.
-    pub fn of(event: &Event) -> Option<Self> {
+    /// Returns what becomes an event of these fields; none if they are not known.
+    pub fn of(fields: &StructClass) -> Option<Self> {
         let name = || FieldClass::array(NAME, IntegerClass::character());
         let number = |bits| IntegerClass::new(bits, true);
         let switch = StructClass::default()
@@ -44,7 +42,7 @@ impl Direct {
             .field("target_cpu", number(32));
         [(Direct::Switch, switch), (Direct::Wake, wake)]
             .into_iter()
-            .find_map(|(direct, fields)| (event.fields == fields).then_some(direct))
+            .find_map(|(direct, known)| (*fields == known).then_some(direct))
     }
 
     /// Returns how many words it is made of.
@@ -154,7 +152,7 @@ mod tests {
     use super::*;
     use crate::catalog::TRACEPOINTS;
     use crate::decoder::Decoder;
-    use crate::event::Source;
+    use crate::event::{Event, Source};
     use crate::layout::Layout;
     use crate::perf::record::{Records, What as Kind};
 
@@ -254,6 +252,6 @@ mod tests {
     fn other_fields_are_not_known() {
         let more = format!("{WAKING}field:int success;offset:36;size:4;signed:1;\n");
         let layout = Layout::parse(&more).expect("a layout");
-        assert_eq!(Direct::of(&Event::new("sched_waking", &layout, &[("pid", "tid")], &[])), None);
+        assert_eq!(Direct::of(&Event::new("sched_waking", &layout, &[("pid", "tid")], &[]).fields), None);
     }
 }

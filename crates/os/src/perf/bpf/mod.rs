@@ -19,6 +19,7 @@ mod code;
 mod counts;
 pub mod direct;
 mod kernel;
+mod maps;
 mod programs;
 mod ring;
 mod room;
@@ -27,6 +28,7 @@ mod shape;
 mod state;
 mod threads;
 mod typed;
+mod words;
 
 use std::ffi::CStr;
 use std::io;
@@ -38,20 +40,17 @@ use crate::layout::Layout;
 use crate::perf::open::{self, Pid};
 use buffer::Buffer;
 use counts::Counts;
-use kernel::{Kind, Map};
-use programs::{HEAD, Maps, Registers, What};
+use kernel::Kind;
+use maps::{Maps, RING};
+use programs::Registers;
 use ring::Ring;
 use shape::Shape;
 use threads::Threads;
 use typed::Typed;
+use words::{HEAD, MARK, What};
 
 /// The tracepoint at which a new thread is known, with its parent running and interrupts off.
 const NEW: &str = "sched_wakeup_new";
-/// Bytes of a ring buffer, which has what does not fit into the buffer beside it because a program was interrupted.
-const RING: u32 = 256 << 10;
-/// Says whether threads of the kernel are put off for others nearly everywhere (`PREEMPT_RT`).
-const REALTIME: &str = "/sys/kernel/realtime";
-
 /// Programs that are loaded and not attached yet.
 #[derive(Debug)]
 pub struct Loaded {
@@ -101,7 +100,7 @@ impl Loaded {
         if cfg!(not(target_arch = "x86_64")) {
             return Err(io::ErrorKind::Unsupported.into());
         }
-        let maps = maps(cpus, bytes, follow)?;
+        let maps = Maps::make(cpus, bytes, follow)?;
         let typed =
             Some(reading).filter(|reading| *reading == Reading::Fields).and_then(|_| Typed::of_kernel());
         let typed = typed.and_then(|typed| Some((typed_programs(&maps, &typed, calls).ok()?, true)));
@@ -166,19 +165,6 @@ impl Loaded {
         }
         Own::of(maps, links, shapes, counted)
     }
-}
-
-/// Makes what programs share.
-fn maps(cpus: &[u32], bytes: usize, follow: bool) -> io::Result<Maps> {
-    let realtime = std::fs::read(REALTIME).is_ok_and(|text| text.first() == Some(&b'1'));
-    let (buffers, size) = buffer::make(if realtime { &[] } else { cpus }, bytes)?;
-    let ring = |cpu: &u32| Ok((*cpu, kernel::map(Map::Ring, 0, 0, RING)?));
-    let mut rings = cpus.iter().map(ring).collect::<io::Result<Vec<_>>>()?;
-    rings.sort_unstable_by_key(|(cpu, _)| *cpu);
-    let threads = follow.then(Threads::new).transpose()?;
-    let forgotten = rings.last().map_or(0, |(cpu, _)| cpu + 1);
-    let counts = kernel::map(Map::Array, 4, 8, forgotten + 1)?;
-    Ok(Maps { threads, counts, forgotten, buffers, size, rings })
 }
 
 /// Names of tracepoints, unless the kernel knows that of a program, and what runs there.
@@ -320,7 +306,7 @@ impl Own {
     /// Hands over the words of all unread records of a CPU, by its place. Returns how many bytes made no sense.
     pub fn take(&mut self, cpu: usize, put: &mut dyn FnMut(&[u64])) -> usize {
         let damaged = self.buffers.get_mut(cpu).map_or(0, |buffer| buffer.take(&mut *put));
-        let is_mark = |words: &[u64]| words.get(HEAD - 1).is_some_and(|word| *word as u8 == programs::MARK);
+        let is_mark = |words: &[u64]| words.get(HEAD - 1).is_some_and(|word| *word as u8 == MARK);
         let put = |words: &[u64]| {
             if !is_mark(words) {
                 put(words)

@@ -5,17 +5,6 @@
 //!  threads: a byte for each number that a thread can have: 0 if it is not followed, 1 if it is, 2 once it or an
 //!    ancestor has begun a program
 //!    sched_wakeup_new gives the child its parent's value; exec stores 2; exit stores 0
-//!
-//!  a record, words of eight bytes
-//!    0 time u64    8 thread u32    12 process u32    16 what it is u8    17 its words u8    18 …
-//!    entry      20 number of the call i32    24 its arguments, six words
-//!    registers  an entry: 20 number of the call i32    24 r10 r9 r8 ax cx dx si di
-//!    exit       20 number of the call i32    24 result i64
-//!    fault      20 error code u32            24 address u64    32 instruction u64
-//!    switch     18 preempted u8    19 how the thread ended u8    20 its state u32    24 next thread u32
-//!               28 priority i16    30 the next thread's i16      32 name [u8; 16]    48 the next thread's [u8; 16]
-//!    waking, wakeup, new    20 CPU u32    24 thread u32    28 priority i32    32 name [u8; 16]
-//!    copy       24 the tracepoint's record, of which the first eight bytes are of no meaning
 //! ```
 //! Programs that cannot record something count it.
 //!
@@ -26,50 +15,15 @@
 //! recorded, which keep these programs away as well: numbers are read from memory that is shared with the kernel, and
 //! threads are followed by writing there.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 
 use super::code::{Code, Function, If, Label, R, Size};
+use super::maps::Maps;
 use super::room::{self, Of, RECORD};
 use super::threads::{BEGUN, Threads};
 #[cfg(doc)]
 use super::typed::Typed;
-
-/// A kind of record.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum What {
-    /// A system call begins.
-    Entry = 0,
-    /// A system call ends.
-    Exit = 1,
-    /// A page of the program's memory is missing.
-    Fault = 2,
-    /// A CPU goes to another thread.
-    Switch = 3,
-    /// A thread is to be woken.
-    Waking = 4,
-    /// A thread was woken.
-    Wakeup = 5,
-    /// A new thread is to run.
-    New = 6,
-    /// A system call begins, whose registers were copied.
-    Registers = 7,
-}
-
-/// What a record is that only wakes the reader.
-pub const MARK: u8 = 8;
-/// What a record is that copies the first, the second and so on of some tracepoints' records.
-pub const COPY: u8 = 9;
-
-/// Words of a record before those of its kind.
-pub const HEAD: usize = 3;
-/// Words of an entry.
-pub const ENTRY: usize = 9;
-/// Words of an entry with registers.
-pub const REGISTERS: usize = 11;
-/// Words of an exit.
-pub const EXIT: usize = 4;
-/// Words of a page fault.
-pub const FAULT: usize = 5;
+use super::words::{COPY, ENTRY, EXIT, FAULT, HEAD, REGISTERS, What};
 
 /// Offsets in `struct pt_regs` of x86-64, whose order is part of what the kernel promises to debuggers.
 mod registers {
@@ -81,24 +35,6 @@ mod registers {
     pub const NUMBER: i16 = 120;
     /// The instruction.
     pub const INSTRUCTION: i16 = 128;
-}
-
-/// What the programs share.
-#[derive(Debug)]
-pub struct Maps {
-    /// The threads, unless those of the whole machine are recorded.
-    pub threads: Option<Threads>,
-    /// By number of the CPU: how many records it had no room for. And how many threads have no place in `threads`.
-    pub counts: OwnedFd,
-    /// The place of the latter.
-    pub forgotten: u32,
-    /// A buffer for each CPU, by the CPU's number, which grows; none where programs may be put off for others of their
-    /// CPU.
-    pub buffers: Vec<(u32, OwnedFd)>,
-    /// Bytes of a buffer's data: a power of two.
-    pub size: usize,
-    /// A ring buffer for each CPU, likewise.
-    pub rings: Vec<(u32, OwnedFd)>,
 }
 
 const R0: R = R(0);

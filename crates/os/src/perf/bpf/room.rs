@@ -1,10 +1,6 @@
 //! Where a program writes its record: the buffer of its CPU, or the ring buffer beside it.
 //!
 //! ```text
-//!  a CPU's buffer, an array of one value, in memory that the reader shares
-//!    0 head u64    8 busy u64    16 dropped u64           written by programs, on this CPU alone
-//!    64 tail u64                                          written by the reader
-//!    128 data: records one behind the other, modulo its size, which is a power of two; the last one goes on behind it
 //!  busy? ── no ──► busy = 1, write at head, head += its length, busy = 0
 //!        └─ yes ─► another program is interrupted here: a record in the ring buffer
 //! ```
@@ -16,22 +12,8 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use super::code::{Code, Function, If, Label, R, Size};
-use super::programs::{HEAD, MARK, Maps};
-
-/// Where the first byte that is not written yet is, counted from the beginning.
-pub const HEAD_AT: i16 = 0;
-/// Whether a program is writing.
-const BUSY_AT: i16 = 8;
-/// How many records there was no room for.
-pub const DROPPED_AT: i16 = 16;
-/// Where the first byte that is not read yet is.
-pub const TAIL_AT: i16 = 64;
-/// Where data begins.
-pub const DATA_AT: i32 = 128;
-/// Bytes of a buffer beside its data: what is before it, and room for the longest record behind it.
-pub const BESIDE: usize = 4096;
-/// Parts of a buffer, of which each wakes the reader.
-pub const PARTS: usize = 4;
+use super::maps::Maps;
+use super::words::{BUSY_AT, DATA_AT, DROPPED_AT, HEAD, HEAD_AT, MARK, PARTS, TAIL_AT};
 
 /// Flag of a finished record: its reader is woken.
 const WAKEUP: i32 = 2;

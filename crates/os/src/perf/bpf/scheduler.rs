@@ -5,14 +5,11 @@
 //! ([`super::shape`]).
 
 use super::code::{Code, Function, R, Size};
-use super::programs::{CONTEXT, Maps, WHO, What, follow_child};
+use super::maps::Maps;
+use super::programs::{CONTEXT, WHO, follow_child};
 use super::room::{self, Of, RECORD};
 use super::typed::{Switch, Task};
-
-/// Words of a switch.
-pub const SWITCH: usize = 8;
-/// Words of a wake-up.
-pub const WAKE: usize = 6;
+use super::words::{SWITCH, WAKE, What};
 
 const R0: R = R(0);
 const R1: R = R(1);

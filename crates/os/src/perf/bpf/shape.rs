@@ -1,8 +1,7 @@
 //! From a record of our programs to the record that perf would have made of the same tracepoint.
 
-use super::programs::{COPY, ENTRY, EXIT, FAULT, HEAD, REGISTERS, What};
-use super::scheduler::{SWITCH, WAKE};
 use super::state::reported;
+use super::words::{COPY, ENTRY, EXIT, FAULT, HEAD, REGISTERS, SWITCH, WAKE, What};
 use crate::layout::{Field, Form, Layout};
 use crate::perf::record::kind;
 
