@@ -117,46 +117,49 @@ pub struct Member {
 }
 
 impl<'a> Btf<'a> {
-    /// Reads it. Returns none if it makes no sense, or is of a kind that is not known.
-    pub fn parse(bytes: &'a [u8]) -> Option<Self> {
+    /// Reads it. Returns also the numbers of the first types of these names; or none if it makes no sense, or has types of a
+    /// kind that is not known.
+    pub fn parse<const N: usize>(
+        bytes: &'a [u8],
+        wanted: [(Named, &str); N],
+    ) -> Option<(Self, [Option<u32>; N])> {
         let word = |at| word(bytes, at);
         if u16::from_ne_bytes(bytes.get(..2)?.try_into().ok()?) != MAGIC {
             return None;
         }
         let body = bytes.get(word(4)? as usize..)?;
         let section = |at: u32, length: u32| body.get(at as usize..)?.get(..length as usize);
-        let mut btf = Btf {
-            types: section(word(8)?, word(12)?)?,
-            strings: section(word(16)?, word(20)?)?,
-            places: Vec::new(),
-        };
-        btf.places.reserve(btf.types.len() / COMMON);
+        let (types, strings) = (section(word(8)?, word(12)?)?, section(word(16)?, word(20)?)?);
+        let mut btf = Btf { types, strings, places: Vec::with_capacity(types.len() / COMMON) };
         btf.places.push(0);
-        let mut at = 0;
-        while at < btf.types.len() {
+        let (mut at, mut found) = (0, [None; N]);
+        while at < types.len() {
+            let head = btf.head_at(at)?;
+            let named = match head.kind {
+                kind::STRUCT => Some(Named::Struct),
+                kind::TYPEDEF => Some(Named::Typedef),
+                _ => None,
+            };
+            if let Some(named) = named {
+                btf.look(head, named, &wanted, &mut found);
+            }
             btf.places.push(u32::try_from(at).ok()?);
-            at += HEAD + btf.head_at(at)?.behind()?;
+            at += HEAD + head.behind()?;
         }
-        Some(btf)
+        Some((btf, found))
     }
 
-    /// Returns the numbers of the first types of these names.
-    pub fn find<const N: usize>(&self, wanted: [(Named, &str); N]) -> [Option<u32>; N] {
-        let mut found = [None; N];
-        for number in (1..).take(self.places.len() - 1) {
-            let Some(head) = self.head(number) else { continue };
-            let named = match head.kind {
-                kind::STRUCT => Named::Struct,
-                kind::TYPEDEF => Named::Typedef,
-                _ => continue,
-            };
-            for ((of, name), found) in wanted.iter().zip(&mut found) {
-                if *of == named && found.is_none() && self.is_called(head, name) {
-                    *found = Some(number);
-                }
+    /// Notes the number of the type that is read next, if it is wanted.
+    fn look(&self, head: Head, named: Named, wanted: &[(Named, &str)], found: &mut [Option<u32>]) {
+        let text = self.strings.get(head.name as usize..).unwrap_or_default();
+        for ((of, name), found) in wanted.iter().zip(found) {
+            if *of == named
+                && found.is_none()
+                && text.strip_prefix(name.as_bytes()).is_some_and(|rest| rest.first() == Some(&0))
+            {
+                *found = u32::try_from(self.places.len()).ok();
             }
         }
-        found
     }
 
     /// Returns the member of a structure, or of one without a name in it.
@@ -249,11 +252,6 @@ impl<'a> Btf<'a> {
         word(self.types, at)
     }
 
-    fn is_called(&self, head: Head, name: &str) -> bool {
-        let text = self.strings.get(head.name as usize..).unwrap_or_default();
-        text.strip_prefix(name.as_bytes()).is_some_and(|rest| rest.first() == Some(&0))
-    }
-
     fn text(&self, at: u32) -> Option<&[u8]> {
         let text = self.strings.get(at as usize..)?;
         text.get(..text.iter().position(|byte| *byte == 0)?)
@@ -328,13 +326,13 @@ mod tests {
     #[test]
     fn members_and_arguments_are_found() {
         let bytes = whole(&types());
-        let btf = Btf::parse(&bytes).unwrap();
-        let found = btf.find([
+        let wanted = [
             (Named::Struct, "task"),
             (Named::Typedef, "trace"),
             (Named::Struct, "trace"),
             (Named::Typedef, "tra"),
-        ]);
+        ];
+        let (btf, found) = Btf::parse(&bytes, wanted).unwrap();
         assert_eq!(found, [Some(5), Some(12), None, None]);
         assert_eq!(btf.member(5, "pid"), Some(Member { offset: 4, of: 6 }));
         assert_eq!(btf.member(5, "comm"), Some(Member { offset: 8, of: 3 }));
@@ -350,7 +348,7 @@ mod tests {
     #[test]
     fn a_kind_that_is_not_known_is_refused() {
         let types: Vec<u8> = head(0, 20, 0, false, 0).iter().flat_map(|word| word.to_ne_bytes()).collect();
-        assert!(Btf::parse(&whole(&types)).is_none());
+        assert!(Btf::parse(&whole(&types), []).is_none());
     }
 
     proptest! {
@@ -365,8 +363,8 @@ mod tests {
                 bytes[at] = to;
             }
             for bytes in [whole(&noise), noise, bytes] {
-                let Some(btf) = Btf::parse(&bytes) else { continue };
-                let _ = btf.find([(Named::Struct, "task"), (Named::Typedef, "trace")]);
+                let wanted = [(Named::Struct, "task"), (Named::Typedef, "trace")];
+                let Some((btf, _)) = Btf::parse(&bytes, wanted) else { continue };
                 for number in 0..20 {
                     let _ = (btf.member(number, "state"), btf.arguments(number), btf.size(number));
                 }

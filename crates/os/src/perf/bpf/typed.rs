@@ -6,6 +6,19 @@ use super::btf::{Btf, Bytes, Named};
 /// Bytes of a thread's name.
 const NAME: u32 = 16;
 
+/// The types that are looked for: of threads, of registers, and of tracepoints.
+const WANTED: [(Named, &str); 9] = [
+    (Named::Struct, "task_struct"),
+    (Named::Struct, "pt_regs"),
+    (Named::Typedef, "btf_trace_sched_switch"),
+    (Named::Typedef, "btf_trace_sched_waking"),
+    (Named::Typedef, "btf_trace_sched_wakeup"),
+    (Named::Typedef, "btf_trace_sched_wakeup_new"),
+    (Named::Typedef, "btf_trace_sys_enter"),
+    (Named::Typedef, "btf_trace_sys_exit"),
+    (Named::Typedef, "btf_trace_page_fault_user"),
+];
+
 /// Where arguments and fields are. The kernel looks at each load again before it runs a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Typed {
@@ -62,22 +75,13 @@ pub struct Switch {
 impl Typed {
     /// Returns what the running kernel says; none if it says nothing, or has other types than are known here.
     pub fn of_kernel() -> Option<Self> {
-        Self::of(&Btf::parse(Bytes::of_kernel()?.as_ref())?)
+        let bytes = Bytes::of_kernel()?;
+        let (btf, found) = Btf::parse(bytes.as_ref(), WANTED)?;
+        Self::of(&btf, found)
     }
 
-    fn of(btf: &Btf<'_>) -> Option<Self> {
-        let typedef = |name| (Named::Typedef, name);
-        let [task, registers, switch, waking, wakeup, new, entry, exit, fault] = btf.find([
-            (Named::Struct, "task_struct"),
-            (Named::Struct, "pt_regs"),
-            typedef("btf_trace_sched_switch"),
-            typedef("btf_trace_sched_waking"),
-            typedef("btf_trace_sched_wakeup"),
-            typedef("btf_trace_sched_wakeup_new"),
-            typedef("btf_trace_sys_enter"),
-            typedef("btf_trace_sys_exit"),
-            typedef("btf_trace_page_fault_user"),
-        ]);
+    fn of(btf: &Btf<'_>, found: [Option<u32>; WANTED.len()]) -> Option<Self> {
+        let [task, registers, switch, waking, wakeup, new, entry, exit, fault] = found;
         let (task, registers) = (task?, registers?);
         // The first argument is who attached it, which programs do not get.
         let points = |of: Option<u32>, place: usize, to: u32| {
@@ -141,13 +145,13 @@ mod tests {
             eprintln!("SKIPPED: this kernel does not describe its types");
             return;
         };
-        let btf = Btf::parse(bytes.as_ref()).expect("the kernel's description can be read");
-        let [switch] = btf.find([(Named::Typedef, "btf_trace_sched_switch")]);
+        let (btf, found) = Btf::parse(bytes.as_ref(), WANTED).expect("the kernel's description can be read");
+        let [_, _, switch, ..] = found;
         if switch.and_then(|switch| btf.arguments(switch)).is_none_or(|arguments| arguments.len() < 5) {
             eprintln!("SKIPPED: a kernel before 5.18 has other tracepoints");
             return;
         }
-        let typed = Typed::of(&btf).expect("the kernel's types are known");
+        let typed = Typed::of(&btf, found).expect("the kernel's types are known");
         let task = typed.task;
         let mut fields = [task.pid, task.tgid, task.comm, task.prio, task.exit_state, task.cpu];
         fields.sort_unstable();
