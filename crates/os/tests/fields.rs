@@ -40,7 +40,11 @@ fn layouts() -> Option<Vec<Layout>> {
 }
 
 fn attach(layouts: &[Layout], reading: Reading) -> Option<Own> {
-    let loaded = Loaded::load(&cpus(), ROOM, false, &Calls::All, reading).ok()?;
+    attach_for(layouts, reading, &Calls::All)
+}
+
+fn attach_for(layouts: &[Layout], reading: Reading, calls: &Calls) -> Option<Own> {
+    let loaded = Loaded::load(&cpus(), ROOM, false, calls, reading).ok()?;
     if reading == Reading::Fields && loaded.copies() {
         return None;
     }
@@ -121,4 +125,37 @@ fn first_difference(fields: &[Vec<u8>], copied: &[Vec<u8>]) -> String {
     };
     let (ours, theirs) = (fields.get(at + equal), copied.get(equal));
     format!("{equal} of {} are equal; then {ours:x?} for {theirs:x?}", copied.len())
+}
+
+/// Says what both ways take of a storm of switches, without a reader beside it: processor time of each round trip of
+/// `SWITCHES` (`bench/programs/build/switches`), in nanoseconds, of all rounds.
+#[test]
+#[ignore = "measures, for a minute: see docs/measurements/2026-11-26-os-price.md"]
+fn price_of_a_round_trip() {
+    let (Some(layouts), Ok(switches)) = (layouts(), std::env::var("SWITCHES")) else { return };
+    let calls = if std::env::var("CALLS").is_ok() { Calls::All } else { Calls::None };
+    let ways = [None, Some(Reading::Copies), Some(Reading::Fields)];
+    let mut taken: [Vec<f64>; 3] = Default::default();
+    for _ in 0..100 {
+        for (way, taken) in ways.iter().zip(&mut taken) {
+            let mut own = way.map(|way| attach_for(&layouts, way, &calls).expect("programs"));
+            // What fits into a buffer.
+            let out = Command::new(&switches).args(["-1", "-n", "4000"]).output().expect("switches");
+            assert!(own.iter_mut().all(|own| own.dropped().iter().all(|dropped| *dropped == 0)));
+            let text = String::from_utf8(out.stdout).expect("text");
+            let line = text.lines().find_map(|line| line.strip_prefix("processor.ns ")).expect("a number");
+            taken.push(line.parse().expect("a number"));
+        }
+    }
+    for (way, taken) in ways.iter().zip(&mut taken) {
+        taken.sort_by(f64::total_cmp);
+        let part = |of: usize| taken[taken.len() * of / 100];
+        println!(
+            "{way:?}: least {}, tenth {}, quartile {}, median {}",
+            part(0),
+            part(10),
+            part(25),
+            part(50)
+        );
+    }
 }

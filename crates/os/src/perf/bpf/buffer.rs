@@ -14,8 +14,8 @@ const LEAST: usize = 64 << 10;
 /// The largest one: its size and its positions are numbers in programs.
 const MOST: usize = 1 << 30;
 
-/// Makes the arrays for these CPUs, with so many bytes of data each, or half of that, or half of that: before Linux 6.14 an
-/// array's value has 4 MiB at most. Returns them with their size, a power of two.
+/// Makes the arrays for these CPUs, with so many bytes of data each, or half of that, or half of that: older kernels
+/// refuse values of more than 4 MiB. Returns them with their size, a power of two.
 ///
 /// # Errors
 /// When the system refuses.

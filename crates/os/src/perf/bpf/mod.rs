@@ -6,7 +6,7 @@
 //!  sys_enter, sys_exit, page_fault_user ──► one of them? ───────┴─┐
 //!  sched_switch, sched_waking, sched_wakeup, sched_wakeup_new ────┴─► buffer of the CPU ──► recorder
 //! ```
-//! perf can do the same, and does where this is not allowed. But a record takes it four times as long; and its
+//! perf can do the same, and does where this is not allowed. But a record takes it about three times as long; and its
 //! events of threads are inherited with each thread, cost more at each of its switches, and the first such event of
 //! the system takes 10 ms to open ([decision 0049], [decision 0099]).
 //!
