@@ -3,6 +3,7 @@
 use crate::catalog::{Kind, Tracepoint};
 use crate::event::Event;
 use crate::layout::{Field, Layout};
+use crate::perf::bpf::direct::Direct;
 use crate::tree::Concerns;
 
 /// What a record means.
@@ -14,6 +15,8 @@ pub struct Decoder {
     pub event: Event,
     /// The event's number in the trace, once it has one.
     pub id: Option<u16>,
+    /// How it is made of what our programs record, if its fields are known.
+    pub direct: Option<Direct>,
     current: Option<Field>,
     keys: [Option<Field>; 3],
 }
@@ -47,7 +50,8 @@ impl Decoder {
             },
         };
         let keys = names.map(|name| layout.field(name).cloned());
-        Self { role, event, id: None, current: layout.current.clone(), keys }
+        let direct = Direct::of(&event.fields);
+        Self { role, event, id: None, direct, current: layout.current.clone(), keys }
     }
 
     /// Reads records of a tracepoint of the catalog.

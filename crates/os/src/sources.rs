@@ -11,7 +11,8 @@ use crate::catalog::{self, Kind, SYSCALL_ENTRY, SYSCALL_EXIT, TRACEPOINTS, Trace
 use crate::decoder::{Decoder, Role};
 use crate::event::Event;
 use crate::layout::Layout;
-use crate::perf::bpf::{Calls, Layouts, Loaded, Own};
+use crate::perf::bpf::direct::Direct;
+use crate::perf::bpf::{Calls, Loaded, Own, Reading};
 use crate::perf::open::{self, Of, Pid};
 use crate::perf::ring::Ring;
 use crate::perf::user::{self, Hits, MOST};
@@ -88,7 +89,7 @@ impl Sources {
     /// Loads the programs in the kernel that record what the program does itself; none if that is not possible
     /// here, for whatever reason: perf does it, then. The numbers of threads that these programs see are those of
     /// the first PID namespace.
-    pub fn load(options: &Options) -> Option<Loaded> {
+    pub fn load(options: &Options, reading: Reading) -> Option<Loaded> {
         if !crate::proc::first_namespace() {
             return None;
         }
@@ -97,7 +98,7 @@ impl Sources {
             None => Calls::None,
             Some(wanted) => syscall::few(&**wanted).map_or(Calls::All, Calls::Some),
         };
-        Loaded::load(&online(), options.ring_bytes, follow, &calls).ok()
+        Loaded::load(&online(), options.ring_bytes, follow, &calls, reading).ok()
     }
 
     /// Opens the switches of the program that is started next, or of processes that are named later. It needs no
@@ -175,6 +176,14 @@ impl Sources {
     pub fn decoder(&mut self, record: &[u8]) -> Option<&mut Decoder> {
         let id = u16::from_ne_bytes(record.get(..2)?.try_into().ok()?);
         self.decoders.get_mut(usize::from(id))?.as_deref_mut()
+    }
+
+    /// Returns how words of our programs are read that are a switch or a wake-up with known fields.
+    pub fn scheduled(&mut self, words: &[u64]) -> Option<(&mut Decoder, Direct)> {
+        let id = self.own.as_ref()?.scheduled(words)?;
+        let decoder = self.decoders.get_mut(usize::from(id))?.as_deref_mut()?;
+        let direct = decoder.direct.filter(|direct| direct.words() == words.len())?;
+        Some((decoder, direct))
     }
 
     /// Returns all that is open.
@@ -281,7 +290,12 @@ impl Sources {
             .filter(|of| is_frequent(of))
             .filter_map(|of| Some((of, self.layout(tracefs, of.system, of.name)?)))
             .collect();
-        let attached = loaded.and_then(|loaded| self.attach(loaded, &own, &frequent));
+        let attached = loaded.and_then(|loaded| {
+            self.attach(loaded, &own, &frequent).or_else(|| {
+                // Fields may be others than those that are known here.
+                self.attach(Self::load(options, Reading::Copies)?, &own, &frequent)
+            })
+        });
         if attached.is_none() {
             self.own_by_perf(options, own);
             return frequent.iter().try_for_each(|(of, layout)| self.tracepoint(options, of, layout));
@@ -319,12 +333,11 @@ impl Sources {
         own: &[(Layout, Decoder)],
         frequent: &[(&Tracepoint, Layout)],
     ) -> Option<Own> {
-        let of = |role: Role| own.iter().find(|(_, decoder)| decoder.role == role).map(|(layout, _)| layout);
-        let layouts =
-            Layouts { entry: of(Role::Entry), exit: of(Role::Exit), fault: of(Role::Catalog(Kind::Own)) };
         let first = *self.cpus.first()?;
+        let own = own.iter().map(|(layout, _)| layout);
+        let layouts: Vec<&Layout> = own.chain(frequent.iter().map(|(_, layout)| layout)).collect();
         let mut copied = Vec::new();
-        for (_, layout) in frequent {
+        for (_, layout) in frequent.iter().filter(|_| loaded.copies()) {
             // It is not enabled: the program runs nevertheless.
             copied.push((open::tracepoint(layout.id, Of::Machine, first, 0, None).ok()?, layout));
         }

@@ -17,6 +17,7 @@ use crate::hash::NumberSet;
 use crate::keep::Keep;
 use crate::order::{Order, PATIENCE, Piece};
 use crate::perf::bpf::Own;
+use crate::perf::bpf::direct::{self, Call};
 use crate::perf::record::{Records, What, Who};
 use crate::sources::Sources;
 use crate::statistics::Statistics;
@@ -397,13 +398,20 @@ fn with(report: Report, written: &Written) -> Report {
     Report { events, bytes, dropped, unwritten, error, ..report }
 }
 
-/// Takes a record of our programs: as perf's of the same tracepoint.
+/// Takes a record of our programs: what comes most often directly, all else as perf's of the same tracepoint.
 fn words_of_ours(
     words: &[u64],
     cpu: usize,
     scratch: &mut Vec<u8>,
     (writer, sources, tracefs): (&mut Writer, &mut Sources, &Tracefs),
 ) {
+    let number = sources.cpus.get(cpu).copied().unwrap_or(0);
+    if let Some((decoder, direct)) = sources.scheduled(words) {
+        return writer.scheduled((cpu, number), words, direct, decoder);
+    }
+    if let (Some(call), Some(head)) = (Call::of(words), direct::head(words)) {
+        return writer.called(cpu, head, call, tracefs);
+    }
     scratch.clear();
     let made = sources.own.as_ref().and_then(|own| own.record(words, scratch));
     match made.and_then(|()| Records::new(scratch).next()) {

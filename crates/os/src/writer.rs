@@ -8,6 +8,7 @@ use crate::dump;
 use crate::event::Source;
 use crate::hash::{NumberMap, NumberSet};
 use crate::own;
+use crate::perf::bpf::direct::{self, Call, Direct};
 use crate::perf::record::{Record, What, Who};
 use crate::proc::{first_namespace, numbers};
 use crate::running::Running;
@@ -283,6 +284,43 @@ impl Writer {
         }
         if let Concerns::Free(thread) = concerns {
             self.processes.remove(&thread);
+        }
+    }
+
+    /// Takes a switch or a wake-up of a CPU, by its place and its number, as our programs record it. What runs has the
+    /// kernel's number in it.
+    pub fn scheduled(
+        &mut self,
+        (cpu, number): (usize, u32),
+        words: &[u64],
+        direct: Direct,
+        decoder: &mut Decoder,
+    ) {
+        let (Some((time, who)), Some(concerns)) = (direct::head(words), direct.concerns(number, words))
+        else {
+            self.damaged += size_of_val(words) as u64;
+            return;
+        };
+        self.dump_before(time);
+        self.learn_root(who, who.tid);
+        self.went(cpu, concerns);
+        if !self.tree.as_mut().is_none_or(|tree| tree.take(who.tid, concerns)) {
+            return;
+        }
+        self.who = Who { pid: self.process_of(who), ..who };
+        let event = &decoder.event;
+        decoder.id = decoder.id.or_else(|| self.trace.declare(&event.name, &event.fields));
+        self.event(cpu, decoder.id, time, |bytes| direct.encode(words, bytes));
+    }
+
+    /// Takes a system call as our programs record it, whose head is this.
+    pub fn called(&mut self, cpu: usize, (time, who): (u64, Who), call: Call, tracefs: &Tracefs) {
+        self.dump_before(time);
+        self.learn_root(who, who.tid);
+        self.who = Who { pid: self.process_of(who), ..who };
+        match call {
+            Call::Entry(number, arguments) => self.entry(cpu, time, Some(number), Some(&arguments), tracefs),
+            Call::Exit(number, result) => self.exit(cpu, time, (Some(number), Some(result)), tracefs),
         }
     }
 

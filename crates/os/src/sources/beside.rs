@@ -1,7 +1,7 @@
 //! What is made ready while tracepoints are opened.
 
 use super::Sources;
-use crate::perf::bpf::Loaded;
+use crate::perf::bpf::{Loaded, Reading};
 use crate::perf::open;
 use crate::{Options, Scope, dump};
 
@@ -17,7 +17,7 @@ pub struct Beside {
 impl Beside {
     /// Loads and looks up what is recorded with.
     pub fn prepare(options: &Options) -> Self {
-        let loaded = Sources::load(options);
+        let loaded = Sources::load(options, Reading::Fields);
         if loaded.is_none() && options.scope == Scope::Tree {
             // Then perf opens events of a thread. The descriptor may close at once: the kernel stays prepared for
             // a second.

@@ -29,8 +29,6 @@ pub enum Function {
     Reserve = 131,
     /// Makes what was written there visible.
     Submit = 132,
-    /// Returns a number of a ring buffer.
-    Query = 134,
 }
 
 /// A place to jump to.
@@ -42,6 +40,8 @@ pub struct Label(usize);
 pub enum Size {
     /// One.
     Byte = 0x10,
+    /// Two.
+    Half = 0x08,
     /// Four.
     Word = 0x00,
     /// Eight.
@@ -59,6 +59,8 @@ pub enum If {
     Less = 0xa0,
     /// Not less, of numbers without a sign.
     NotLess = 0x30,
+    /// Greater, of numbers without a sign.
+    Greater = 0x20,
 }
 
 /// A program.
@@ -91,6 +93,11 @@ impl Code {
     /// `to += from`.
     pub fn add_register(&mut self, to: R, from: R) {
         self.put(0x0f, to, from, 0, 0);
+    }
+
+    /// `to -= from`.
+    pub fn subtract(&mut self, to: R, from: R) {
+        self.put(0x1f, to, from, 0, 0);
     }
 
     /// `to = number`.
@@ -173,12 +180,6 @@ impl Code {
     pub fn jump_if(&mut self, register: R, how: If, number: i32, label: Label) {
         self.jumps.push((self.instructions.len(), label));
         self.put(0x05 | how as u8, register, R(0), 0, number);
-    }
-
-    /// Goes on at a label if a register is less than another.
-    pub fn jump_if_less(&mut self, register: R, than: R, label: Label) {
-        self.jumps.push((self.instructions.len(), label));
-        self.put(0x0d | If::Less as u8, register, than, 0, 0);
     }
 
     /// Returns the instructions; none if a label stands nowhere or too far away.

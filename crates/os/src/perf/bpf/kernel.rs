@@ -31,7 +31,13 @@ pub enum Kind {
     Tracepoint = 5,
     /// Runs at a tracepoint, with the arguments that the kernel passes to it.
     RawTracepoint = 17,
+    /// The same, at the tracepoint whose type was named when it was loaded: the kernel knows what the arguments are, and
+    /// lets the program load from what they point at.
+    Typed = 26,
 }
+
+/// How programs of [`Kind::Typed`] are attached (`BPF_TRACE_RAW_TP`).
+const AT_TRACEPOINT: u32 = 23;
 
 /// Flag of an array: it can be mapped (`BPF_F_MMAPABLE`).
 const MAPPABLE: u32 = 1 << 10;
@@ -48,6 +54,7 @@ struct MapAttr {
 }
 
 #[repr(C)]
+#[derive(Default)]
 struct ProgramAttr {
     kind: u32,
     instructions: u32,
@@ -56,6 +63,21 @@ struct ProgramAttr {
     log_level: u32,
     log_size: u32,
     log: u64,
+    /// Of no concern here.
+    version: u32,
+    flags: u32,
+    name: [u8; 16],
+    interface: u32,
+    attach: u32,
+    types: u32,
+    functions_size: u32,
+    functions: u64,
+    functions_number: u32,
+    lines_size: u32,
+    lines: u64,
+    lines_number: u32,
+    /// The type of what it is attached to, in the kernel's own description.
+    attach_type: u32,
 }
 
 #[repr(C)]
@@ -112,29 +134,41 @@ pub fn map(kind: Map, key: u32, value: u32, entries: u32) -> io::Result<OwnedFd>
 /// # Errors
 /// When the system refuses, or the kernel finds the program unsafe.
 pub fn program(kind: Kind, code: Code) -> io::Result<OwnedFd> {
+    load(code, ProgramAttr { kind: kind as u32, ..ProgramAttr::default() })
+}
+
+/// Loads a program for the tracepoint whose type in the kernel's description has this number.
+///
+/// # Errors
+/// When the system refuses, or the kernel finds the program unsafe.
+pub fn typed_program(of: u32, code: Code) -> io::Result<OwnedFd> {
+    let kind = Kind::Typed as u32;
+    load(code, ProgramAttr { kind, attach: AT_TRACEPOINT, attach_type: of, ..ProgramAttr::default() })
+}
+
+fn load(code: Code, attr: ProgramAttr) -> io::Result<OwnedFd> {
     let code = code.finish().ok_or(io::ErrorKind::InvalidData)?;
     let attr = ProgramAttr {
-        kind: kind as u32,
         instructions: u32::try_from(code.len()).map_err(io::Error::other)?,
         code: code.as_ptr() as u64,
         license: LICENSE.as_ptr() as u64,
-        log_level: 0,
-        log_size: 0,
-        log: 0,
+        ..attr
     };
     // SAFETY: the kernel reads as many instructions as there are, and the license up to its NUL. It runs the
     // program only if it has found that it ends and touches nothing but its maps, its stack and its context.
     unsafe { made(command::PROG_LOAD, &attr) }
 }
 
-/// Runs a program at a tracepoint of this name until the descriptor is closed.
+/// Runs a program at a tracepoint of this name until the descriptor is closed; without one at that which it was loaded
+/// for.
 ///
 /// # Errors
 /// When the system refuses.
-pub fn attach(program: BorrowedFd<'_>, tracepoint: &CStr) -> io::Result<OwnedFd> {
+pub fn attach(program: BorrowedFd<'_>, tracepoint: Option<&CStr>) -> io::Result<OwnedFd> {
     let program = program.as_raw_fd().cast_unsigned();
-    let attr = AttachAttr { name: tracepoint.as_ptr() as u64, program, padding: 0 };
-    // SAFETY: the kernel reads the name up to its NUL.
+    let name = tracepoint.map_or(0, |name| name.as_ptr() as u64);
+    let attr = AttachAttr { name, program, padding: 0 };
+    // SAFETY: the kernel reads the name, if there is one, up to its NUL.
     unsafe { made(command::RAW_TRACEPOINT_OPEN, &attr) }
 }
 

@@ -4,21 +4,31 @@
 //! ```text
 //!  sched_wakeup_new, exec, exit ──► which threads are traced ───┐
 //!  sys_enter, sys_exit, page_fault_user ──► one of them? ───────┴─┐
-//!  sched_switch, sched_waking, sched_wakeup, sched_wakeup_new ────┴─► ring buffer of the CPU ──► recorder
+//!  sched_switch, sched_waking, sched_wakeup, sched_wakeup_new ────┴─► buffer of the CPU ──► recorder
 //! ```
-//! perf can do the same, and does where this is not allowed. But a record takes it 2.5 times as long; and its
+//! perf can do the same, and does where this is not allowed. But a record takes it about three times as long; and its
 //! events of threads are inherited with each thread, cost more at each of its switches, and the first such event of
-//! the system takes 10 ms to open ([decision 0049]).
+//! the system takes 10 ms to open ([decision 0049], [decision 0099]).
 //!
 //! [decision 0049]: https://github.com/hetrace/hetrace/blob/main/docs/decisions/0049-programs-in-the-kernel.md
+//! [decision 0099]: https://github.com/hetrace/hetrace/blob/main/docs/decisions/0099-fields-not-records.md
 
+mod btf;
+mod buffer;
 mod code;
 mod counts;
+pub mod direct;
 mod kernel;
+mod maps;
 mod programs;
 mod ring;
+mod room;
+mod scheduler;
 mod shape;
+mod state;
 mod threads;
+mod typed;
+mod words;
 
 use std::ffi::CStr;
 use std::io;
@@ -28,24 +38,27 @@ use rustix::event::epoll;
 
 use crate::layout::Layout;
 use crate::perf::open::{self, Pid};
+use buffer::Buffer;
 use counts::Counts;
-use kernel::{Kind, Map};
-use programs::{Maps, What};
+use kernel::Kind;
+use maps::{Maps, RING};
+use programs::Registers;
 use ring::Ring;
 use shape::Shape;
 use threads::Threads;
+use typed::Typed;
+use words::{HEAD, MARK, What};
 
 /// The tracepoint at which a new thread is known, with its parent running and interrupts off.
 const NEW: &str = "sched_wakeup_new";
-/// The smallest ring buffer, in bytes.
-const LEAST: usize = 64 << 10;
-
 /// Programs that are loaded and not attached yet.
 #[derive(Debug)]
 pub struct Loaded {
     maps: Maps,
-    /// Names of tracepoints, and what runs there.
-    programs: Vec<(&'static CStr, OwnedFd)>,
+    /// Names of tracepoints, unless the kernel knows that of a program, and what runs there.
+    programs: Programs,
+    /// Whether switches and wake-ups are among them.
+    scheduler: bool,
 }
 
 /// What is recorded of system calls.
@@ -59,59 +72,56 @@ pub enum Calls {
     All,
 }
 
-/// Layouts of the tracepoints' records.
-#[derive(Debug)]
-pub struct Layouts<'a> {
-    /// Of `sys_enter`.
-    pub entry: Option<&'a Layout>,
-    /// Of `sys_exit`.
-    pub exit: Option<&'a Layout>,
-    /// Of `page_fault_user`.
-    pub fault: Option<&'a Layout>,
-}
-
 /// An event of perf's that is not enabled, at whose tracepoint a program copies the records; and their layout.
 pub type Copied<'a> = (OwnedFd, &'a Layout);
 
+/// How programs get at what they record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reading {
+    /// By loading it, where the kernel describes its types; else by copies.
+    Fields,
+    /// By copies of registers and of perf's records.
+    Copies,
+}
+
 impl Loaded {
-    /// Loads the programs for these CPUs: for the threads that descend from some, or for all.
+    /// Loads the programs for these CPUs: for the threads that descend from some, or for all. Buffers have as many bytes,
+    /// where the kernel makes such.
     ///
     /// # Errors
     /// When the kernel does not have what they need, or does not let this user have it.
-    pub fn load(cpus: &[u32], ring_bytes: usize, follow: bool, calls: &Calls) -> io::Result<Self> {
+    pub fn load(
+        cpus: &[u32],
+        bytes: usize,
+        follow: bool,
+        calls: &Calls,
+        reading: Reading,
+    ) -> io::Result<Self> {
         if cfg!(not(target_arch = "x86_64")) {
             return Err(io::ErrorKind::Unsupported.into());
         }
-        let size = ring_bytes.max(LEAST).next_power_of_two();
-        let bytes = u32::try_from(size).map_err(io::Error::other)?;
-        let ring = |cpu: &u32| Ok((*cpu, kernel::map(Map::Ring, 0, 0, bytes)?));
-        let mut rings = cpus.iter().map(ring).collect::<io::Result<Vec<_>>>()?;
-        rings.sort_unstable_by_key(|(cpu, _)| *cpu);
-        let threads = follow.then(Threads::new).transpose()?;
-        let forgotten = rings.last().map_or(0, |(cpu, _)| cpu + 1);
-        let counts = kernel::map(Map::Array, 4, 8, forgotten + 1)?;
-        let maps = Maps { threads, counts, forgotten, rings, size };
-        let mut programs = Vec::new();
-        let mut load = |name, what, calls: &[i32]| -> io::Result<()> {
-            let code = programs::recording(what, &maps, calls);
-            programs.push((name, kernel::program(Kind::RawTracepoint, code)?));
-            Ok(())
+        let maps = Maps::make(cpus, bytes, follow)?;
+        let typed =
+            Some(reading).filter(|reading| *reading == Reading::Fields).and_then(|_| Typed::of_kernel());
+        let typed = typed.and_then(|typed| Some((typed_programs(&maps, &typed, calls).ok()?, true)));
+        let (mut programs, scheduler) = match typed {
+            Some(programs) => programs,
+            None => (raw_programs(&maps, calls)?, false),
         };
-        load(c"page_fault_user", What::Fault, &[])?;
-        let chosen: &[i32] = if let Calls::Some(numbers) = calls { numbers } else { &[] };
-        if *calls != Calls::None {
-            load(c"sys_enter", What::Entry, chosen)?;
-            load(c"sys_exit", What::Exit, chosen)?;
-        }
         if let Some(threads) = &maps.threads {
             for (name, code) in [
                 (c"sched_process_exec", programs::exec(threads)),
                 (c"sched_process_exit", programs::exit(threads)),
             ] {
-                programs.push((name, kernel::program(Kind::RawTracepoint, code)?));
+                programs.push((Some(name), kernel::program(Kind::RawTracepoint, code)?));
             }
         }
-        Ok(Self { maps, programs })
+        Ok(Self { maps, programs, scheduler })
+    }
+
+    /// Whether perf's tracepoints of switches and wake-ups are needed, for copies.
+    pub fn copies(&self) -> bool {
+        !self.scheduler
     }
 
     /// Attaches the programs. What descends from `starter` is recorded from its first `execve` on; without one,
@@ -122,18 +132,13 @@ impl Loaded {
     pub fn attach(
         self,
         starter: Option<Pid>,
-        layouts: &Layouts<'_>,
+        layouts: &[&Layout],
         copied: Vec<Copied<'_>>,
     ) -> io::Result<Own> {
-        let Self { maps, programs } = self;
-        let (mut links, mut copying) = (Vec::new(), Vec::new());
-        let mut shapes = vec![
-            layouts.entry.and_then(|layout| Shape::of(What::Entry, layout)),
-            layouts.exit.and_then(|layout| Shape::of(What::Exit, layout)),
-            layouts.fault.and_then(|layout| Shape::of(What::Fault, layout)),
-        ];
+        let Self { maps, programs, scheduler } = self;
+        let mut shapes: Vec<Option<Shape>> = Shape::all(layouts).into();
         if let Some(threads) = &maps.threads {
-            if !copied.iter().any(|(_, layout)| layout.name == NEW) {
+            if !scheduler && !copied.iter().any(|(_, layout)| layout.name == NEW) {
                 return Err(io::ErrorKind::Unsupported.into());
             }
             if let Some(starter) = starter {
@@ -141,42 +146,70 @@ impl Loaded {
                 threads.set(number, threads::FOLLOWED).ok_or(io::ErrorKind::Unsupported)?;
             }
         }
-        for (name, program) in &programs {
-            links.push(kernel::attach(program.as_fd(), name)?);
+        let scheduled = [What::Switch, What::Waking, What::Wakeup, What::New];
+        if scheduler && scheduled.iter().any(|what| shapes[*what as usize].is_none()) {
+            return Err(io::ErrorKind::Unsupported.into());
         }
-        for (place, (event, layout)) in copied.into_iter().enumerate() {
+        let attach =
+            |(name, program): &(Option<&CStr>, OwnedFd)| kernel::attach(program.as_fd(), name.as_deref());
+        let mut links = programs.iter().map(attach).collect::<io::Result<Vec<_>>>()?;
+        let mut counted: Vec<OwnedFd> = programs.into_iter().map(|(_, program)| program).collect();
+        for (place, (event, layout)) in (0..).zip(copied) {
             let (shape, bytes) = Shape::copy(layout).ok_or(io::ErrorKind::Unsupported)?;
             shapes.push(Some(shape));
             let code = programs::copying(place, bytes, &maps, child(layout)?);
             let program = kernel::program(Kind::Tracepoint, code)?;
             open::run(&event, program.as_fd())?;
-            copying.push(program);
+            counted.push(program);
             links.push(event);
         }
-        let wake = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        let Maps { threads, counts, forgotten, rings, size } = maps;
-        let counts = Counts::map(counts, forgotten as usize + 1)?;
-        let rings = rings.into_iter().map(|(_, ring)| Ring::map(ring, size));
-        let rings = rings.collect::<io::Result<Vec<_>>>()?;
-        for ring in &rings {
-            // Edges: else a reader would be woken by each record.
-            let flags = epoll::EventFlags::IN | epoll::EventFlags::ET;
-            epoll::add(&wake, ring.event(), epoll::EventData::new_u64(0), flags)?;
-        }
-        let forgotten = forgotten as usize;
-        Ok(Own {
-            rings,
-            links,
-            threads,
-            wake,
-            shapes,
-            counts,
-            forgotten,
-            known: vec![0; forgotten],
-            skipped: 0,
-            copying,
-        })
+        Own::of(maps, links, shapes, counted)
     }
+}
+
+/// Names of tracepoints, unless the kernel knows that of a program, and what runs there.
+type Programs = Vec<(Option<&'static CStr>, OwnedFd)>;
+
+/// Returns the numbers of system calls to choose; none if all are or none is.
+fn chosen(calls: &Calls) -> &[i32] {
+    if let Calls::Some(numbers) = calls { numbers } else { &[] }
+}
+
+/// Loads programs that load what they record.
+fn typed_programs(maps: &Maps, typed: &Typed, calls: &Calls) -> io::Result<Programs> {
+    let mut programs = Vec::new();
+    let mut load = |of, code| -> io::Result<()> {
+        programs.push((None, kernel::typed_program(of, code)?));
+        Ok(())
+    };
+    // What a new thread is known by is attached first.
+    load(typed.new, scheduler::wake(maps, What::New, typed.task))?;
+    load(typed.switch.of, scheduler::switch(maps, typed.switch, typed.task))?;
+    load(typed.waking, scheduler::wake(maps, What::Waking, typed.task))?;
+    load(typed.wakeup, scheduler::wake(maps, What::Wakeup, typed.task))?;
+    let own = |what, chosen| programs::recording(what, Registers::Loaded, maps, chosen);
+    load(typed.fault, own(What::Fault, &[]))?;
+    if *calls != Calls::None {
+        load(typed.entry, own(What::Entry, chosen(calls)))?;
+        load(typed.exit, own(What::Exit, chosen(calls)))?;
+    }
+    Ok(programs)
+}
+
+/// Loads programs that copy what they record, but those at perf's tracepoints.
+fn raw_programs(maps: &Maps, calls: &Calls) -> io::Result<Programs> {
+    let mut programs = Vec::new();
+    let mut load = |name, what, chosen| -> io::Result<()> {
+        let code = programs::recording(what, Registers::Copied, maps, chosen);
+        programs.push((Some(name), kernel::program(Kind::RawTracepoint, code)?));
+        Ok(())
+    };
+    load(c"page_fault_user", What::Fault, &[])?;
+    if *calls != Calls::None {
+        load(c"sys_enter", What::Entry, chosen(calls))?;
+        load(c"sys_exit", What::Exit, chosen(calls))?;
+    }
+    Ok(programs)
 }
 
 /// Returns where the record of new threads has their number; none if it is of another tracepoint.
@@ -192,7 +225,11 @@ fn child(layout: &Layout) -> io::Result<Option<i16>> {
 /// Attached programs, and what they write.
 #[derive(Debug)]
 pub struct Own {
-    /// By place among the CPUs.
+    /// Numbers of the CPUs.
+    cpus: Vec<u32>,
+    /// By place among these; none on a realtime kernel.
+    buffers: Vec<Buffer>,
+    /// Likewise, of each.
     rings: Vec<Ring>,
     links: Vec<OwnedFd>,
     /// Those that are followed; none if all of the machine are.
@@ -200,8 +237,8 @@ pub struct Own {
     wake: OwnedFd,
     /// By [`What`], and then by place among those that are copied.
     shapes: Vec<Option<Shape>>,
-    /// The programs that copy.
-    copying: Vec<OwnedFd>,
+    /// The programs: the kernel counts when it does not run one.
+    programs: Vec<OwnedFd>,
     counts: Counts,
     /// The place of the number of threads that could not be followed.
     forgotten: usize,
@@ -212,6 +249,43 @@ pub struct Own {
 }
 
 impl Own {
+    fn of(
+        maps: Maps,
+        links: Vec<OwnedFd>,
+        shapes: Vec<Option<Shape>>,
+        programs: Vec<OwnedFd>,
+    ) -> io::Result<Self> {
+        let wake = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        let Maps { threads, counts, forgotten, buffers, size, rings } = maps;
+        let forgotten = forgotten as usize;
+        let counts = Counts::map(counts, forgotten + 1)?;
+        let cpus = rings.iter().map(|(cpu, _)| *cpu).collect();
+        let buffers = buffers.into_iter().map(|(_, buffer)| Buffer::map(buffer, size));
+        let buffers = buffers.collect::<io::Result<Vec<_>>>()?;
+        let rings = rings.into_iter().map(|(_, ring)| Ring::map(ring, RING as usize));
+        let rings = rings.collect::<io::Result<Vec<_>>>()?;
+        for ring in &rings {
+            // Edges: else a reader would be woken by each record.
+            let flags = epoll::EventFlags::IN | epoll::EventFlags::ET;
+            epoll::add(&wake, ring.event(), epoll::EventData::new_u64(0), flags)?;
+        }
+        let known = vec![0; forgotten];
+        Ok(Self {
+            cpus,
+            buffers,
+            rings,
+            links,
+            threads,
+            wake,
+            shapes,
+            programs,
+            counts,
+            forgotten,
+            skipped: 0,
+            known,
+        })
+    }
+
     /// Returns what can be polled: it is readable when a quarter of a ring buffer has been filled.
     pub fn wake(&self) -> BorrowedFd<'_> {
         self.wake.as_fd()
@@ -231,13 +305,29 @@ impl Own {
 
     /// Hands over the words of all unread records of a CPU, by its place. Returns how many bytes made no sense.
     pub fn take(&mut self, cpu: usize, put: &mut dyn FnMut(&[u64])) -> usize {
-        self.rings.get_mut(cpu).map_or(0, |ring| ring.take(put))
+        let damaged = self.buffers.get_mut(cpu).map_or(0, |buffer| buffer.take(&mut *put));
+        let is_mark = |words: &[u64]| words.get(HEAD - 1).is_some_and(|word| *word as u8 == MARK);
+        let put = |words: &[u64]| {
+            if !is_mark(words) {
+                put(words)
+            }
+        };
+        damaged + self.rings.get_mut(cpu).map_or(0, |ring| ring.take(put))
     }
 
     /// Appends the record of perf's for the words of one of ours. Returns none if they make no sense.
     pub fn record(&self, words: &[u64], into: &mut Vec<u8>) -> Option<()> {
-        let kind = usize::try_from(*words.get(programs::HEAD - 1)?).ok()?;
-        self.shapes.get(kind)?.as_ref()?.put(words, into)
+        let kind = *words.get(HEAD - 1)? as u8;
+        self.shapes.get(usize::from(kind))?.as_ref()?.put(words, into)
+    }
+
+    /// Returns the number of the tracepoint of which words are a switch or a wake-up as fields; none if they are not.
+    pub fn scheduled(&self, words: &[u64]) -> Option<u16> {
+        let kind = words.get(HEAD - 1)?.to_le_bytes()[0];
+        if !(What::Switch as u8..=What::New as u8).contains(&kind) {
+            return None;
+        }
+        self.shapes.get(usize::from(kind))?.as_ref().map(Shape::id)
     }
 
     /// Forgets that there was something to read.
@@ -248,13 +338,17 @@ impl Own {
     }
 
     /// Returns how many records were dropped since it was last asked, by the CPU's number: for want of room, and,
-    /// with those of the first CPU, because another program of this kind, ours or another tool's, was interrupted on
-    /// a CPU (the kernel runs no second one there).
+    /// with those of the first CPU, because the program itself, or at perf's tracepoints another one, ours or another
+    /// tool's, was interrupted on a CPU (the kernel runs no second one there).
     pub fn dropped(&mut self) -> Vec<u64> {
         let fresh = |now: u64, then: &mut u64| now.saturating_sub(std::mem::replace(then, now));
+        let mut now: Vec<u64> = (0..self.known.len()).map(|cpu| self.counts.get(cpu)).collect();
+        for (cpu, buffer) in self.cpus.iter().zip(&self.buffers) {
+            now.get_mut(*cpu as usize).into_iter().for_each(|now| *now += buffer.dropped());
+        }
         let mut dropped: Vec<u64> =
-            self.known.iter_mut().enumerate().map(|(cpu, then)| fresh(self.counts.get(cpu), then)).collect();
-        let skipped = self.copying.iter().filter_map(|program| kernel::misses(program.as_fd()).ok()).sum();
+            now.into_iter().zip(&mut self.known).map(|(now, then)| fresh(now, then)).collect();
+        let skipped = self.programs.iter().filter_map(|program| kernel::misses(program.as_fd()).ok()).sum();
         if let Some(first) = dropped.first_mut() {
             *first += fresh(skipped, &mut self.skipped);
         }
@@ -272,21 +366,26 @@ impl Own {
 mod tests {
     use super::*;
 
-    /// Where they are refused perf records instead, and nobody would notice that the programs are wrong.
+    /// Where they are refused others record instead, and nobody would notice that the programs are wrong.
     #[test]
     fn the_kernel_takes_the_programs() {
         let some = Calls::Some((0..16).collect());
-        for calls in [Calls::None, some, Calls::All] {
+        for (calls, reading) in
+            [Calls::None, some, Calls::All].iter().flat_map(|c| [(c, Reading::Fields), (c, Reading::Copies)])
+        {
             for (follow, cpus) in [(true, &[0][..]), (false, &[0, 1, 2, 5]), (true, &[0, 1, 2, 3, 4, 5, 6])] {
-                let refused = Loaded::load(cpus, LEAST, follow, &calls).err();
+                let loaded = Loaded::load(cpus, 64 << 10, follow, calls, reading);
                 let not_allowed = |error: &io::Error| {
                     matches!(error.raw_os_error(), Some(libc::EPERM | libc::ENOSYS))
                         || error.kind() == io::ErrorKind::Unsupported
                 };
-                match refused {
-                    None => {}
-                    Some(error) if not_allowed(&error) => eprintln!("SKIPPED: not allowed here: {error}"),
-                    Some(error) => panic!("{calls:?}, follow: {follow}, {} CPUs: {error}", cpus.len()),
+                match loaded {
+                    Ok(loaded) => {
+                        let understood = reading == Reading::Fields && Typed::of_kernel().is_some();
+                        assert_eq!(loaded.copies(), !understood, "{calls:?}, {} CPUs", cpus.len());
+                    }
+                    Err(error) if not_allowed(&error) => eprintln!("SKIPPED: not allowed here: {error}"),
+                    Err(error) => panic!("{calls:?}, follow: {follow}, {} CPUs: {error}", cpus.len()),
                 }
             }
         }

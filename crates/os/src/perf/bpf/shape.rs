@@ -1,13 +1,12 @@
 //! From a record of our programs to the record that perf would have made of the same tracepoint.
 
-use super::programs::{ENTRY, EXIT, FAULT, HEAD, What};
+use super::state::reported;
+use super::words::{COPY, ENTRY, EXIT, FAULT, HEAD, REGISTERS, SWITCH, WAKE, What};
 use crate::layout::{Field, Form, Layout};
 use crate::perf::record::kind;
 
 /// Bytes of perf's record before the tracepoint's: header, who, when, length.
 const BEFORE: usize = 28;
-/// Words with the arguments of a call, in their order, behind the call's number.
-const ARGUMENTS: [usize; 6] = [8, 7, 6, 1, 3, 2];
 
 /// How the words of a kind of record become the tracepoint's record.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,33 +19,111 @@ pub struct Shape {
     size: usize,
     /// The tracepoint's record is copied as it is.
     copied: bool,
-    /// The word, and where it goes: offset and size.
-    places: Vec<(usize, usize, usize)>,
+    places: Vec<Place>,
+}
+
+/// Where a value is, and where it goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Place {
+    from: From,
+    /// Offset and size in the tracepoint's record.
+    to: usize,
+    size: usize,
+}
+
+/// Where a value is in our record, by its first byte; a number does not go over the end of its word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum From {
+    /// A number without a sign, of so many bytes.
+    Number(usize, usize),
+    /// A number with one.
+    Signed(usize, usize),
+    /// So many bytes from a word's beginning on.
+    Bytes(usize, usize),
+    /// The state that a thread is reported to be in.
+    State,
 }
 
 /// Bytes of a copied record that are of no meaning.
 const MEANINGLESS: usize = 8;
 /// Longest record that is copied, in bytes.
 const LONGEST: usize = 512;
+/// Bytes of a thread's name.
+const NAME: usize = 16;
+
+/// The fields of a tracepoint, and where they are in our record.
+type Fields = &'static [(&'static str, From)];
+
+const CALL: (&str, From) = ("id", From::Signed(20, 4));
+const ENTRY_FIELDS: Fields = &[CALL, ("args", From::Bytes(24, 48))];
+const EXIT_FIELDS: Fields = &[CALL, ("ret", From::Signed(24, 8))];
+const FAULT_FIELDS: Fields =
+    &[("address", From::Number(24, 8)), ("ip", From::Number(32, 8)), ("error_code", From::Number(20, 4))];
+const SWITCH_FIELDS: Fields = &[
+    ("prev_comm", From::Bytes(32, NAME)),
+    ("prev_pid", From::Signed(8, 4)),
+    ("prev_prio", From::Signed(28, 2)),
+    ("prev_state", From::State),
+    ("next_comm", From::Bytes(48, NAME)),
+    ("next_pid", From::Signed(24, 4)),
+    ("next_prio", From::Signed(30, 2)),
+];
+const WAKE_FIELDS: Fields = &[
+    ("comm", From::Bytes(32, NAME)),
+    ("pid", From::Signed(24, 4)),
+    ("prio", From::Signed(28, 4)),
+    ("target_cpu", From::Signed(20, 4)),
+];
+/// First bytes of the arguments of a call in a record that has its registers, in their order.
+const ARGUMENTS: [usize; 6] = [80, 72, 64, 24, 40, 32];
 
 impl Shape {
-    /// Returns the shape for the tracepoint's layout; none if the layout lacks something.
-    pub fn of(what: What, layout: &Layout) -> Option<Self> {
-        let place = |word: usize, name: &str| {
-            let field = layout.field(name).filter(|f| matches!(f.size, 4 | 8))?;
-            Some((HEAD + word, field.offset, field.size))
-        };
-        let (words, mut places) = match what {
-            What::Entry => {
-                let args = layout.field("args").filter(|field| field.size == 8 * ARGUMENTS.len())?;
-                let args = ARGUMENTS.iter().zip(0..).map(|(word, n)| (HEAD + word, args.offset + 8 * n, 8));
-                (ENTRY, std::iter::once(place(0, "id")?).chain(args).collect())
+    /// Returns the shapes of all kinds of records that are no copies, by the kind; none where the tracepoint's layout is
+    /// missing, or has other fields than are known here.
+    pub fn all(layouts: &[&Layout]) -> [Option<Self>; COPY as usize] {
+        let mut shapes = [const { None }; COPY as usize];
+        for (what, name, words, fields) in [
+            (What::Entry, "sys_enter", ENTRY, ENTRY_FIELDS),
+            (What::Registers, "sys_enter", REGISTERS, ENTRY_FIELDS),
+            (What::Exit, "sys_exit", EXIT, EXIT_FIELDS),
+            (What::Fault, "page_fault_user", FAULT, FAULT_FIELDS),
+            (What::Switch, "sched_switch", SWITCH, SWITCH_FIELDS),
+            (What::Waking, "sched_waking", WAKE, WAKE_FIELDS),
+            (What::Wakeup, "sched_wakeup", WAKE, WAKE_FIELDS),
+            (What::New, "sched_wakeup_new", WAKE, WAKE_FIELDS),
+        ] {
+            let layout = layouts.iter().find(|layout| layout.name == name);
+            shapes[what as usize] = layout.and_then(|layout| Self::of(what, layout, words, fields));
+        }
+        shapes
+    }
+
+    fn of(what: What, layout: &Layout, words: usize, fields: Fields) -> Option<Self> {
+        let mut places: Vec<Place> = current(layout).into_iter().collect();
+        for (name, from) in fields {
+            let field = layout.field(name)?;
+            let fits = match from {
+                From::Bytes(_, size) => field.size == *size,
+                _ => matches!(field.size, 4 | 8),
+            };
+            if !fits || field.form == (Form::Elsewhere { relative: false }) {
+                return None;
             }
-            What::Exit => (EXIT, vec![place(0, "id")?, place(1, "ret")?]),
-            What::Fault => (FAULT, vec![place(0, "address")?, place(1, "ip")?, place(2, "error_code")?]),
-        };
-        places.extend(current(layout));
-        let size = places.iter().map(|(_, offset, size)| offset + size).max()?;
+            if (what, *name) == (What::Registers, "args") {
+                places.extend((0..).zip(ARGUMENTS).map(|(n, from)| Place {
+                    from: From::Number(from, 8),
+                    to: field.offset + 8 * n,
+                    size: 8,
+                }));
+            } else {
+                places.push(Place { from: *from, to: field.offset, size: field.size });
+            }
+        }
+        // Another field would be zeros.
+        if layout.fields.len() != fields.len() {
+            return None;
+        }
+        let size = places.iter().map(|place| place.to + place.size).max()?;
         Some(Self { words, id: layout.id, size, copied: false, places })
     }
 
@@ -62,6 +139,11 @@ impl Shape {
         let places = current(layout).into_iter().collect();
         let words = HEAD + size.div_ceil(8);
         Some((Self { words, id: layout.id, size, copied: true, places }, size))
+    }
+
+    /// Returns the number that the tracepoint's record begins with.
+    pub fn id(&self) -> u16 {
+        self.id
     }
 
     /// Appends the record of perf's. Returns none, and appends nothing, if it is too short.
@@ -86,17 +168,46 @@ impl Shape {
                 to.copy_from_slice(&from[..to.len()]);
             }
         }
-        for (word, offset, size) in &self.places {
-            record[*offset..offset + size].copy_from_slice(&words[*word].to_le_bytes()[..*size]);
+        for place in &self.places {
+            place.put(words, &mut record[place.to..place.to + place.size]);
         }
         Some(())
     }
 }
 
+impl Place {
+    fn put(&self, words: &[u64], to: &mut [u8]) {
+        let number = match self.from {
+            From::Number(at, size) => part(words, at, size),
+            From::Signed(at, size) => {
+                let unused = 64 - 8 * size;
+                ((part(words, at, size) << unused).cast_signed() >> unused).cast_unsigned()
+            }
+            From::Bytes(at, _) => {
+                for (to, word) in to.chunks_mut(8).zip(&words[at / 8..]) {
+                    to.copy_from_slice(&word.to_le_bytes()[..to.len()]);
+                }
+                return;
+            }
+            From::State => {
+                let [.., preempted, ended] = (words[2] as u32).to_le_bytes();
+                reported(preempted != 0, part(words, 20, 4) as u32, ended.into()).into()
+            }
+        };
+        to.copy_from_slice(&number.to_le_bytes()[..to.len()]);
+    }
+}
+
+/// Returns a part of a word: so many bytes from a byte of the record on.
+fn part(words: &[u64], at: usize, size: usize) -> u64 {
+    let word = words[at / 8] >> (8 * (at % 8));
+    if size < 8 { word & ((1 << (8 * size)) - 1) } else { word }
+}
+
 /// Returns where the thread goes that ran.
-fn current(layout: &Layout) -> Option<(usize, usize, usize)> {
+fn current(layout: &Layout) -> Option<Place> {
     let field = layout.current.as_ref().filter(|field| field.size == 4 && field.offset + 4 <= MEANINGLESS)?;
-    Some((1, field.offset, 4))
+    Some(Place { from: From::Number(8, 4), to: field.offset, size: 4 })
 }
 
 #[cfg(test)]
@@ -113,11 +224,17 @@ mod tests {
     #[test]
     fn registers_become_arguments_in_their_order() {
         let layout = Layout::parse(ENTER).unwrap();
-        let shape = Shape::of(What::Entry, &layout).unwrap();
+        let shapes = Shape::all(&[&layout]);
+        let [arguments, shape] =
+            [What::Entry, What::Registers].map(|what| shapes[what as usize].as_ref().unwrap());
+        let head = [99, 3 << 32 | 4, 257 << 32];
         // r10 r9 r8 ax cx dx si di
-        let words = [99, 3 << 32 | 4, 0, 257, 13, 15, 14, 0, 0, 12, 11, 10];
+        let words = [&head[..], &[13, 15, 14, 0, 0, 12, 11, 10]].concat();
         let mut bytes = vec![];
         assert_eq!(shape.put(&words, &mut bytes), Some(()));
+        let mut same = vec![];
+        assert_eq!(arguments.put(&[&head[..], &[10, 11, 12, 13, 14, 15]].concat(), &mut same), Some(()));
+        assert_eq!(same, bytes);
         let mut records = Records::new(&bytes);
         let record = records.next().unwrap();
         assert_eq!((record.who, record.time), (Who { pid: 3, tid: 4 }, 99));
@@ -129,7 +246,7 @@ mod tests {
         assert!(records.next().is_none() && records.damaged() == 0);
         // One that is too short is none.
         let before = bytes.clone();
-        assert_eq!(shape.put(&words[..11], &mut bytes), None);
+        assert_eq!(shape.put(&words[..10], &mut bytes), None);
         assert_eq!(bytes, before);
     }
 
@@ -154,7 +271,46 @@ mod tests {
     #[test]
     fn a_layout_without_a_field_has_no_shape() {
         let layout = Layout::parse(ENTER).unwrap();
-        assert_eq!(Shape::of(What::Exit, &layout), None);
-        assert_eq!(Shape::of(What::Fault, &layout), None);
+        let has = |layout: &Layout, what| Shape::all(&[layout])[what as usize].is_some();
+        assert!(has(&layout, What::Entry) && !has(&layout, What::Exit) && !has(&layout, What::Fault));
+        // Nor one with a field more.
+        let more = Layout::parse(&format!("{ENTER}field:int new;offset:64;size:4;signed:1;\n")).unwrap();
+        assert!(!has(&more, What::Entry));
+    }
+
+    const SWITCHED: &str = "name: sched_switch\nID: 372\nformat:\n\
+        field:int common_pid;offset:4;size:4;signed:1;\n\
+        field:char prev_comm[16];offset:8;size:16;signed:0;\n\
+        field:pid_t prev_pid;offset:24;size:4;signed:1;\n\
+        field:int prev_prio;offset:28;size:4;signed:1;\n\
+        field:long prev_state;offset:32;size:8;signed:1;\n\
+        field:char next_comm[16];offset:40;size:16;signed:0;\n\
+        field:pid_t next_pid;offset:56;size:4;signed:1;\n\
+        field:int next_prio;offset:60;size:4;signed:1;\n";
+
+    #[test]
+    fn fields_of_a_switch_are_those_of_its_tracepoint() {
+        let layout = Layout::parse(SWITCHED).unwrap();
+        let shapes = Shape::all(&[&layout]);
+        let name = |name: &[u8; 16]| {
+            let (first, second) = name.split_at(8);
+            [first, second].map(|half| u64::from_le_bytes(half.try_into().unwrap()))
+        };
+        let [a, b] = name(b"one\0...........\0");
+        let [c, d] = name(b"another thread\0\0");
+        // Asleep, and not preempted; priorities 120 and -1.
+        let words = [99, 3 << 32 | 4, 1 << 32, 7 | 120 << 32 | 0xffff << 48, a, b, c, d];
+        let mut bytes = vec![];
+        let shape = shapes[What::Switch as usize].as_ref().unwrap();
+        assert_eq!(shape.put(&words, &mut bytes), Some(()));
+        let record = Records::new(&bytes).next().unwrap();
+        assert_eq!((record.who, record.time), (Who { pid: 3, tid: 4 }, 99));
+        let Kind::Sample(raw) = record.what else { panic!("{record:?}") };
+        let numbers = ["prev_pid", "prev_prio", "prev_state", "next_pid", "next_prio"]
+            .map(|name| layout.field(name).unwrap().number(raw).unwrap());
+        assert_eq!(numbers, [4, 120, 1, 7, -1]);
+        assert_eq!(layout.current.as_ref().unwrap().number(raw), Some(4));
+        assert_eq!(layout.field("prev_comm").unwrap().bytes(raw), Some(&b"one\0...........\0"[..]));
+        assert_eq!(layout.field("next_comm").unwrap().bytes(raw), Some(&b"another thread\0\0"[..]));
     }
 }

@@ -1,0 +1,178 @@
+//! The buffer that the programs of one CPU write into; [`super::words`] draws it.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use memmap2::{MmapOptions, MmapRaw};
+
+use super::kernel::{self, Map};
+use super::words::{BESIDE, DATA_AT, DROPPED_AT, HEAD, HEAD_AT, TAIL_AT};
+
+/// The smallest one, in bytes.
+const LEAST: usize = 64 << 10;
+/// The largest one: its size and its positions are numbers in programs.
+const MOST: usize = 1 << 30;
+
+/// Makes the arrays for these CPUs, with so many bytes of data each, or half of that, or half of that: older kernels
+/// refuse values of more than 4 MiB. Returns them with their size, a power of two.
+///
+/// # Errors
+/// When the system refuses.
+pub fn make(cpus: &[u32], bytes: usize) -> io::Result<(Vec<(u32, OwnedFd)>, usize)> {
+    let mut size = bytes.clamp(LEAST, MOST).next_power_of_two();
+    let array = |size: usize| kernel::map(Map::Array, 4, (size + BESIDE) as u32, 1);
+    let mut made = Vec::new();
+    for cpu in cpus {
+        let map = loop {
+            match array(size) {
+                Err(error)
+                    if error.raw_os_error() == Some(libc::E2BIG) && made.is_empty() && size > LEAST =>
+                {
+                    size /= 2;
+                }
+                map => break map?,
+            }
+        };
+        made.push((*cpu, map));
+    }
+    made.sort_unstable_by_key(|(cpu, _)| *cpu);
+    Ok((made, size))
+}
+
+/// A buffer, mapped.
+#[derive(Debug)]
+pub struct Buffer {
+    _array: OwnedFd,
+    map: MmapRaw,
+    /// Bytes of data: a power of two.
+    size: usize,
+}
+
+impl Buffer {
+    /// Maps the array of a buffer with so many bytes of data.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn map(array: OwnedFd, size: usize) -> io::Result<Self> {
+        let map = MmapOptions::new().len(size + BESIDE).map_raw(&array)?;
+        Ok(Self { _array: array, map, size })
+    }
+
+    /// Hands out the words of all records and makes their room free. Returns how many bytes made no sense.
+    pub fn take(&mut self, mut record: impl FnMut(&[u64])) -> usize {
+        // Only we write it.
+        let begin = self.number(TAIL_AT).load(Ordering::Relaxed);
+        // Pairs with the program's store of it behind a record.
+        let end = self.number(HEAD_AT).load(Ordering::Acquire);
+        let (mut at, mut damaged) = (begin, 0);
+        while at < end {
+            let unread = end - at;
+            let words = if unread > self.size as u64 { 0 } else { self.length(at) };
+            if words < HEAD || (words * 8) as u64 > unread {
+                // Where the next one begins is unknown.
+                damaged += usize::try_from(unread).unwrap_or(usize::MAX);
+                at = end;
+                break;
+            }
+            record(self.words(at, words));
+            at += (words * 8) as u64;
+        }
+        // Pairs with the program's load of it: all was read before it may be written again.
+        self.number(TAIL_AT).store(at, Ordering::Release);
+        damaged
+    }
+
+    /// Returns how many records there was no room for, so far.
+    pub fn dropped(&self) -> u64 {
+        self.number(DROPPED_AT).load(Ordering::Relaxed)
+    }
+
+    fn number(&self, at: i16) -> &AtomicU64 {
+        // SAFETY: the map begins with a page and `at` is one of three multiples of 8 below 128, so the number is inside
+        // of it and aligned. Programs load and store it whole, and the map lives as long as `self`.
+        unsafe { AtomicU64::from_ptr(self.map.as_mut_ptr().add(at as usize).cast()) }
+    }
+
+    /// Returns how many words the record at a position has.
+    fn length(&self, at: u64) -> usize {
+        self.words(at, HEAD)[HEAD - 1].to_le_bytes()[1].into()
+    }
+
+    /// Returns words of a finished record, 255 at most.
+    fn words(&self, at: u64, words: usize) -> &[u64] {
+        let offset = at as usize & (self.size - 1) & !7;
+        assert!(words * 8 + DATA_AT as usize <= BESIDE);
+        // SAFETY: `offset` is below `size` and a multiple of 8, and behind `size` bytes of data there are `BESIDE -
+        // DATA_AT`, which the words do not exceed. The kernel writes there again only when the tail that we store has gone
+        // beyond it, which it has not while the caller has this.
+        unsafe {
+            let from = self.map.as_ptr().add(DATA_AT as usize + offset);
+            std::slice::from_raw_parts(from.cast(), words)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Writes as a program does: a record at the head, which moves behind it.
+    fn write(buffer: &Buffer, words: &[u64]) {
+        let head = buffer.number(HEAD_AT);
+        let at = head.load(Ordering::Relaxed) as usize & (buffer.size - 1);
+        for (n, word) in words.iter().enumerate() {
+            // SAFETY: the place is inside of the map, as the test's records are short, and nobody else writes it.
+            unsafe { buffer.map.as_mut_ptr().add(DATA_AT as usize + at).cast::<u64>().add(n).write(*word) };
+        }
+        head.fetch_add(words.len() as u64 * 8, Ordering::Release);
+    }
+
+    fn taken(buffer: &mut Buffer) -> (Vec<u64>, usize) {
+        let mut times = Vec::new();
+        let damaged = buffer.take(|words| times.extend(words.first()));
+        (times, damaged)
+    }
+
+    fn record(time: u64, words: u8) -> Vec<u64> {
+        [&[time, 0, u64::from(words) << 8][..], &vec![time; usize::from(words) - HEAD]].concat()
+    }
+
+    #[test]
+    fn records_come_whole_also_over_the_end() {
+        let file = tempfile::tempfile().unwrap();
+        file.set_len((LEAST + BESIDE) as u64).unwrap();
+        let mut buffer = Buffer::map(file.into(), LEAST).unwrap();
+        assert_eq!(taken(&mut buffer), (vec![], 0));
+        let mut time = 0;
+        for round in 0..4000 {
+            let words = [4, 8, 6][round % 3];
+            let mut expected = Vec::new();
+            for _ in 0..round % 5 {
+                time += 1;
+                write(&buffer, &record(time, words));
+                expected.push(time);
+            }
+            assert_eq!(taken(&mut buffer), (expected, 0));
+        }
+        assert!(buffer.number(HEAD_AT).load(Ordering::Relaxed) > 2 * LEAST as u64);
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_counted_and_passed_over() {
+        let file = tempfile::tempfile().unwrap();
+        file.set_len((LEAST + BESIDE) as u64).unwrap();
+        let mut buffer = Buffer::map(file.into(), LEAST).unwrap();
+        write(&buffer, &record(1, 4));
+        // One that says that it is longer than what is written, and one without a length.
+        write(&buffer, &[2, 0, 200 << 8]);
+        assert_eq!(taken(&mut buffer), (vec![1], 24));
+        write(&buffer, &[3, 0, 0]);
+        assert_eq!(taken(&mut buffer), (vec![], 24));
+        // A head beyond all that there can be.
+        buffer.number(HEAD_AT).fetch_add(LEAST as u64 + 8, Ordering::Relaxed);
+        assert_eq!(taken(&mut buffer), (vec![], LEAST + 8));
+        write(&buffer, &record(4, 5));
+        assert_eq!(taken(&mut buffer), (vec![4], 0));
+    }
+}

@@ -1,0 +1,75 @@
+//! What programs write: records, of words of eight bytes, into buffers.
+//!
+//! ```text
+//!  a CPU's buffer, an array of one value, in memory that the reader shares
+//!    0 head u64    8 busy u64    16 dropped u64           written by programs, on this CPU alone
+//!    64 tail u64                                          written by the reader
+//!    128 data: records one behind the other, modulo its size, which is a power of two; the last one goes on behind it
+//!
+//!  a record
+//!    0 time u64    8 thread u32    12 process u32    16 what it is u8    17 its words u8    18 …
+//!    entry      20 number of the call i32    24 its arguments, six words
+//!    registers  an entry: 20 number of the call i32    24 r10 r9 r8 ax cx dx si di
+//!    exit       20 number of the call i32    24 result i64
+//!    fault      20 error code u32            24 address u64    32 instruction u64
+//!    switch     18 preempted u8    19 how the thread ended u8    20 its state u32    24 next thread u32
+//!               28 priority i16    30 the next thread's i16      32 name [u8; 16]    48 the next thread's [u8; 16]
+//!    waking, wakeup, new    20 CPU u32    24 thread u32    28 priority i32    32 name [u8; 16]
+//!    copy       24 the tracepoint's record, of which the first eight bytes are of no meaning
+//! ```
+
+/// A kind of record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum What {
+    /// A system call begins.
+    Entry = 0,
+    /// A system call ends.
+    Exit = 1,
+    /// A page of the program's memory is missing.
+    Fault = 2,
+    /// A CPU goes to another thread.
+    Switch = 3,
+    /// A thread is to be woken.
+    Waking = 4,
+    /// A thread was woken.
+    Wakeup = 5,
+    /// A new thread is to run.
+    New = 6,
+    /// A system call begins, whose registers were copied.
+    Registers = 7,
+}
+
+/// What a record is that only wakes the reader.
+pub const MARK: u8 = 8;
+/// What a record is that copies the first, the second and so on of some tracepoints' records.
+pub const COPY: u8 = 9;
+
+/// Words of a record before those of its kind.
+pub const HEAD: usize = 3;
+/// Words of an entry.
+pub const ENTRY: usize = 9;
+/// Words of an entry with registers.
+pub const REGISTERS: usize = 11;
+/// Words of an exit.
+pub const EXIT: usize = 4;
+/// Words of a page fault.
+pub const FAULT: usize = 5;
+/// Words of a switch.
+pub const SWITCH: usize = 8;
+/// Words of a wake-up.
+pub const WAKE: usize = 6;
+
+/// Where the first byte that is not written yet is, counted from the beginning.
+pub const HEAD_AT: i16 = 0;
+/// Whether a program is writing.
+pub const BUSY_AT: i16 = 8;
+/// How many records there was no room for.
+pub const DROPPED_AT: i16 = 16;
+/// Where the first byte that is not read yet is.
+pub const TAIL_AT: i16 = 64;
+/// Where data begins.
+pub const DATA_AT: i32 = 128;
+/// Bytes of a buffer beside its data: what is before it, and room for the longest record behind it.
+pub const BESIDE: usize = 4096;
+/// Parts of a buffer, of which each wakes the reader.
+pub const PARTS: usize = 4;
