@@ -47,6 +47,7 @@ mod store;
 #[cfg(test)]
 mod tests;
 mod timing;
+pub mod waiting;
 
 pub use crate::mapped::{Mapped, Zeroed, arena, pages};
 pub use links::Claim;
