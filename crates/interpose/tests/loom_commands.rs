@@ -200,7 +200,7 @@ fn what_came_back_goes_to_one() {
 }
 
 /// Of two threads that look at what waits one has it, whole; what it is not done with the other may have behind it.
-/// The exchange in `Waiting::each`, Release for WAITING and Acquire for BUSY.
+/// The exchange in `Slot::take_up` with its Acquire, and Release in `Slot::fill`.
 #[test]
 fn what_waits_is_taken_up_once() {
     static KEPT: AtomicUsize = AtomicUsize::new(0);
@@ -236,7 +236,7 @@ fn what_waits_is_taken_up_once() {
 }
 
 /// A place serves one value after another: of threads that leave one at once each has a place, and who takes a place has
-/// it when the last one is done with it. The exchange in `Waiting::leave`, its Acquire, and Release for FREE.
+/// it when the last one is done with it. The exchange in `Slot::claim` with its Acquire, and Release in `Slot::free`.
 #[test]
 fn a_place_serves_one_value_after_another() {
     static AGAIN: AtomicUsize = AtomicUsize::new(0);

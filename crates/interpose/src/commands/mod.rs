@@ -43,6 +43,7 @@ pub mod reference;
 mod report;
 #[cfg(not(loom))]
 pub mod sample;
+pub mod slot;
 mod store;
 #[cfg(test)]
 mod tests;

@@ -1,44 +1,23 @@
 //! What is to be done when a command of our own has ended, such as storing what it has read: values that one thread leaves
 //! and any thread takes up again, in a fixed number of places.
 //!
-//! ```text
-//!           leave            leave, each              each
-//!   FREE ──────────► BUSY ───────────────► WAITING ──────────► BUSY ──► FREE
-//! ```
-//! * The word of a place has its state and its process. What a forked child finds of its parent's is free, also a place at
-//!   which a thread of the parent was that the child does not have.
-//! * Whoever has changed a word to BUSY has the value alone until it stores the next word. Others pass over the place
-//!   meanwhile, a handler in the same thread too, so nobody waits. A handler that leaves by `siglongjmp` in the midst of
-//!   this leaves a place busy.
+//! A place is handed over by its [`Slot`]: whoever has that busy has the value alone.
 //!
 //! `tests/loom_commands.rs` explores the interleavings.
 
-use super::primitive::{AtomicU64, Ordering, UnsafeCell};
+use super::primitive::UnsafeCell;
+use super::slot::Slot;
 use crate::share::Share;
-
-const FREE: u64 = 0;
-const BUSY: u64 = 1;
-const WAITING: u64 = 2;
-
-/// The word of a place that is this process's.
-fn of(pid: u32, state: u64) -> u64 {
-    u64::from(pid) << 32 | state
-}
-
-/// Whether a thread of this process may take the place with this word.
-fn is_free(word: u64, pid: u32) -> bool {
-    word == FREE || word >> 32 != u64::from(pid)
-}
 
 #[derive(Debug)]
 struct Place<T> {
-    word: AtomicU64,
+    slot: Slot,
     /// The bytes that it keeps, and the value.
     value: UnsafeCell<Option<(u64, T)>>,
 }
 
-// SAFETY: `value` is touched only by the thread that has changed `word` to BUSY by an exchange, until it stores another:
-// see `Waiting::leave` and `Waiting::each`. Values go from one thread to another, which `T: Send` allows.
+// SAFETY: `value` is touched only by the thread that has `slot` busy: see `Waiting::leave` and `Waiting::each`. Values go from
+// one thread to another, which `T: Send` allows.
 unsafe impl<T: Send> Sync for Place<T> {}
 
 /// Up to `N` values.
@@ -56,14 +35,14 @@ impl<T: Copy, const N: usize> Waiting<T, N> {
     pub const fn new() -> Self {
         Waiting {
             bytes: Share::new(),
-            places: [const { Place { word: AtomicU64::new(FREE), value: UnsafeCell::new(None) } }; N],
+            places: [const { Place { slot: Slot::new(), value: UnsafeCell::new(None) } }; N],
         }
     }
 
     /// None.
     #[cfg(loom)]
     pub fn new() -> Self {
-        let place = |_| Place { word: AtomicU64::new(FREE), value: UnsafeCell::new(None) };
+        let place = |_| Place { slot: Slot::new(), value: UnsafeCell::new(None) };
         Waiting { bytes: Share::new(), places: std::array::from_fn(place) }
     }
 
@@ -82,22 +61,13 @@ impl<T: Copy, const N: usize> Waiting<T, N> {
     pub fn leave(&self, pid: u32, bytes: u64, value: T) -> bool {
         let bytes = bytes.max(1);
         for place in &self.places {
-            let there = place.word.load(Ordering::Relaxed);
-            // Acquire pairs with the Release store of FREE in `each`: who had the place is done with its value.
-            if !is_free(there, pid)
-                || place
-                    .word
-                    .compare_exchange(there, of(pid, BUSY), Ordering::Acquire, Ordering::Relaxed)
-                    .is_err()
-            {
+            if !place.slot.claim(pid) {
                 continue;
             }
-            // SAFETY: this thread has changed the word to BUSY just now, so nobody else touches the value before it stores
-            // WAITING below.
+            // SAFETY: this thread has claimed the slot just now, so nobody else touches the value before it is filled below.
             place.value.with_mut(|place| unsafe { *place = Some((bytes, value)) });
             self.bytes.take(pid, u64::MAX, bytes);
-            // Pairs with the Acquire exchange in `each`: the value is whole.
-            place.word.store(of(pid, WAITING), Ordering::Release);
+            place.slot.fill(pid);
             return true;
         }
         false
@@ -107,22 +77,18 @@ impl<T: Copy, const N: usize> Waiting<T, N> {
     /// another thread is at is left out.
     pub fn each(&self, pid: u32, mut done: impl FnMut(T) -> bool) {
         for place in &self.places {
-            let (waiting, busy) = (of(pid, WAITING), of(pid, BUSY));
-            // Acquire pairs with the Release store in `leave`, and with that of WAITING below.
-            if place.word.load(Ordering::Relaxed) != waiting
-                || place.word.compare_exchange(waiting, busy, Ordering::Acquire, Ordering::Relaxed).is_err()
-            {
+            if !place.slot.take_up(pid) {
                 continue;
             }
-            // SAFETY: this thread has changed the word to BUSY just now, so nobody else touches the value before it stores
-            // another word below. The value is copied, so that what `done` does is not done to a borrowed one.
+            // SAFETY: this thread has taken the slot up just now, so nobody else touches the value before it is filled or
+            // free again below. The value is copied, so that what `done` does is not done to a borrowed one.
             let value = place.value.with(|place| unsafe { *place });
-            let ended = value.is_none_or(|(_, value)| done(value));
-            if ended {
+            if value.is_none_or(|(_, value)| done(value)) {
                 self.bytes.give(pid, value.map_or(0, |(bytes, _)| bytes));
+                place.slot.free();
+            } else {
+                place.slot.fill(pid);
             }
-            // FREE pairs with the Acquire exchange in `leave`, WAITING with the one above.
-            place.word.store(if ended { FREE } else { waiting }, Ordering::Release);
         }
     }
 }

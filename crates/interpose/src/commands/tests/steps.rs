@@ -171,7 +171,11 @@ fn wait_at(at: u64, while_looking: bool) -> u64 {
     waiting.each(7, take_up);
     let all = if at < steps { 1 | 2 | 4 | 8 } else { 1 | 2 };
     assert_eq!(DONE.load(RELAXED), all, "at {at} of {steps}, {while_looking}");
-    assert_eq!((waiting.bytes(7), waiting.may_have_some()), (0, false), "at {at} of {steps}, {while_looking}");
+    assert_eq!(
+        (waiting.bytes(7), waiting.may_have_some()),
+        (0, false),
+        "at {at} of {steps}, {while_looking}"
+    );
     // All places are free again.
     assert!((0..4).all(|value| waiting.leave(7, 1, 1 << value)), "at {at} of {steps}, {while_looking}");
     steps
