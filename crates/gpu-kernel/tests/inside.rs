@@ -145,7 +145,7 @@ const LAUNCHES: u64 = 2;
 
 fn run(program: &Program, threads: u32, seed: u64, chunks: u64) -> Run {
     let mut device = Device::new(POOL + 4096 * (chunks as usize + 1), seed);
-    device.memory[POOL..POOL + 4096].copy_from_slice(&pool::empty(chunks));
+    device.memory[POOL..POOL + 4096].copy_from_slice(&hetrace_pool::empty(chunks));
     let pool = if chunks == 0 { 0 } else { Device::address(POOL) };
     let launch = |grid| {
         let parameters = &[Device::address(0), 15 + 15 * u64::from(threads % 4)];
@@ -159,7 +159,9 @@ fn run(program: &Program, threads: u32, seed: u64, chunks: u64) -> Run {
 fn check(text: &str, kernel: &Kernel, way: Way, threads: u32, run: &Run) -> Result<(), TestCaseError> {
     let marks = marks(text);
     // What was not used need not be kept.
-    let used = pool::used(&run.memory[POOL..]) as usize;
+    let header = &run.memory[POOL..POOL + 4096];
+    let used =
+        ((hetrace_pool::used(header, hetrace_pool::places(header)) + 1) * hetrace_pool::CHUNK) as usize;
     prop_assert!(run.memory[POOL + used..].iter().all(|byte| *byte == 0));
     let read = pool::read(&run.memory[POOL..POOL + used]);
     prop_assert_eq!(read.faults, pool::Faults::default());
@@ -357,7 +359,7 @@ proptest! {
         let run = run(&Program::new(&twins, "k__hetrace_inside"), threads, seed, chunks);
         if chunks == 0 {
             // No pool: nothing is written.
-            prop_assert!(run.memory[POOL..].starts_with(&pool::empty(0)));
+            prop_assert!(run.memory[POOL..].starts_with(&hetrace_pool::empty(0)));
             prop_assert!(run.memory[POOL + 4096..].iter().all(|byte| *byte == 0));
             return Ok(());
         }
