@@ -28,19 +28,21 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("hetrace-ring", &[]),
     ("hetrace-ctf", &[]),
     ("hetrace-model", &[]),
-    ("hetrace-interpose", &["hetrace-ring"]),
+    ("hetrace-pool", &[]),
+    ("hetrace-interpose", &["hetrace-ring", "hetrace-pool"]),
     ("hetrace-closed", &[]),
     ("hetrace-gate", &["hetrace-closed"]),
     ("hetrace-codegen", &["hetrace-model"]),
     ("hetrace-format", &["hetrace-ctf", "hetrace-model"]),
     ("hetrace-vendor", &["hetrace-format"]),
     ("hetrace-client", &[]),
-    ("hetrace-gpu-kernel", &[]),
+    ("hetrace-gpu-kernel", &["hetrace-pool"]),
     ("hetrace-os", &["hetrace-ctf"]),
     (
         "hetrace-session",
         &[
             "hetrace-ring",
+            "hetrace-pool",
             "hetrace-closed",
             "hetrace-format",
             "hetrace-ctf",
@@ -116,7 +118,10 @@ fn dependencies() -> Result<Vec<String>> {
             }
         };
         let inside = is_api
-            || matches!(name, "hetrace-ring" | "hetrace-interpose" | "hetrace-closed" | "hetrace-gate");
+            || matches!(
+                name,
+                "hetrace-ring" | "hetrace-pool" | "hetrace-interpose" | "hetrace-closed" | "hetrace-gate"
+            );
         for dependency in package["dependencies"].as_array().into_iter().flatten() {
             let target = dependency["name"].as_str().unwrap_or_default();
             if dependency["kind"] != Value::Null

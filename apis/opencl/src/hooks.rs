@@ -301,7 +301,7 @@ pub unsafe fn clGetEventProfilingInfo(
 ) -> i32 {
     let mut queue: P = null_mut();
     if device::timing() {
-        // SAFETY: room for the answer; a wrong event is answered with an error.
+        // SAFETY: room for the answer; for a wrong event it returns an error.
         let error = unsafe {
             real::clGetEventInfo(event, CL_EVENT_COMMAND_QUEUE, 8, (&raw mut queue).cast(), null_mut())
         };

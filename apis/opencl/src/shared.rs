@@ -3,22 +3,21 @@
 //! A table in the library for the few that most programs have at a time, and a large one, made when
 //! that is full: there is one such event for each command in flight that the program asked for one.
 
-use std::sync::atomic::{AtomicPtr, Ordering};
-
 use hetrace_interpose::commands::pages;
+use hetrace_interpose::published::Published;
 use hetrace_interpose::table::Table;
 
-use crate::generated::prelude::{P, null_mut};
+use crate::generated::prelude::P;
 
 /// Twice as many places as commands can be in flight by default, so that they are found soon.
 type Large = Table<{ 2 << 20 }>;
 
 static SMALL: Table<16384> = Table::new();
-static LARGE: AtomicPtr<Large> = AtomicPtr::new(null_mut::<Large>());
+static LARGE: Published<Large> = Published::new();
 
 fn large() -> Option<&'static Large> {
     // SAFETY: null, or zeroed pages that stay, which are an empty table.
-    unsafe { LARGE.load(Ordering::Acquire).as_ref() }
+    unsafe { LARGE.get().as_ref() }
 }
 
 /// A reference to this event is ours from now on.
@@ -32,10 +31,8 @@ pub fn add(event: P) {
 
 #[cold]
 fn make() -> Option<&'static Large> {
-    let fresh = pages(size_of::<Large>()).cast::<Large>();
-    let order = Ordering::AcqRel;
     // Whoever is second wastes addresses, and no memory.
-    let _ = LARGE.compare_exchange(null_mut(), fresh, order, Ordering::Acquire);
+    LARGE.first(pages(size_of::<Large>()).cast());
     large()
 }
 

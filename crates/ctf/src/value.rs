@@ -43,6 +43,16 @@ impl<'t> Scalar<'t> {
         }
     }
 
+    /// Returns the bits of a number, in two's complement; none if this is no integer or enumeration.
+    pub fn bits(self) -> Option<u64> {
+        match self {
+            Scalar::Unsigned(v) => Some(v),
+            Scalar::Signed(v) => Some(v as u64),
+            Scalar::Enum { value, .. } => Some(value as u64),
+            _ => None,
+        }
+    }
+
     /// Returns the number, if this is an integer or enumeration that fits.
     pub fn as_i64(self) -> Option<i64> {
         match self {

@@ -9,7 +9,8 @@ use std::collections::HashMap;
 
 use hetrace_ctf::Scalar;
 use hetrace_ctf::read::Event;
-use hetrace_model::{Collective, Kind, Model};
+use hetrace_model::{Collective, Model};
+use hetrace_trace::facts::objects::queues_of_collective;
 use hetrace_trace::spans::{Call, Open};
 use hetrace_trace::trace::{Function, FunctionId, ThreadId, Trace};
 
@@ -66,7 +67,7 @@ impl<'t, T> Operations<'t, T> {
             .filter(|_| has(f.api))
         {
             Some((model, function)) => match &function.collective {
-                Some(about) => Meaning::Operation(about, queue(model, function, about)),
+                Some(about) => Meaning::Operation(about, queues_of_collective(model, function, about).next()),
                 None if function.has_role("flush") => Meaning::Flush,
                 None => Meaning::Nothing,
             },
@@ -144,14 +145,6 @@ impl<'t, T> Operations<'t, T> {
     }
 }
 
-/// The parameter with the queue: a handle that is not the communicator.
-fn queue<'t>(model: &Model, function: &'t hetrace_model::Function, about: &Collective) -> Option<&'t str> {
-    let is_handle = |base: &str| model.types.iter().any(|t| t.name == base && t.kind == Kind::Handle);
-    let queue =
-        |p: &&hetrace_model::Param| p.pointers == 0 && p.name != about.communicator && is_handle(&p.base);
-    function.params.iter().find(queue).map(|p| p.name.as_str())
-}
-
 /// How much an operation is of.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Amount<'e> {
@@ -173,10 +166,5 @@ impl<'e> Amount<'e> {
 
 /// The bits of a parameter that is a number.
 pub(crate) fn number(event: &Event<'_, '_>, name: &str) -> Option<u64> {
-    match event.get(name)? {
-        Scalar::Unsigned(value) => Some(value),
-        Scalar::Signed(value) => Some(value as u64),
-        Scalar::Enum { value, .. } => Some(value as u64),
-        _ => None,
-    }
+    event.get(name)?.bits()
 }

@@ -12,31 +12,12 @@
 
 use std::collections::BTreeMap;
 
+use hetrace_pool::{COUNTERS, Size, asked, fitting, is_full, lost, lost_by, place, places};
+
 use crate::record::{Lanes, Record, WAYS};
 
-/// Bytes of a large chunk, and of the pool's header.
-pub const CHUNK: usize = 4096;
-/// Bytes of a small chunk.
-const SMALL: usize = 256;
-/// Counters of chunks that were asked for, and where they are, 64 bytes apart: of large ones, and behind those of small ones.
-pub(crate) const COUNTERS: usize = 32;
-pub(crate) const ASKED: usize = 2048;
-pub(crate) const ASKED_SMALL: usize = ASKED + 16;
-/// What counters of small chunks begin with, so that a lane can distinguish what one returned from a cursor.
-const TICKET: u32 = 0x8000_0000;
-/// Counters of lost records beside them.
-pub(crate) const MISSED: usize = ASKED + 8;
-/// Where it says that there was no room any more.
-pub(crate) const FULL: usize = 24;
-/// Where it has the address of memory of the host, to which that is written, too; 0: to none.
-pub(crate) const HOST_FULL: usize = 32;
-/// Sums of lost records by kernel, in a pool's header: where the first is, their bytes, and how many there are. Each has the
-/// kernel's number, plus 1 (u32; 0: it is free), and at 8 its records (u64).
-const LOSSES: usize = 64;
-const LOSS: usize = 16;
-const KERNELS: usize = (ASKED - LOSSES) / LOSS;
-/// Chunks whose places a lane can keep in its register.
-const MOST: u64 = (1 << 23) - 1;
+/// Bytes of the pool's header.
+const CHUNK: usize = hetrace_pool::CHUNK as usize;
 const HEADER: usize = 64;
 const RECORD: usize = 16;
 
@@ -172,93 +153,28 @@ fn triple(bytes: &[u8], at: usize) -> [u32; 3] {
     [u32_at(bytes, at), both & 0xffff, both >> 16]
 }
 
-/// Returns how many chunks of both sizes were asked for, by counter: large ones, small ones.
-fn asked(header: &[u8]) -> [[u64; 2]; COUNTERS] {
-    std::array::from_fn(|counter| {
-        let small = u32_at(header, ASKED_SMALL + 64 * counter).saturating_sub(TICKET);
-        [u32_at(header, ASKED + 64 * counter).into(), small.into()]
-    })
-}
-
-/// Small chunks in the place of a large one.
-const PER_CHUNK: u64 = (CHUNK / SMALL) as u64;
-
-/// Returns the place of a counter's chunk with this number, and which of the small ones there it is. Rows of as many places
-/// as there are counters are of large ones and of small ones in turn.
-fn place(counter: usize, small: bool, number: u64) -> (u64, u64) {
-    let (row, unit) =
-        if small { (2 * (number / PER_CHUNK) + 1, number % PER_CHUNK) } else { (2 * number, 0) };
-    (row * COUNTERS as u64 + counter as u64, unit)
-}
-
-/// Returns the header of a pool of so many places of chunks of which none was asked for; at most 8,388,607 (32 GiB) can be
-/// used.
-pub fn empty(chunks: u64) -> [u8; CHUNK] {
-    let mut header = [0; CHUNK];
-    header[8..16].copy_from_slice(&chunks.min(MOST).to_le_bytes());
-    for counter in 0..COUNTERS {
-        let at = ASKED_SMALL + 64 * counter;
-        header[at..at + 4].copy_from_slice(&TICKET.to_le_bytes());
-    }
-    header
-}
-
-/// Returns how many bytes of a pool are used, from its begin; what is behind is zero. `header` are its first 4,096 bytes.
-pub fn used(header: &[u8]) -> u64 {
-    let last = asked(header).into_iter().enumerate().flat_map(|(counter, asked)| {
-        let last = |small: bool| {
-            let number = asked[usize::from(small)].checked_sub(1)?;
-            Some(place(counter, small, number).0 + 1)
-        };
-        [last(false), last(true)]
-    });
-    (last.flatten().max().unwrap_or(0).min(u64_at(header, 8)) + 1) * CHUNK as u64
-}
-
-/// Returns how many chunks of a counter have their places among so many.
-fn fitting(counter: usize, small: bool, places: u64) -> u64 {
-    let first = place(counter, small, 0).0;
-    let rows = places.saturating_sub(first).div_ceil(2 * COUNTERS as u64);
-    rows.saturating_mul(if small { PER_CHUNK } else { 1 })
-}
-
-/// Returns where a pool's header has the sum of lost records of the kernel with this number. Kernels of an image have
-/// different ones, up to 124; two of different images may have the same, which is whose of them comes first.
-pub(crate) fn loss_slot(number: u32) -> usize {
-    LOSSES + LOSS * (number as usize % KERNELS)
-}
-
-/// Returns the lost records of each kernel that has a sum of its own.
-fn lost_by(header: &[u8]) -> BTreeMap<u32, u64> {
-    let slots = (0..KERNELS).map(|slot| LOSSES + LOSS * slot);
-    let sums = slots.filter_map(|at| Some((u32_at(header, at).checked_sub(1)?, u64_at(header, at + 8))));
-    sums.filter(|(_, records)| *records > 0).collect()
-}
-
 /// Reads a pool.
 pub fn read(bytes: &[u8]) -> Pool {
-    let asked = asked(bytes);
-    let lost_by = lost_by(bytes);
-    let of_any = (0..COUNTERS).map(|counter| u64_at(bytes, MISSED + 64 * counter));
+    let counters = || (0..COUNTERS).flat_map(|counter| [(counter, Size::Large), (counter, Size::Small)]);
     let mut pool = Pool {
-        asked: asked.iter().flatten().sum(),
-        chunks: u64_at(bytes, 8),
-        full: u32_at(bytes, FULL) != 0,
-        lost: of_any.chain(lost_by.values().copied()).fold(u64_at(bytes, 16), u64::saturating_add),
-        lost_by,
+        asked: counters().map(|(counter, size)| asked(bytes, counter, size)).sum(),
+        chunks: places(bytes),
+        full: is_full(bytes),
+        lost: lost(bytes),
+        lost_by: lost_by(bytes).collect(),
         ..Pool::default()
     };
     let (mut heads, faults) = (Vec::new(), &mut pool.faults);
     let here = bytes.get(CHUNK..).unwrap_or_default();
     let there = (here.len() / CHUNK) as u64;
-    for (counter, small) in (0..COUNTERS).flat_map(|counter| [(counter, false), (counter, true)]) {
-        let taken = asked[counter][usize::from(small)].min(fitting(counter, small, pool.chunks));
-        let found = taken.min(fitting(counter, small, there));
+    for (counter, size) in counters() {
+        let taken = asked(bytes, counter, size).min(fitting(counter, size, pool.chunks));
+        let found = taken.min(fitting(counter, size, there));
         faults.missing += taken - found;
         for number in 0..found {
-            let (place, unit) = place(counter, small, number);
-            let Ok(at) = usize::try_from(place * CHUNK as u64 + unit * SMALL as u64) else { continue };
-            match head(here, at, if small { SMALL } else { CHUNK }) {
+            let (place, unit) = place(counter, size, number);
+            let Ok(at) = usize::try_from(place * CHUNK as u64 + unit * size.bytes()) else { continue };
+            match head(here, at, size.bytes() as usize) {
                 Some(head) => heads.push(head),
                 None => faults.unbegun += 1,
             }

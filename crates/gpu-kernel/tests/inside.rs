@@ -145,7 +145,7 @@ const BLOCKS: u32 = 2;
 const LAUNCHES: u64 = 2;
 
 fn run(program: &Program, threads: u32, seed: u64, chunks: u64) -> Run {
-    run_in(&pool::empty(chunks), program, threads, seed, chunks)
+    run_in(&hetrace_pool::empty(chunks), program, threads, seed, chunks)
 }
 
 /// The same in a pool with this header.
@@ -165,7 +165,9 @@ fn run_in(header: &[u8], program: &Program, threads: u32, seed: u64, chunks: u64
 fn check(text: &str, kernel: &Kernel, way: Way, threads: u32, run: &Run) -> Result<(), TestCaseError> {
     let marks = marks(text);
     // What was not used need not be kept.
-    let used = pool::used(&run.memory[POOL..]) as usize;
+    let header = &run.memory[POOL..POOL + 4096];
+    let used =
+        ((hetrace_pool::used(header, hetrace_pool::places(header)) + 1) * hetrace_pool::CHUNK) as usize;
     prop_assert!(run.memory[POOL + used..].iter().all(|byte| *byte == 0));
     let read = pool::read(&run.memory[POOL..POOL + used]);
     prop_assert_eq!(read.faults, pool::Faults::default());
@@ -273,7 +275,7 @@ fn losses_are_of_the_kernel_whose_place_it_is() {
     for way in [WAYS[3], PATHS] {
         let program = Program::new(&twin(&text, way).0, "k__hetrace_inside");
         for (owner, own) in [(0u32, true), (8, true), (7 + 124 + 1, false)] {
-            let mut header = pool::empty(1);
+            let mut header = hetrace_pool::empty(1);
             header[64 + 16 * 7..][..4].copy_from_slice(&owner.to_le_bytes());
             let read = pool::read(&run_in(&header, &program, 96, 3, 1).memory[POOL..]);
             assert!(read.lost > 0, "{way:?}");
@@ -405,7 +407,7 @@ proptest! {
         let run = run(&Program::new(&twins, "k__hetrace_inside"), threads, seed, chunks);
         if chunks == 0 {
             // No pool: nothing is written.
-            prop_assert!(run.memory[POOL..].starts_with(&pool::empty(0)));
+            prop_assert!(run.memory[POOL..].starts_with(&hetrace_pool::empty(0)));
             prop_assert!(run.memory[POOL + 4096..].iter().all(|byte| *byte == 0));
             return Ok(());
         }

@@ -10,8 +10,10 @@
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
+pub use hetrace_pool as pool;
+use hetrace_pool::CHUNK;
 use hetrace_ring::abi::inside::{
-    ANSWER, ASK, Answer, CHUNK, FOLDER, IMAGES, KERNELS, LATE, LINKED, PART, POOL, patience_ms,
+    ANSWER, ASK, Answer, FOLDER, IMAGES, KERNELS, LATE, LINKED, PART, POOL, patience_ms,
 };
 use hetrace_ring::abi::option;
 use hetrace_ring::writer::drainer_lives;

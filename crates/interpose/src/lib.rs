@@ -56,6 +56,7 @@ mod native;
 #[path = "native/elsewhere.rs"]
 mod native;
 mod own;
+pub mod pair;
 pub mod peek;
 mod phase;
 pub mod prelude;

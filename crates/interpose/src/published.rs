@@ -1,7 +1,8 @@
 //! A pointer that one thread leaves for others, with all that it wrote to where the pointer leads.
 //!
 //! * It is left with *Release* and found with *Acquire*.
-//! * [`Published::take`] is an exchange: of several that take it one has it.
+//! * [`Published::take`] is an exchange: of several that take it one has it. So is [`Published::first`]: of several that
+//!   leave one at once, one has left it, and all find that.
 //!
 //! `tests/loom_process.rs` explores the interleavings.
 
@@ -39,6 +40,16 @@ impl<T> Published<T> {
         self.0.swap(pointer, Ordering::Release);
     }
 
+    /// Leaves it for others unless there is one. Returns the one that is there then.
+    pub fn first(&self, pointer: *mut T) -> *mut T {
+        // Release: pairs with the Acquire load in `get`. Acquire: another's is written.
+        let order = (Ordering::AcqRel, Ordering::Acquire);
+        match self.0.compare_exchange(std::ptr::null_mut(), pointer, order.0, order.1) {
+            Ok(_) => pointer,
+            Err(there) => there,
+        }
+    }
+
     /// Takes it away, and returns it.
     pub fn take(&self) -> *mut T {
         // Acquire: pairs with the Release exchange in `set`. Release: who finds that it is gone finds it as it was left.
@@ -58,5 +69,14 @@ mod tests {
         assert!(std::ptr::eq(published.get(), &raw const value));
         assert!(std::ptr::eq(published.take(), &raw const value));
         assert!(published.get().is_null() && published.take().is_null());
+    }
+
+    #[test]
+    fn the_first_one_stays() {
+        let (published, mut one, mut two) = (Published::<u32>::new(), 1, 2);
+        let (one, two) = (&raw mut one, &raw mut two);
+        assert!(
+            [published.first(one), published.first(two), published.get()].iter().all(|there| *there == one)
+        );
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! The launcher raises the number of its look when it has counted what is in use. What was taken stands in one word
 //! with the look that it is of, so that threads that take at once neither forget what another took nor take more than
-//! there is.
+//! there is. (The process may stand in the look's place: a forked child has taken nothing. Linux numbers processes up to
+//! 2²², and a word has 24 bits of the look.)
 //!
 //! `tests/loom_process.rs` explores the interleavings.
 
@@ -28,9 +29,21 @@ fn pages(word: u64, look: u32) -> u64 {
 
 impl Share {
     /// Nothing taken.
-    #[cfg(any(test, loom))]
+    #[cfg(not(loom))]
+    pub(crate) const fn new() -> Self {
+        Share(AtomicU64::new(0))
+    }
+
+    /// Nothing taken.
+    #[cfg(loom)]
     pub(crate) fn new() -> Self {
         Share(AtomicU64::new(0))
+    }
+
+    /// Whether bytes are taken since some look, perhaps an earlier one.
+    #[inline]
+    pub(crate) fn is_any_taken(&self) -> bool {
+        self.0.load(Ordering::Relaxed) & PAGES != 0
     }
 
     /// Bytes taken since that look.

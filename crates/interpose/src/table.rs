@@ -103,6 +103,22 @@ impl<const N: usize> Table<N> {
         false
     }
 
+    /// Changes the value of a handle that has one, and returns the one before: of threads that change it at once none
+    /// forgets what another did. The handle must not be removed meanwhile.
+    pub fn update(&self, key: u64, change: impl Fn(u64) -> u64) -> Option<u64> {
+        for slot in self.places(key) {
+            match slot.key.load(Ordering::Relaxed) {
+                k if k == key => {
+                    let changed = |value| Some(change(value));
+                    return slot.value.fetch_update(Ordering::AcqRel, Ordering::Acquire, changed).ok();
+                }
+                0 => return None,
+                _ => {}
+            }
+        }
+        None
+    }
+
     /// Returns the value of a key, which is `value` if it had none: of threads that come at once all get the same.
     /// Returns none if there is no room. For tables of which nothing is removed, and values that are not 0.
     pub fn first(&self, key: u64, value: u64) -> Option<u64> {
@@ -156,6 +172,14 @@ mod tests {
         assert_eq!(table.get(8192), None);
         assert!((3..=150u64).all(|i| table.get(i * 4096) == Some(i)));
         assert!(!table.set(0, 1));
+    }
+
+    #[test]
+    fn a_value_is_changed_where_it_stands() {
+        let table = Table::<4>::new();
+        assert!(table.set(7, 1) && table.set(8, 5));
+        assert_eq!((table.update(7, |v| v + 1), table.update(9, |v| v + 1)), (Some(1), None));
+        assert_eq!([table.get(7), table.get(8), table.get(9)], [Some(2), Some(5), None]);
     }
 
     #[test]

@@ -156,6 +156,24 @@ fn an_object_is_removed_once() {
     });
 }
 
+/// Of two threads that release an object at once, one finds that it was the last.
+/// The exchange in `Table::update`.
+#[test]
+fn no_change_of_a_value_is_forgotten() {
+    loom::model(|| {
+        let table = Arc::new(Table::<2>::new());
+        assert!(table.set(16, 2));
+        let release = |table: &Table<2>| table.update(16, |references| references - 1);
+        let other = {
+            let table = table.clone();
+            loom::thread::spawn(move || release(&table))
+        };
+        let mut before = [release(&table), other.join().unwrap()];
+        before.sort_unstable();
+        assert_eq!((before, table.get(16)), ([Some(1), Some(2)], Some(0)));
+    });
+}
+
 /// Two threads that set one object use one slot: nothing is left of it when it was removed.
 /// The second look at the key in `Table::set`.
 #[test]

@@ -3,10 +3,13 @@
 #![cfg(loom)]
 
 use hetrace_interpose::commands::links::{Claim, Inbox, Link, Returned, Spares};
+use hetrace_interpose::commands::waiting::Waiting;
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU32, Ordering};
 use loom::thread;
+// Of the tests, not of what is tested: loom need not know of it.
+use std::sync::atomic::AtomicUsize;
 
 /// A node with what is to be handed over in it; loom reports a race if two touch it.
 struct Node {
@@ -194,4 +197,71 @@ fn what_came_back_goes_to_one() {
         let there = thief.join().unwrap();
         assert_eq!(here + there + take(&shared), 2);
     });
+}
+
+/// Of two threads that look at what waits one has it, whole; what it is not done with the other may have behind it.
+/// The exchange in `Slot::take_up` with its Acquire, and Release in `Slot::fill`.
+#[test]
+fn what_waits_is_taken_up_once() {
+    static KEPT: AtomicUsize = AtomicUsize::new(0);
+    loom::model(|| {
+        let shared = Arc::new((Waiting::<u32, 1>::new(), UnsafeCell::new(0u32)));
+        // Where loom looks whether what was written before is seen, and whether two have it.
+        let look = |shared: &(Waiting<u32, 1>, UnsafeCell<u32>), last: bool| {
+            let mut seen = 0;
+            shared.0.each(7, |value| {
+                let looks = shared.1.with_mut(|looks| unsafe {
+                    *looks += 1;
+                    *looks
+                });
+                assert_eq!(value, 5);
+                KEPT.fetch_add(usize::from(looks == 2), Ordering::Relaxed);
+                seen += u32::from(looks > 1 || last);
+                looks > 1 || last
+            });
+            seen
+        };
+        let other = {
+            let shared = shared.clone();
+            thread::spawn(move || look(&shared, false) + look(&shared, false))
+        };
+        shared.1.with_mut(|looks| unsafe { *looks = 0 });
+        assert!(shared.0.leave(7, 1, 5));
+        let here = look(&shared, false);
+        let there = other.join().unwrap();
+        assert_eq!(here + there + look(&shared, true), 1);
+        assert!(!shared.0.may_have_some());
+    });
+    assert!(KEPT.load(Ordering::Relaxed) > 0, "loom has not tried what this is about");
+}
+
+/// A place serves one value after another: of threads that leave one at once each has a place, and who takes a place has
+/// it when the last one is done with it. The exchange in `Slot::claim` with its Acquire, and Release in `Slot::free`.
+#[test]
+fn a_place_serves_one_value_after_another() {
+    static AGAIN: AtomicUsize = AtomicUsize::new(0);
+    loom::model(|| {
+        let waiting = Arc::new(Waiting::<u32, 1>::new());
+        assert!(waiting.leave(7, 1, 1));
+        let other = {
+            let waiting = waiting.clone();
+            thread::spawn(move || waiting.leave(7, 1, 100))
+        };
+        let mut sum = 0;
+        waiting.each(7, |value| {
+            sum += value;
+            true
+        });
+        let here = waiting.leave(7, 1, 10);
+        let there = other.join().unwrap();
+        AGAIN.fetch_add(usize::from(there), Ordering::Relaxed);
+        waiting.each(7, |value| {
+            sum += value;
+            true
+        });
+        assert_eq!(sum, 1 + if here { 10 } else { 0 } + if there { 100 } else { 0 });
+        assert!(here || there);
+        assert!(!waiting.may_have_some() && waiting.bytes(7) == 0);
+    });
+    assert!(AGAIN.load(Ordering::Relaxed) > 0, "loom has not tried what this is about");
 }

@@ -8,6 +8,8 @@
 
 #[path = "../src/commands/owner.rs"]
 mod owner;
+#[path = "../src/pair.rs"]
+mod pair;
 #[path = "../src/phase.rs"]
 mod phase;
 #[path = "../src/published.rs"]
@@ -25,6 +27,7 @@ use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::thread;
 use owner::Owner;
+use pair::Pair;
 use phase::{Phase, Stage};
 use published::Published;
 use share::Share;
@@ -198,4 +201,54 @@ fn what_a_child_counts_is_not_cleared() {
         assert_eq!(shared.1.load(Ordering::Relaxed), 2);
     });
     assert!(CLEARED.load(Ordering::Relaxed) > 0, "loom has not tried what this is about");
+}
+
+/// Of two threads that leave a pointer at once, one has left it, and both find what it leads to.
+/// The exchange in `Published::first`, its Release, and its Acquire when it fails.
+#[test]
+fn of_pointers_that_are_left_at_once_one_stays() {
+    static SECOND: AtomicUsize = AtomicUsize::new(0);
+    loom::model(|| {
+        let shared = Arc::new((Published::<u64>::new(), [UnsafeCell::new(0u64), UnsafeCell::new(0)]));
+        // The pointers are never followed: they are the numbers of the cells.
+        let leave = |shared: &(Published<u64>, [UnsafeCell<u64>; 2]), me: usize| {
+            shared.1[me].with_mut(|p| unsafe { *p = 7 });
+            let own = std::ptr::without_provenance_mut::<u64>(8 * (me + 1));
+            let there = shared.0.first(own).addr() / 8 - 1;
+            SECOND.fetch_add(usize::from(there != me), Ordering::Relaxed);
+            assert_eq!(shared.1[there].with(|p| unsafe { *p }), 7);
+            there
+        };
+        let other = {
+            let shared = shared.clone();
+            thread::spawn(move || leave(&shared, 1))
+        };
+        let here = leave(&shared, 0);
+        assert_eq!(here, other.join().unwrap());
+    });
+    assert!(SECOND.load(Ordering::Relaxed) > 0, "loom has not tried what this is about");
+}
+
+/// Numbers that are set together are read together. The odd version, Release of both numbers and of the even version, and
+/// the Acquire loads.
+#[test]
+fn numbers_of_a_pair_are_of_one_time() {
+    static FOUND: AtomicUsize = AtomicUsize::new(0);
+    loom::model(|| {
+        let pair = Arc::new(Pair::default());
+        pair.set(1, 10);
+        let other = {
+            let pair = pair.clone();
+            thread::spawn(move || {
+                if let Some((first, second)) = pair.get() {
+                    FOUND.fetch_or(1 << first, Ordering::Relaxed);
+                    assert_eq!(second, 10 * first);
+                }
+            })
+        };
+        pair.set(2, 20);
+        other.join().unwrap();
+        assert_eq!(pair.get(), Some((2, 20)));
+    });
+    assert_eq!(FOUND.load(Ordering::Relaxed), 0b110, "loom has not tried what this is about");
 }

@@ -7,6 +7,10 @@ use hetrace_model::Function;
 
 use crate::trace::{FunctionId, Trace};
 
+pub mod objects;
+
+pub use objects::{is_handle, queue_types};
+
 /// What a program does in a call, for the advice about it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Work {
@@ -152,16 +156,6 @@ pub fn facts(trace: &Trace) -> Vec<Facts<'_>> {
             }
         })
         .collect()
-}
-
-/// Returns the types of the parameters that say where a command goes.
-pub fn queue_types(model: &hetrace_model::Model) -> Vec<&str> {
-    let queue = |f: &'_ hetrace_model::Function| f.command.as_ref().and_then(|c| c.queue.clone());
-    let typed = model.functions.iter().filter_map(|f| {
-        let queue = queue(f)?;
-        f.params.iter().find(|p| p.name == queue && p.pointers == 0).map(|p| p.base.as_str())
-    });
-    typed.collect()
 }
 
 impl Facts<'_> {

@@ -258,7 +258,7 @@ impl<'t> Ranges<'t> {
     #[cold]
     fn entered(&mut self, kind: Kind, at: At<'_>, call: &Open, event: &Event<'_, '_>) -> Option<Step> {
         let (pid, api) = (at.who().pid, self.owners.api(call.function));
-        let number = |name: &str| event.get(name).and_then(bits).unwrap_or(0);
+        let number = |name: &str| event.get(name).and_then(Scalar::bits).unwrap_or(0);
         match kind {
             Kind::Pop => return self.pop((call.thread, api, number("domain")), call.function, at.time),
             Kind::End => {
@@ -310,7 +310,7 @@ impl<'t> Ranges<'t> {
                 None
             }
             Some(kind) => {
-                let result = event.get("result").and_then(bits).unwrap_or(0);
+                let result = event.get("result").and_then(Scalar::bits).unwrap_or(0);
                 self.returned(*kind, at, call.function, call.thread, result, call.error.is_none())
             }
         }
@@ -393,7 +393,7 @@ impl<'t> Ranges<'t> {
     /// What a counter counts behind a call.
     fn counted(&mut self, kind: Kind, of: (i64, Api), time: u64, event: &Event<'_, '_>) -> Counted {
         let (pid, api) = of;
-        let number = |name: &str| event.get(name).and_then(bits);
+        let number = |name: &str| event.get(name).and_then(Scalar::bits);
         let (counter, domain) = (number("counter").unwrap_or(0), number("domain").unwrap_or(0));
         let handle = if counter == 0 { number("registered").unwrap_or(0) } else { counter };
         // Handles are addresses: those of a text and a domain together are one of no counter.
@@ -490,7 +490,7 @@ impl<'t> Ranges<'t> {
         if let Some(text) = given.filter(|text| !text.is_empty()) {
             return self.text(text);
         }
-        let registered = event.get("registered").and_then(bits).unwrap_or(0);
+        let registered = event.get("registered").and_then(Scalar::bits).unwrap_or(0);
         self.handle_name(pid, api, registered)
     }
 }
@@ -533,19 +533,9 @@ fn kind_of(f: &Function) -> Kind {
     }
 }
 
-/// A number's bits.
-fn bits(value: Scalar<'_>) -> Option<u64> {
-    match value {
-        Scalar::Unsigned(v) => Some(v),
-        Scalar::Signed(v) => Some(v as u64),
-        Scalar::Enum { value, .. } => Some(value as u64),
-        _ => None,
-    }
-}
-
 /// The value that a counter was given, by the words in the name of its type; `None` if that is not known.
 fn counter_value(event: &Event<'_, '_>) -> Option<f64> {
-    let (number, ty) = (event.get("value").and_then(bits)?, event.get("value_type")?);
+    let (number, ty) = (event.get("value").and_then(Scalar::bits)?, event.get("value_type")?);
     let ty = ty.as_str()?;
     let ends = |words: &[&str]| words.iter().any(|word| ty.ends_with(word));
     Some(match () {
@@ -561,8 +551,8 @@ fn counter_value(event: &Event<'_, '_>) -> Option<f64> {
 
 /// The value that a range was given, by the words in the name of its type.
 fn payload(event: &Event<'_, '_>) -> Option<Payload> {
-    let (number, ty) = (event.get("payload").and_then(bits)?, event.get("payload_type")?);
-    if bits(ty) == Some(0) {
+    let (number, ty) = (event.get("payload").and_then(Scalar::bits)?, event.get("payload_type")?);
+    if ty.bits() == Some(0) {
         return None;
     }
     let ty = ty.as_str().unwrap_or("");

@@ -41,9 +41,8 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
 
 use hetrace_ctf::read::Event;
-use hetrace_model::Kind;
 
-use crate::facts::{Facts, facts};
+use crate::facts::{Facts, facts, is_handle};
 use crate::hash::QuickMap;
 use crate::owners::{ApiIndex, Owners};
 use crate::spans::{At, Call, Command, Fold, Open, Unfinished, Why};
@@ -159,9 +158,9 @@ pub struct Waits<'t, T> {
 /// Whether a function synchronizes and takes no handle but perhaps a context.
 fn waits_for_all(trace: &Trace, id: FunctionId) -> bool {
     let Some((model, function)) = trace.model_of(id).zip(trace.described(id)) else { return false };
-    let is_handle = |base: &str| model.types.iter().any(|t| t.name == base && t.kind == Kind::Handle);
     let context = |base: &str| model.context.as_deref() == Some(base);
-    function.has_role("sync") && function.params.iter().all(|p| context(&p.base) || !is_handle(&p.base))
+    function.has_role("sync")
+        && function.params.iter().all(|p| context(&p.base) || !is_handle(model, &p.base))
 }
 
 impl<'t, T> Waits<'t, T> {

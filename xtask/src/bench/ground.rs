@@ -34,6 +34,8 @@ pub struct Ground {
     pub peer: Result<PathBuf, String>,
     /// Folder for traces; removed at the end.
     pub work: PathBuf,
+    /// Where programs find libraries first; none if as ever.
+    pub search: Option<PathBuf>,
     /// Real-time scheduling is allowed.
     pub fifo: bool,
     processors: usize,
@@ -56,10 +58,13 @@ impl Ground {
         Ground::with(product, &["libhetrace_opencl.so"])
     }
 
-    /// As above, for CUDA, which needs nothing on the machine.
+    /// As above, for CUDA, which needs nothing on the machine: its libraries that do nothing are where the loader looks
+    /// first. Without them a launcher would leave the APIs out, as it starts valgrind, which is linked to none of them.
     pub fn make_cuda(product: &Path, libraries: &[&str]) -> Result<Self> {
         make("bench/programs", "cuda").context("make -C bench/programs cuda")?;
-        Ground::with(product, libraries)
+        let mut ground = Ground::with(product, libraries)?;
+        ground.search = Some(repo::root().join("bench/programs/build"));
+        Ok(ground)
     }
 
     /// As above, to read traces; the libraries are needed only to record them.
@@ -104,6 +109,7 @@ impl Ground {
             libraries: libraries.iter().map(|name| work.join(name)).collect(),
             peer: Err("it traces OpenCL only".to_owned()),
             work,
+            search: None,
             fifo: succeeds("chrt", &["-f", "1", "true"]),
             processors: std::thread::available_parallelism().map_or(1, usize::from),
         })
@@ -112,6 +118,18 @@ impl Ground {
     /// A program of the benchmark.
     pub fn program(&self, name: &str) -> PathBuf {
         repo::root().join("bench/programs/build").join(name)
+    }
+
+    /// What to put before everything so that libraries are found where they are to be.
+    pub fn finding(&self) -> Vec<OsString> {
+        let Some(folder) = &self.search else { return Vec::new() };
+        let mut path = OsString::from("LD_LIBRARY_PATH=");
+        path.push(folder);
+        if let Some(others) = std::env::var_os("LD_LIBRARY_PATH").filter(|others| !others.is_empty()) {
+            path.push(":");
+            path.push(others);
+        }
+        vec!["env".into(), path]
     }
 
     /// What to put before a program so that it runs as said.

@@ -68,7 +68,7 @@ impl Setting {
         pin: Pin,
         program: &[OsString],
     ) -> Result<(Vec<OsString>, Option<PathBuf>)> {
-        let mut words = Vec::new();
+        let mut words = ground.finding();
         let mut trace = None;
         match self {
             Setting::Bare => {}

@@ -1,9 +1,10 @@
 //! Functions that devices run: their names and what they need, recorded once.
 
 use std::ffi::{CStr, c_char};
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use hetrace_interpose::commands::sample::Counted;
+use hetrace_interpose::published::Published;
 use hetrace_interpose::ring::abi::{FunctionRecord, special};
 use hetrace_interpose::table::Table;
 
@@ -46,7 +47,7 @@ pub struct Needs {
 }
 
 /// By hash of name and needs.
-static FUNCTIONS: [AtomicPtr<Function>; MOST] = [const { AtomicPtr::new(null_mut()) }; MOST];
+static FUNCTIONS: [Published<Function>; MOST] = [const { Published::new() }; MOST];
 static COUNT: AtomicU32 = AtomicU32::new(0);
 /// `CUfunction` or `CUkernel` → the function, and the age in the upper 16 bits.
 static HANDLES: Table<32768> = Table::new();
@@ -70,7 +71,7 @@ impl Function {
 /// All functions met so far, each with its id.
 pub fn all() -> impl Iterator<Item = (u64, &'static Counted)> {
     // SAFETY: null, or made below and never freed.
-    let met = FUNCTIONS.iter().filter_map(|f| unsafe { f.load(Ordering::Acquire).as_ref() });
+    let met = FUNCTIONS.iter().filter_map(|f| unsafe { f.get().as_ref() });
     met.map(|function| (function.id, &function.counted))
 }
 
@@ -151,19 +152,17 @@ pub fn intern(name: &CStr, needs: Needs) -> Option<&'static Function> {
     let mut made: *mut Function = null_mut();
     for i in 0..REACH {
         let slot = FUNCTIONS.get(((hash >> 32) as usize + i) % MOST)?;
-        let mut there = slot.load(Ordering::Acquire);
+        let mut there = slot.get();
         if there.is_null() {
             if made.is_null() {
                 made = make(bytes, hash, needs)?;
             }
-            match slot.compare_exchange(null_mut(), made, Ordering::AcqRel, Ordering::Acquire) {
-                Ok(_) => {
-                    // SAFETY: just made, and never freed.
-                    let function = unsafe { made.as_ref() }?;
-                    announce(function);
-                    return Some(function);
-                }
-                Err(other) => there = other,
+            there = slot.first(made);
+            if there == made {
+                // SAFETY: just made, and never freed.
+                let function = unsafe { made.as_ref() }?;
+                announce(function);
+                return Some(function);
             }
         }
         // SAFETY: made by this function, and never freed.
@@ -191,7 +190,7 @@ fn make(name: &[u8], hash: u64, needs: Needs) -> Option<*mut Function> {
 pub fn announce_all() {
     for place in &FUNCTIONS {
         // SAFETY: null, or made by `make` and never freed.
-        if let Some(function) = unsafe { place.load(Ordering::Acquire).as_ref() } {
+        if let Some(function) = unsafe { place.get().as_ref() } {
             announce(function);
         }
     }

@@ -9,9 +9,9 @@
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use hetrace_interpose::commands::{Claim, pages};
+use hetrace_interpose::inside::pool::{CHUNK, FULL, HOST_FULL, MOST as MOST_PLACES, empty, used};
 use hetrace_interpose::inside::{PoolFile, pool_bytes, spills};
 use hetrace_interpose::published::Published;
-use hetrace_interpose::ring::abi::inside::{CHUNK, CHUNKS, FULL, HOST_FULL, header, used};
 
 use super::Code;
 use super::own::{Own, Refused, ok};
@@ -106,7 +106,7 @@ pub fn is_full(context: P) -> bool {
 
 /// Returns how many chunks there are in a pool of so many bytes, beside its header.
 fn chunks_in(bytes: u64) -> u64 {
-    (bytes / CHUNK - 1).min(CHUNKS)
+    (bytes / CHUNK - 1).min(MOST_PLACES)
 }
 
 /// Makes a context current, and lifts the bans of captures, as long as both live.
@@ -136,7 +136,7 @@ fn on_device(context: P, bytes: u64) -> Result<(u64, *mut u8), Refused> {
     let error = unsafe { driver::cuMemAlloc_v2(&mut raw, (bytes + CHUNK) as usize) };
     ok(error, b"memory of the device; see --inside-buffer")?;
     let address = raw.next_multiple_of(CHUNK);
-    let mut header = header(chunks_in(bytes));
+    let mut header = empty(chunks_in(bytes));
     let mut full = pages(CHUNK as usize);
     // Without it twins are launched, and look themselves.
     match (!full.is_null()).then(|| mapped(full, CHUNK as usize)) {
@@ -162,7 +162,7 @@ fn spilled(context: P, bytes: u64) -> Result<(u64, *mut u8), Refused> {
     let file = PoolFile::make(bytes as usize, true)
         .ok_or((0, &b"no room in the session's folder; see --inside-buffer"[..]))?;
     // SAFETY: the file has as many bytes.
-    unsafe { file.at.copy_from_nonoverlapping(header(chunks_in(bytes)).as_ptr(), CHUNK as usize) };
+    unsafe { file.at.copy_from_nonoverlapping(empty(chunks_in(bytes)).as_ptr(), CHUNK as usize) };
     // SAFETY: within the file's first page, which stays mapped.
     Ok((mapped(file.at, file.length)?, unsafe { file.at.add(FULL) }))
 }

@@ -105,7 +105,7 @@ unsafe fn followed(
 
 fn in_order(queue: P) -> bool {
     let properties: Option<u64> = word(|size, at| {
-        // SAFETY: room as said; a wrong queue is answered with an error.
+        // SAFETY: room as said; for a wrong queue it returns an error.
         unsafe { real::clGetCommandQueueInfo(queue, CL_QUEUE_PROPERTIES, size, at, null_mut()) }
     });
     properties.is_some_and(|p| p & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE == 0)

@@ -83,26 +83,23 @@ fn full() {
 /// The program's references become one more.
 #[inline]
 pub fn retained(object: P) {
-    if active()
-        && let Some(word) = OBJECTS.get(object as u64)
-    {
-        OBJECTS.set(object as u64, word + 1);
+    if active() {
+        OBJECTS.update(object as u64, |word| word + 1);
     }
 }
 
 /// The program gives one reference back; with the last one the handle is
 /// nobody's, whatever references the driver has. Called before the real one:
-/// after it another thread may have the handle for a new object.
+/// after it another thread may have the handle for a new object. Of threads that
+/// release at once the last one finds that.
 #[inline]
 pub fn released(object: P) {
+    const COUNT: u64 = (1 << KIND) - 1;
     if active()
-        && let Some(word) = OBJECTS.get(object as u64)
+        && let Some(word) = OBJECTS.update(object as u64, |word| word - u64::from(word & COUNT > 0))
+        && word & COUNT <= 1
     {
-        if word & ((1 << KIND) - 1) <= 1 {
-            OBJECTS.remove(object as u64);
-        } else {
-            OBJECTS.set(object as u64, word - 1);
-        }
+        OBJECTS.remove(object as u64);
     }
 }
 

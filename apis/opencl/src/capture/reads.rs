@@ -4,9 +4,9 @@
 //! but not when that could mean waiting for the program itself: then it is
 //! left here, and stored when the program synchronizes.
 
-use std::cell::UnsafeCell;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
+use hetrace_interpose::commands::waiting::Waiting;
 use hetrace_interpose::ring::abi::{ObjectRecord, object};
 use hetrace_interpose::{ErrnoGuard, pid};
 
@@ -118,34 +118,20 @@ pub fn not_captured(launch: Launch, index: u32, value: P, why: &[u8], code: i32)
     record_object(launch.cause, record, &[launch.name, why]);
 }
 
-/// A place for a content that is waited for.
-struct Slot {
-    state: AtomicU32,
-    /// Process that the place belongs to: a forked child must not touch it.
-    pid: AtomicU32,
-    read: UnsafeCell<Option<Read>>,
-}
+// SAFETY: `launch.cause` is numbers; the handles are those of the API, which any thread may ask by them; `at` is memory of
+// our own that nobody but the reading command touches before the one that has this value takes it up.
+unsafe impl Send for Read {}
 
-// SAFETY: `read` is touched only by who has made `state` BUSY.
-unsafe impl Sync for Slot {}
-
-const FREE: u32 = 0;
-const BUSY: u32 = 1;
-const FULL: u32 = 2;
-static SLOTS: [Slot; 256] =
-    [const { Slot { state: AtomicU32::new(FREE), pid: AtomicU32::new(0), read: UnsafeCell::new(None) } };
-        256];
-/// How many places are full.
-static WAITING: AtomicU32 = AtomicU32::new(0);
-/// Bytes of memory they have.
-static BYTES: AtomicU64 = AtomicU64::new(0);
+/// The contents that are waited for.
+static READS: Waiting<Read, 256> = Waiting::new();
 /// Most bytes that may wait, so that a program which waits for nothing does
 /// not run out of memory.
 const MOST: u64 = 256 << 20;
 
 /// Whether so much more may wait.
 pub fn room(bytes: u64) -> bool {
-    BYTES.load(Ordering::Relaxed).saturating_add(bytes) <= MOST || WAITING.load(Ordering::Relaxed) == 0
+    let there = READS.bytes(pid());
+    there == 0 || there.saturating_add(bytes) <= MOST
 }
 
 /// Leaves a content to be stored later.
@@ -155,25 +141,16 @@ pub fn defer(read: Read) {
         // SAFETY: a function that lives as long as this library.
         unsafe { libc::atexit(at_exit) };
     }
-    for slot in &SLOTS {
-        if slot.state.compare_exchange(FREE, BUSY, Ordering::Acquire, Ordering::Relaxed).is_ok() {
-            // SAFETY: BUSY is ours.
-            unsafe { *slot.read.get() = Some(read) };
-            slot.pid.store(pid(), Ordering::Relaxed);
-            BYTES.fetch_add(read.bytes as u64, Ordering::Relaxed);
-            WAITING.fetch_add(1, Ordering::Relaxed);
-            slot.state.store(FULL, Ordering::Release);
-            return;
-        }
+    if !READS.leave(pid(), read.bytes as u64, read) {
+        // Its memory stays: the command will still write there.
+        not_captured(read.launch, read.index, read.buffer, b"too many reads in flight", 0);
     }
-    // Its memory stays: the command will still write there.
-    not_captured(read.launch, read.index, read.buffer, b"too many reads in flight", 0);
 }
 
 /// Stores the contents whose commands have ended since.
 #[inline]
 pub fn harvest() {
-    if WAITING.load(Ordering::Relaxed) != 0 {
+    if READS.may_have_some() {
         look(|read| {
             let status = read.status();
             if status <= 0 {
@@ -186,31 +163,14 @@ pub fn harvest() {
 
 /// Offers each content to `done`, which says whether it is done with it.
 #[cold]
-fn look(mut done: impl FnMut(Read) -> bool) {
+fn look(done: impl FnMut(Read) -> bool) {
     let _errno = ErrnoGuard::new();
-    let me = pid();
-    for slot in &SLOTS {
-        if slot.state.compare_exchange(FULL, BUSY, Ordering::Acquire, Ordering::Relaxed).is_err() {
-            continue;
-        }
-        // SAFETY: BUSY is ours.
-        let read = unsafe { *slot.read.get() };
-        let ended = match read {
-            Some(read) if slot.pid.load(Ordering::Relaxed) == me => done(read),
-            // The parent's, whose commands never end here.
-            _ => true,
-        };
-        if ended {
-            BYTES.fetch_sub(read.map_or(0, |r| r.bytes as u64), Ordering::Relaxed);
-            WAITING.fetch_sub(1, Ordering::Relaxed);
-        }
-        slot.state.store(if ended { FREE } else { FULL }, Ordering::Release);
-    }
+    READS.each(pid(), done);
 }
 
 extern "C" fn at_exit() {
     harvest();
-    if WAITING.load(Ordering::Relaxed) != 0 {
+    if READS.may_have_some() {
         look(|read| {
             not_captured(read.launch, read.index, read.buffer, b"in flight when the program ended", 0);
             true
@@ -243,25 +203,22 @@ mod tests {
 
     /// All that depends on what waits: one step after the other.
     #[test]
-    fn contents_wait_in_their_places_until_their_commands_have_ended() {
+    fn contents_wait_until_their_commands_have_ended() {
+        const PAGE: usize = 4096;
         assert!(room(MOST + 1), "one alone may be as large as it likes");
-        defer(read(MOST as usize - 10));
-        assert!(room(10) && !room(11));
+        defer(read(MOST as usize - 10 * PAGE));
+        assert!(room(10 * PAGE as u64) && !room(10 * PAGE as u64 + 1));
         defer(read(5));
-        let seen = |keep: bool| {
+        assert!(!room(10 * PAGE as u64), "5 bytes take a page");
+        let seen = || {
             let mut seen = Vec::new();
             look(|read| {
                 seen.push(read.bytes);
-                !keep
+                true
             });
             seen
         };
-        let both = vec![MOST as usize - 10, 5];
-        assert_eq!((seen(true), seen(true)), (both.clone(), both));
-        // A forked child drops what is its parent's.
-        SLOTS[0].pid.store(pid() + 1, Ordering::Relaxed);
-        assert_eq!(seen(false), [5]);
-        assert_eq!((WAITING.load(Ordering::Relaxed), BYTES.load(Ordering::Relaxed)), (0, 0));
-        assert!(seen(false).is_empty());
+        assert_eq!(seen(), [MOST as usize - 10 * PAGE, 5]);
+        assert!(seen().is_empty() && room(MOST + 1));
     }
 }

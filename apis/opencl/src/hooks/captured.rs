@@ -213,6 +213,28 @@ pub unsafe fn clGetPlatformIDs(time: u64, room: u32, platforms: *mut P, count: *
     }
 }
 
+/// A call that lists devices: records what they are.
+///
+/// # Safety
+/// `call`, which gets a place for the number of devices, fills in up to `room` of them if `devices` is not NULL and it
+/// succeeds; `count` is NULL or a place for a number.
+unsafe fn listed(
+    time: u64,
+    room: u32,
+    devices: *mut P,
+    count: *mut u32,
+    call: impl FnOnce(*mut u32) -> i32,
+) -> i32 {
+    let mut own = 0;
+    let count = counted(devices, count, &mut own);
+    let error = call(count);
+    if error == CL_SUCCESS {
+        // SAFETY: the call succeeded, so it has filled in the list and the number.
+        unsafe { properties::devices(time, devices, filled(devices, count, room)) };
+    }
+    error
+}
+
 pub unsafe fn clGetDeviceIDs(
     time: u64,
     platform: P,
@@ -221,16 +243,10 @@ pub unsafe fn clGetDeviceIDs(
     devices: *mut P,
     count: *mut u32,
 ) -> i32 {
-    let mut own = 0;
-    let count = counted(devices, count, &mut own);
-    // SAFETY: the program's own arguments, or a place of ours for the number; a success fills in the list.
-    unsafe {
-        let error = real::clGetDeviceIDs(platform, kind, room, devices, count);
-        if error == CL_SUCCESS {
-            properties::devices(time, devices, filled(devices, count, room));
-        }
-        error
-    }
+    // SAFETY: the program's own arguments, or a place of ours for the number.
+    let call = |count| unsafe { real::clGetDeviceIDs(platform, kind, room, devices, count) };
+    // SAFETY: the list and the place for the number are those of the call.
+    unsafe { listed(time, room, devices, count, call) }
 }
 
 pub unsafe fn clCreateSubDevices(
@@ -241,16 +257,10 @@ pub unsafe fn clCreateSubDevices(
     devices: *mut P,
     count: *mut u32,
 ) -> i32 {
-    let mut own = 0;
-    let count = counted(devices, count, &mut own);
-    // SAFETY: the program's own arguments, or a place of ours for the number; a success fills in the list.
-    unsafe {
-        let error = real::clCreateSubDevices(device, partition, room, devices, count);
-        if error == CL_SUCCESS {
-            properties::devices(time, devices, filled(devices, count, room));
-        }
-        error
-    }
+    // SAFETY: the program's own arguments, or a place of ours for the number.
+    let call = |count| unsafe { real::clCreateSubDevices(device, partition, room, devices, count) };
+    // SAFETY: the list and the place for the number are those of the call.
+    unsafe { listed(time, room, devices, count, call) }
 }
 
 pub unsafe fn clCreateContext(

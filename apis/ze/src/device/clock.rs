@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use hetrace_interpose::commands::links::{Claim, Link};
 use hetrace_interpose::commands::places::{Placed, Places};
 pub use hetrace_interpose::commands::reference::now;
+use hetrace_interpose::pair::Pair;
 use hetrace_interpose::record_with_text;
 use hetrace_interpose::ring::abi::{ClockRecord, DeviceRecord, special};
 use hetrace_interpose::ring::clock::ticks;
@@ -55,11 +56,8 @@ pub struct Device {
     compared_bits: AtomicU32,
     /// Who compares.
     claim: Claim,
-    /// Odd while the next three are being changed.
-    version: AtomicU32,
-    /// The counter with all its bits, when it was last compared, and the host's clock then; 0: never.
-    counter: AtomicU64,
-    host: AtomicU64,
+    /// The counter with all its bits, when it was last compared, and the host's clock then.
+    last: Pair,
     /// When that was, in the host's ticks.
     compared: AtomicU64,
     /// In which session it was described last.
@@ -233,26 +231,15 @@ impl Device {
             // The nearest to what was expected.
             Some(expected) => latest(counter, expected.wrapping_add(half(bits)), bits),
         };
-        self.version.fetch_add(1, Ordering::AcqRel);
-        self.counter.store(whole, Ordering::Relaxed);
-        self.host.store(host, Ordering::Relaxed);
+        self.last.set(whole, host);
         self.compared.store(at, Ordering::Relaxed);
-        self.version.fetch_add(1, Ordering::Release);
         whole
     }
 
     /// What the counter should be when the host's clock is this, by the last comparison.
     fn expected(&self, host: u64) -> Option<u64> {
-        for _ in 0..64 {
-            let version = self.version.load(Ordering::Acquire);
-            let (counter, then) = (self.counter.load(Ordering::Relaxed), self.host.load(Ordering::Relaxed));
-            std::sync::atomic::fence(Ordering::Acquire);
-            if version & 1 == 0 && version == self.version.load(Ordering::Relaxed) {
-                return (then != 0).then(|| counter.wrapping_add(self.ticks(host.wrapping_sub(then))));
-            }
-            std::hint::spin_loop();
-        }
-        None
+        let (counter, then) = self.last.get()?;
+        Some(counter.wrapping_add(self.ticks(host.wrapping_sub(then))))
     }
 
     /// Returns the start and the end of a command as nanoseconds of the device, by the ticks that its event has. It was
@@ -260,7 +247,7 @@ impl Device {
     /// counter did not begin anew since.
     pub fn times(&self, [start, end]: [u64; 2], enqueued: u64) -> Result<[u64; 2], Wrapped> {
         let (host, bits) = (now(), self.bits.load(Ordering::Relaxed));
-        if self.host.load(Ordering::Relaxed) == 0 {
+        if !self.last.is_set() {
             self.claim.holding(|| self.relate(end, bits, ticks()));
         }
         let margin = half(bits) / 4;
@@ -302,4 +289,49 @@ fn latest(value: u64, limit: u64, bits: u32) -> u64 {
         return value;
     }
     limit.wrapping_sub(masked(limit.wrapping_sub(value), bits))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_latest_value_with_these_bits_is_not_behind_the_limit() {
+        assert_eq!(latest(0x34, 0x1250, 8), 0x1234);
+        assert_eq!(latest(0x34, 0x1234, 8), 0x1234);
+        assert_eq!(latest(0x34, 0x1233, 8), 0x1134, "the counter has begun anew since");
+        assert_eq!(latest(0xff34, 0x1250, 8), 0x1234, "higher bits of the value mean nothing");
+        assert_eq!(latest(77, 5, 64), 77);
+    }
+
+    #[test]
+    fn numbers_are_scaled_without_overflow() {
+        assert_eq!(scaled(u64::MAX, 1000, 1000), u64::MAX);
+        assert_eq!((scaled(3, 1000, 19), scaled(u64::MAX, 2, 1), scaled(7, 7, 0)), (157, u64::MAX, 0));
+        assert_eq!([half(1), half(8), half(64), half(0)], [1, 128, 1 << 63, 1]);
+        assert_eq!([masked(0x1ff, 8), masked(u64::MAX, 64)], [0xff, u64::MAX]);
+    }
+
+    fn device(bits: u32) -> Device {
+        // SAFETY: atomics only, for which zeros are valid.
+        let device: Device = unsafe { std::mem::zeroed() };
+        device.nanoseconds.store(1, Ordering::Relaxed);
+        device.ticks.store(1, Ordering::Relaxed);
+        device.bits.store(bits, Ordering::Relaxed);
+        device
+    }
+
+    #[test]
+    fn a_counter_that_begins_anew_goes_on() {
+        let device = device(40);
+        let span = 1 << 40;
+        let first = device.relate(span - 5, 40, 1);
+        assert_eq!(first, span | (span - 5));
+        // A moment later it has begun anew.
+        let next = device.relate(3, 40, 2);
+        assert_eq!(next, first + 8);
+        let times = device.times([(span - 4), 2], now());
+        assert_eq!(times, Ok([first + 1, first + 7]), "a command over the new begin");
+        assert_eq!(device.times([1, 2], now().wrapping_sub(2 * span)), Err(Wrapped), "perhaps twice");
+    }
 }

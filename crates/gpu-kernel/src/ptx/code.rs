@@ -20,9 +20,8 @@ mod room;
 
 use std::fmt::Write;
 
+use hetrace_pool::{ASKED_SMALL, FULL};
 use room::{LOST, OFF, home, lost, room, say};
-
-use crate::pool::{ASKED_SMALL, FULL};
 
 /// Passes that are added up before one is recorded again: shows when loops that run for long were where.
 const PASSES: u32 = 65_535;

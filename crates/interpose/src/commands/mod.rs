@@ -43,10 +43,12 @@ pub mod reference;
 mod report;
 #[cfg(not(loom))]
 pub mod sample;
+pub mod slot;
 mod store;
 #[cfg(test)]
 mod tests;
 mod timing;
+pub mod waiting;
 
 pub use crate::mapped::{Mapped, Zeroed, arena, pages};
 pub use links::Claim;

@@ -3,12 +3,13 @@
 
 use std::collections::HashMap;
 
-use hetrace_model::{Direction, Follow, Function, Kind as TypeKind, Model, Param, Success};
+use hetrace_model::{Direction, Follow, Function, Model, Param, Success};
 
 use super::duties::{Course, Duties, Known};
 use super::kinds::{Handed, Kind, KindId};
 use super::reads::{Reads, position};
 
+use hetrace_trace::facts::objects::{self, enqueues, queue_of};
 use hetrace_trace::facts::{self, Waits};
 use hetrace_trace::trace::{FunctionId, Trace};
 use hetrace_trace::values::Place;
@@ -131,7 +132,7 @@ impl<'t> Knowledge<'t> {
         let mut kinds = Vec::new();
         let mut by_name = HashMap::new();
         for model in trace.models() {
-            for kind in kinds_of(model) {
+            for kind in objects::object_types(model) {
                 by_name.insert((model.api.as_str(), kind.name.clone()), kinds.len() as KindId);
                 kinds.push(kind);
             }
@@ -220,78 +221,6 @@ impl<'t> Knowledge<'t> {
     }
 }
 
-fn is_handle(model: &Model, base: &str) -> bool {
-    model.types.iter().any(|t| t.name == base && t.kind == TypeKind::Handle)
-}
-
-/// The parameter that a function releases or retains, if there is no doubt: the only one, of a
-/// type that functions create.
-fn counted<'m>(model: &Model, f: &'m Function) -> Option<(u16, &'m Param)> {
-    let [param] = f.params.as_slice() else { return None };
-    let created = model.functions.iter().any(|c| c.creates.as_deref() == Some(&param.base));
-    // Events are made by what enqueues.
-    let out = |c: &Function| c.has_role("enqueue") && c.params.iter().any(|p| is_out(p, &param.base));
-    let event = || is_handle(model, &param.base) && model.functions.iter().any(out);
-    (param.pointers == 0 && (created || event())).then_some((0, param))
-}
-
-fn is_out(p: &Param, base: &str) -> bool {
-    p.base == base && p.pointers == 1 && p.direction == Direction::Out
-}
-
-/// The types whose objects can be released.
-fn kinds_of(model: &Model) -> Vec<Kind> {
-    let mut kinds: Vec<Kind> = Vec::new();
-    let queues: Vec<&str> = model.functions.iter().filter_map(|f| queue_type(f)).collect();
-    for f in model.functions.iter().filter(|f| f.has_role("release")) {
-        let Some((_, param)) = counted(model, f) else { continue };
-        if kinds.iter().any(|k| k.name == param.base) {
-            continue;
-        }
-        let base = param.base.as_str();
-        let made = |c: &Function| {
-            (c.has_role("create") && c.creates.as_deref() == Some(base))
-                || (c.has_role("enqueue") && c.params.iter().any(|p| is_out(p, base)))
-        };
-        let retained =
-            |r: &Function| r.has_role("retain") && counted(model, r).is_some_and(|(_, p)| p.base == base);
-        let waited = |w: &Function| {
-            (w.has_role("sync") || w.has_role("poll"))
-                && w.params.iter().any(|p| p.base == base && p.direction != Direction::Out)
-        };
-        let yielded = |c: &Function| {
-            c.has_role("enqueue")
-                && c.params.iter().any(|p| is_out(p, base) && Some(&p.name) == model.event.as_ref())
-        };
-        let completes =
-            |c: &Function| c.has_role("state") && c.params.iter().any(|p| p.base == base && p.pointers == 0);
-        kinds.push(Kind {
-            name: base.to_owned(),
-            counted: model.functions.iter().any(retained),
-            // Domains and texts of APIs that only mark ranges are meant to live as long as the program.
-            leaks: model.functions.iter().any(made) && model.functions.iter().any(enqueues),
-            event: !queues.contains(&base)
-                && model.context.as_deref() != Some(base)
-                && model.functions.iter().any(|f| f.has_role("marker") || f.has_role("enqueue"))
-                && model.functions.iter().any(|w| waited(w) && w.has_role("sync")),
-            completed: model.functions.iter().any(yielded) && model.functions.iter().any(completes),
-            context: model.context.as_deref() == Some(base),
-            queue: queues.contains(&base),
-            memory: model.functions.iter().any(|c| c.memory.is_some() && c.creates.as_deref() == Some(base)),
-        });
-    }
-    kinds
-}
-
-fn queue_type(f: &Function) -> Option<&str> {
-    let name = queue_of(f)?;
-    f.params.iter().find(|p| p.name == name).map(|p| p.base.as_str())
-}
-
-fn queue_of(f: &Function) -> Option<&str> {
-    f.command.as_ref().and_then(|c| c.queue.as_deref()).or(f.queue.as_deref())
-}
-
 /// Roles of what enqueues of which it is known what their commands do and wait for.
 const COMMANDS: [&str; 13] = [
     "alloc",
@@ -317,7 +246,7 @@ fn facts_of<'t>(
 ) -> Facts<'t> {
     let has = |role: &str| f.has_role(role);
     let Objects { handles, makes, mentions } = objects_of(f, kind, kinds);
-    let passed = || counted(model, f).and_then(|(at, p)| Some((at, kind(&p.base)?)));
+    let passed = || objects::counted(model, f).and_then(|p| Some((0, kind(&p.base)?)));
     let (gives_back, retains) = (passed().filter(|_| has("release")), passed().filter(|_| has("retain")));
     let result_is_error = f.returns_values.as_deref() == Some(model.errors.as_str());
     let mut facts = Facts {
@@ -412,10 +341,6 @@ fn objects_of(f: &Function, kind: &impl Fn(&str) -> Option<KindId>, kinds: &[Kin
 /// Parameters with their positions.
 fn params(f: &Function) -> impl Iterator<Item = (&Param, u16)> {
     f.params.iter().zip(0u16..)
-}
-
-fn enqueues(f: &Function) -> bool {
-    f.has_role("enqueue") || f.command.is_some()
 }
 
 /// Parameters of queries in whose values objects may stand.

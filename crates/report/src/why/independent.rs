@@ -14,7 +14,7 @@
 
 use hetrace_ctf::read::Event;
 use hetrace_model::{Flags, Follow, Function, Model, Param};
-use hetrace_trace::facts::Facts;
+use hetrace_trace::facts::{Facts, objects};
 use hetrace_trace::hash::QuickMap;
 use hetrace_trace::spans::Call;
 use hetrace_trace::trace::{FunctionId, ThreadId, Trace};
@@ -97,13 +97,7 @@ fn position(function: &Function, name: &str) -> Option<u16> {
 
 /// The types of memory, of queues, and of kernels whose arguments are set by calls of their own.
 fn types_of(model: &Model) -> (Vec<&str>, Vec<&str>, Vec<&str>) {
-    let creators = model.functions.iter().filter(|f| f.memory.is_some());
-    let memory = creators.filter_map(|f| f.creates.as_deref()).collect();
-    let kernel = |f: &'_ Function| f.params.first().filter(|p| p.pointers == 0).map(|p| p.base.clone());
-    let setters = model.functions.iter().filter(|f| f.has_role("set-arg")).filter_map(kernel);
-    let named: Vec<String> = setters.collect();
-    let kernels = model.types.iter().map(|t| t.name.as_str()).filter(|name| named.iter().any(|n| n == name));
-    (memory, hetrace_trace::facts::queue_types(model), kernels.collect())
+    (objects::memory_types(model), objects::queue_types(model), objects::kernel_types(model))
 }
 
 fn does<'t>(function: &'t Function, types: &(Vec<&str>, Vec<&str>, Vec<&str>)) -> Does<'t> {

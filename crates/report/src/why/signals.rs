@@ -17,6 +17,7 @@ use super::path::{NodeId, UNSET};
 use hetrace_ctf::read::Event;
 use hetrace_model::{Direction, Follow, Function, Model};
 use hetrace_trace::facts::Facts;
+use hetrace_trace::facts::objects::event_types;
 use hetrace_trace::hash::QuickMap;
 use hetrace_trace::spans::Call;
 use hetrace_trace::trace::{FunctionId, ThreadId, Trace};
@@ -83,19 +84,6 @@ pub(super) struct Signals<'t> {
     first_list: u64,
     /// Calls that yield an event when they return, and what their command waits for.
     pending: QuickMap<ThreadId, (u64, Vec<u64>)>,
-}
-
-/// Returns the types of wait lists: what functions that enqueue read lists of, and yield one of.
-fn event_types(model: &Model) -> Vec<&str> {
-    let Some(yields) = model.event.as_deref() else { return Vec::new() };
-    let mut types: Vec<&str> = Vec::new();
-    for function in &model.functions {
-        let own = function.params.iter().find(|p| p.name == yields && p.pointers == 1);
-        if let Some(own) = own.filter(|own| !types.contains(&own.base.as_str())) {
-            types.push(&own.base);
-        }
-    }
-    types
 }
 
 fn does(function: &Function, model: &Model, types: &[&str]) -> Does {

@@ -18,8 +18,9 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
+use hetrace_pool::CHUNK;
 use hetrace_ring::abi;
-use hetrace_ring::abi::inside::{self, CHUNK, FOLDER, LATE, PART, POOL};
+use hetrace_ring::abi::inside::{FOLDER, LATE, PART, POOL};
 
 use crate::access::Access;
 use crate::options::Launches;
@@ -125,12 +126,10 @@ fn pool(from: &Path, to: &Path, access: Access, lost: &mut Loss) -> io::Result<(
     let (mut file, size) = open(from, u64::MAX)?;
     let mut header = [0u8; CHUNK as usize];
     file.read_exact(&mut header)?;
-    let word =
-        |at: usize| header.get(at..at + 8).and_then(|b| b.try_into().ok()).map_or(0, u64::from_le_bytes);
-    let used = inside::used(&header, word(8).min(size / CHUNK - 1));
-    lost.full |= inside::is_full(&header);
+    let used = hetrace_pool::used(&header, hetrace_pool::places(&header).min(size / CHUNK - 1));
+    lost.full |= hetrace_pool::is_full(&header);
     lost.used += used;
-    lost.records = lost.records.saturating_add(inside::lost(&header));
+    lost.records = lost.records.saturating_add(hetrace_pool::lost(&header));
     access.need_folder(to.parent().unwrap_or(Path::new(".")))?;
     let mut out = access.make_file(to)?;
     io::Write::write_all(&mut out, &header)?;

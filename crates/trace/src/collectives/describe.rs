@@ -5,8 +5,9 @@ use std::collections::HashMap;
 use hetrace_ctf::Scalar;
 use hetrace_ctf::class::Scope;
 use hetrace_ctf::read::{Event, FieldRef, FieldVisitor};
-use hetrace_model::{Collective, Communicator, Function, Kind as TypeKind, Model};
+use hetrace_model::{Collective, Communicator, Function, Model};
 
+use crate::facts::objects::queues_of_collective;
 use crate::trace::{FunctionId, Trace};
 
 /// What a function means here.
@@ -68,9 +69,6 @@ fn kind(model: &Model, f: &Function) -> Kind {
 }
 
 fn operation(model: &Model, f: &Function, about: &Collective) -> Operation {
-    let is_handle = |base: &str| model.types.iter().any(|t| t.name == base && t.kind == TypeKind::Handle);
-    let queue =
-        |p: &&hetrace_model::Param| p.pointers == 0 && p.name != about.communicator && is_handle(&p.base);
     let element = f.params.iter().find(|p| p.name == about.element);
     let group = element.and_then(|p| {
         let by_type = || model.types.iter().find(|t| t.name == p.base)?.values.as_ref();
@@ -83,18 +81,8 @@ fn operation(model: &Model, f: &Function, about: &Collective) -> Operation {
     let sizes = sizes.chain(fixed);
     Operation {
         about: about.clone(),
-        queues: f.params.iter().filter(queue).map(|p| p.name.clone()).collect(),
+        queues: queues_of_collective(model, f, about).map(str::to_owned).collect(),
         sizes: sizes.collect(),
-    }
-}
-
-/// A number's bits.
-pub(super) fn bits(value: Scalar<'_>) -> Option<u64> {
-    match value {
-        Scalar::Unsigned(v) => Some(v),
-        Scalar::Signed(v) => Some(v as u64),
-        Scalar::Enum { value, .. } => Some(value as u64),
-        _ => None,
     }
 }
 
@@ -159,7 +147,7 @@ impl<'e> FieldVisitor<'e> for Reader<'_> {
             Scalar::Str(text) => self.add(text.as_bytes()),
             Scalar::Bytes(bytes) => self.add(bytes),
             value => {
-                let Some(number) = bits(value) else { return };
+                let Some(number) = value.bits() else { return };
                 self.add(&number.to_le_bytes());
                 if self.content.numbers.len() < KEPT_NUMBERS {
                     self.content.numbers.push(number);

@@ -3,9 +3,10 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
+use hetrace_ctf::Scalar;
 use hetrace_ctf::read::Event;
 
-use super::describe::{Content, Kind, Operation, bits, kinds};
+use super::describe::{Content, Kind, Operation, kinds};
 use super::rows::{Communicator, Row, times_ranks};
 use super::seen::Seen;
 use crate::history::History;
@@ -179,10 +180,10 @@ impl Collectives {
             }
             Some(Kind::Flush) => self.group(call.thread),
             Some(Kind::Makes(about)) => {
-                let number = |name: &Option<String>| event.get(name.as_ref()?).and_then(bits);
+                let number = |name: &Option<String>| event.get(name.as_ref()?).and_then(Scalar::bits);
                 let id = about.id.as_ref().map_or(0, |name| Content::of(event, name).hash);
                 let [size, rank, parent] = [&about.size, &about.rank, &about.parent].map(number);
-                let color = event.get(COLOR).and_then(bits).map(|bits| bits as i64);
+                let color = event.get(COLOR).and_then(Scalar::bits).map(|bits| bits as i64);
                 self.passed.insert(call.thread, Passed { id, size, rank, parent, color });
                 return;
             }
@@ -196,7 +197,7 @@ impl Collectives {
 
     /// A collective is called: the number of its part.
     fn operation(&mut self, at: At<'_>, call: &Open, op: &Operation, event: &Event<'_, '_>) -> u64 {
-        let number = |name: &str| event.get(name).and_then(bits).unwrap_or(0);
+        let number = |name: &str| event.get(name).and_then(Scalar::bits).unwrap_or(0);
         let who = at.who();
         let communicator = self.communicator(who.pid, call.function, number(&op.about.communicator));
         let known = &self.communicators[communicator as usize].about;

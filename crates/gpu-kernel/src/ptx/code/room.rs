@@ -5,8 +5,9 @@
 //! of a leader is small, so that warps that record little take little; all others are large. Where there are none of one
 //! size, it is the other.
 
+use hetrace_pool::{ASKED, ASKED_SMALL, COUNTERS, FULL, HOST_FULL, MISSED, loss_slot};
+
 use super::Coder;
-use crate::pool::{ASKED, ASKED_SMALL, COUNTERS, FULL, HOST_FULL, MISSED, loss_slot};
 
 /// No chunk is to be had: this, and 16 for each record that was not made.
 pub(super) const LOST: u32 = 0xc000_0000;

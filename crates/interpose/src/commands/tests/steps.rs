@@ -1,5 +1,5 @@
-//! A signal handler between any two instructions of what puts a command into its thread's block, of what collects it, and of
-//! what sets an object in a table.
+//! A signal handler between any two instructions of what puts a command into its thread's block, of what collects it, of
+//! what sets an object in a table, and of what leaves a value to wait for a command and takes it up.
 
 #[path = "../../../../ring/tests/stepping/mod.rs"]
 mod stepping;
@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 use stepping::{EVERY, How, Stepping, some_of};
 
 use super::{Api, Depth, Kept, Put, Thread, collect, command, store, thread};
+use crate::commands::waiting::Waiting;
 use crate::table::Table;
 
 const RELAXED: Ordering = Ordering::Relaxed;
@@ -132,6 +133,62 @@ fn a_handler_sets_objects_at_each_step_of_setting_one() {
         // The last steps are those of the test itself.
         for at in some_of(steps) {
             set_at(at, object, first);
+        }
+    }
+}
+
+static WAITING: AtomicPtr<Waiting<u64, 4>> = AtomicPtr::new(std::ptr::null_mut());
+/// Bits of the values that the handler, and what it interrupts, was offered and was done with.
+static DONE: AtomicU64 = AtomicU64::new(0);
+
+/// Is done with each value, which must not have been done with before.
+fn take_up(value: u64) -> bool {
+    assert_eq!(DONE.fetch_or(value, RELAXED) & value, 0, "{value} came twice");
+    true
+}
+
+fn leave_as_handler() {
+    // SAFETY: the one of the test that is stepping, which lives until that is over.
+    let waiting = unsafe { &*WAITING.load(RELAXED) };
+    assert!(waiting.leave(7, 1, 4));
+    waiting.each(7, take_up);
+    assert!(waiting.leave(7, 1, 8));
+}
+
+fn wait_at(at: u64, while_looking: bool) -> u64 {
+    let waiting = Waiting::<u64, 4>::new();
+    WAITING.store((&raw const waiting).cast_mut(), RELAXED);
+    DONE.store(0, RELAXED);
+    assert!(waiting.leave(7, 1, 1));
+    let stepping = Stepping::new(How::default(), leave_as_handler);
+    let steps = if while_looking {
+        assert!(waiting.leave(7, 1, 2));
+        stepping.run(at, || waiting.each(7, take_up))
+    } else {
+        stepping.run(at, || assert!(waiting.leave(7, 1, 2)))
+    };
+    drop(stepping);
+    waiting.each(7, take_up);
+    let all = if at < steps { 1 | 2 | 4 | 8 } else { 1 | 2 };
+    assert_eq!(DONE.load(RELAXED), all, "at {at} of {steps}, {while_looking}");
+    assert_eq!(
+        (waiting.bytes(7), waiting.may_have_some()),
+        (0, false),
+        "at {at} of {steps}, {while_looking}"
+    );
+    // All places are free again.
+    assert!((0..4).all(|value| waiting.leave(7, 1, 1 << value)), "at {at} of {steps}, {while_looking}");
+    steps
+}
+
+/// A handler leaves values and takes up what waits, as a call of its own does that synchronizes: each comes once.
+#[test]
+fn a_handler_comes_at_each_step_of_leaving_what_waits_and_taking_it_up() {
+    for while_looking in [false, true] {
+        let steps = wait_at(EVERY - 1, while_looking);
+        assert!(steps > 20, "{steps}");
+        for at in some_of(steps) {
+            wait_at(at, while_looking);
         }
     }
 }

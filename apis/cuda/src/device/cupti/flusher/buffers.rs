@@ -12,10 +12,12 @@
 //! the driver itself, may hold a lock.
 
 use std::ffi::c_void;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
+use hetrace_interpose::commands::Claim;
+use hetrace_interpose::commands::slot::Slot;
 use hetrace_interpose::ring::clock::nanoseconds;
-use hetrace_interpose::{ErrnoGuard, Spent, spend};
+use hetrace_interpose::{ErrnoGuard, Spent, pid, spend};
 
 use super::super::deliver;
 
@@ -27,36 +29,28 @@ const ALL: usize = 4096;
 /// Those whose memory is kept while they are free.
 const KEPT: usize = 256;
 
-/// Whose a buffer is.
-mod state {
-    pub const FREE: u32 = 0;
-    /// CUPTI's, or being read.
-    pub const TAKEN: u32 = 1;
-    /// Given back by CUPTI, and not read yet.
-    pub const FILLED: u32 = 2;
-}
-
 #[derive(Debug)]
-struct Slot {
+struct Buffer {
     at: AtomicPtr<u8>,
-    state: AtomicU32,
+    /// Busy: CUPTI's, or being read. Filled: CUPTI gave it back, and it was not read yet.
+    slot: Slot,
     /// Of a filled one: its size as CUPTI was given, and how much is valid.
     size: AtomicUsize,
     valid: AtomicUsize,
 }
 
-static POOL: [Slot; ALL] = [const {
-    Slot {
+static POOL: [Buffer; ALL] = [const {
+    Buffer {
         at: AtomicPtr::new(std::ptr::null_mut()),
-        state: AtomicU32::new(state::FREE),
+        slot: Slot::new(),
         size: AtomicUsize::new(0),
         valid: AtomicUsize::new(0),
     }
 }; ALL];
-/// Slots that were ever used: the first so many.
+/// Buffers that were ever used: the first so many.
 static USED: AtomicUsize = AtomicUsize::new(0);
 /// Someone reads what is filled.
-static READING: AtomicBool = AtomicBool::new(false);
+static READING: Claim = Claim::new();
 /// Buffers that CUPTI has.
 static OUTSTANDING: AtomicUsize = AtomicUsize::new(0);
 /// Bytes that were given back and not read yet, and how many there may be: when they are
@@ -96,71 +90,64 @@ fn map() -> *mut u8 {
     if pages == libc::MAP_FAILED { std::ptr::null_mut() } else { pages.cast() }
 }
 
-impl Slot {
-    fn becomes(&self, from: u32, to: u32) -> bool {
-        self.state.compare_exchange(from, to, Ordering::Acquire, Ordering::Relaxed).is_ok()
-    }
-}
-
 /// A buffer full of zeros, or NULL if there is no memory or there are too many.
 fn take() -> *mut u8 {
     // Without our thread they are read when the program synchronizes, if it does.
     let most = if super::runs() { ALL } else { KEPT };
-    for (number, slot) in POOL.iter().enumerate().take(most) {
-        if !slot.becomes(state::FREE, state::TAKEN) {
+    let me = pid();
+    for (number, buffer) in POOL.iter().enumerate().take(most) {
+        if !buffer.slot.claim(me) {
             continue;
         }
         USED.fetch_max(number + 1, Ordering::Relaxed);
-        let at = slot.at.load(Ordering::Relaxed);
+        let at = buffer.at.load(Ordering::Relaxed);
         if !at.is_null() {
             return at;
         }
         let fresh = map();
-        slot.at.store(fresh, Ordering::Relaxed);
+        buffer.at.store(fresh, Ordering::Relaxed);
         if fresh.is_null() {
-            slot.state.store(state::FREE, Ordering::Release);
+            buffer.slot.free();
         }
         return fresh;
     }
     std::ptr::null_mut()
 }
 
-fn used() -> impl Iterator<Item = &'static Slot> {
+fn used() -> impl Iterator<Item = &'static Buffer> {
     POOL.iter().take(USED.load(Ordering::Relaxed))
 }
 
-fn slot_of(at: *mut u8) -> Option<(usize, &'static Slot)> {
-    used().enumerate().find(|(_, slot)| slot.at.load(Ordering::Relaxed) == at)
+fn buffer_of(at: *mut u8) -> Option<(usize, &'static Buffer)> {
+    used().enumerate().find(|(_, buffer)| buffer.at.load(Ordering::Relaxed) == at)
 }
 
 /// # Safety
 /// `at` came from [`take`], was used up to `size`, and nothing refers to it any more.
 unsafe fn give_back(at: *mut u8, size: usize) {
-    let Some((number, slot)) = slot_of(at) else { return };
+    let Some((number, buffer)) = buffer_of(at) else { return };
     // SAFETY: a whole mapping of ours.
     unsafe {
         if number < KEPT {
             at.write_bytes(0, size.min(MOST));
         } else {
             // Forgotten first: the next mapping may be of this very address.
-            slot.at.store(std::ptr::null_mut(), Ordering::Relaxed);
+            buffer.at.store(std::ptr::null_mut(), Ordering::Relaxed);
             libc::munmap(at.cast(), MOST);
         }
     }
-    slot.state.store(state::FREE, Ordering::Release);
+    buffer.slot.free();
 }
 
 /// Reads what CUPTI has given back, unless another thread is at it. Returns
 /// whether it was done.
 pub fn read_filled() -> bool {
-    if READING.swap(true, Ordering::Acquire) {
-        return false;
-    }
-    for slot in used() {
-        if slot.state.load(Ordering::Relaxed) == state::FILLED && slot.becomes(state::FILLED, state::TAKEN) {
-            let at = slot.at.load(Ordering::Relaxed);
-            let (size, valid) = (slot.size.load(Ordering::Relaxed), slot.valid.load(Ordering::Relaxed));
-            // SAFETY: CUPTI gave it back, and the state makes it ours.
+    let read = || {
+        let me = pid();
+        for buffer in used().filter(|buffer| buffer.slot.take_up(me)) {
+            let at = buffer.at.load(Ordering::Relaxed);
+            let (size, valid) = (buffer.size.load(Ordering::Relaxed), buffer.valid.load(Ordering::Relaxed));
+            // SAFETY: CUPTI gave it back, filled up to `valid`, and the slot is ours.
             unsafe {
                 deliver::buffer(at, valid);
                 give_back(at, size);
@@ -168,9 +155,8 @@ pub fn read_filled() -> bool {
             UNREAD.fetch_sub(size, Ordering::Relaxed);
             READ.fetch_add(1, Ordering::Relaxed);
         }
-    }
-    READING.store(false, Ordering::Release);
-    true
+    };
+    READING.holding(read).is_some()
 }
 
 /// The size of the next buffer, `since` nanoseconds after the last was asked for.
@@ -219,11 +205,11 @@ pub unsafe extern "C" fn completed(_: *mut c_void, _: u32, buffer: *mut u8, size
     if buffer.is_null() {
         return;
     }
-    if let Some((_, slot)) = slot_of(buffer) {
-        slot.size.store(size, Ordering::Relaxed);
+    if let Some((_, buffer)) = buffer_of(buffer) {
+        buffer.size.store(size, Ordering::Relaxed);
         UNREAD.fetch_add(size, Ordering::Relaxed);
-        slot.valid.store(valid.min(size).min(MOST), Ordering::Relaxed);
-        slot.state.store(state::FILLED, Ordering::Release);
+        buffer.valid.store(valid.min(size).min(MOST), Ordering::Relaxed);
+        buffer.slot.fill(pid());
         if super::runs() {
             super::wake();
         }

@@ -1,0 +1,226 @@
+//! How a pool of what kernels record inside begins, for all who touch one: who makes it, in the traced program; twins of
+//! kernels, which write there; the launcher, which moves it; reports, which read it. [docs/inside.md](../../../docs/inside.md)
+//! has the whole layout.
+//!
+//! ```text
+//!  header of 4,096 bytes │ row of large chunks │ row of small ones │ row of large chunks │ …
+//!
+//!  header:   8  places of chunks      24  not 0: there was no room      2048 + 64 n  counter n: large chunks asked for
+//!           16  lost records          32  where the host sees that            + 8   lost records
+//!           64 + 16 n  sum n of lost records by kernel: its number, plus 1      + 16  small chunks asked for, and TICKET
+//!               + 8    how many
+//! ```
+//! A row has as many places as there are counters, each of the size of a large chunk; sixteen small ones are in one place.
+//! Any bytes can be read as a header; what is behind their end is 0.
+
+/// Bytes of a large chunk, of a place, and of the header.
+pub const CHUNK: u64 = 4096;
+/// Bytes of a small chunk.
+pub const SMALL: u64 = 256;
+/// Small chunks in a place.
+const PER_PLACE: u64 = CHUNK / SMALL;
+/// Places that a pool has at most: their numbers have to fit into what lanes keep.
+pub const MOST: u64 = (1 << 23) - 1;
+
+/// Where a header has the number of places.
+const PLACES: usize = 8;
+/// Where it has records that were lost before a counter was chosen.
+const LOST: usize = 16;
+/// Where it says that there was no room any more.
+pub const FULL: usize = 24;
+/// Where it has the address of memory of the host, to which that is written, too; 0: to none.
+pub const HOST_FULL: usize = 32;
+
+/// Counters of chunks that were asked for.
+pub const COUNTERS: usize = 32;
+/// Bytes from a counter to the next one.
+pub const STRIDE: usize = 64;
+/// Where the first counter of large chunks is.
+pub const ASKED: usize = 2048;
+/// Where the first counter of small chunks is.
+pub const ASKED_SMALL: usize = ASKED + 16;
+/// Where the first counter of lost records is.
+pub const MISSED: usize = ASKED + 8;
+/// What counters of small chunks begin with, so that a lane can distinguish what one returned from a cursor.
+const TICKET: u32 = 0x8000_0000;
+
+/// Where the first sum of lost records by kernel is: the kernel's number, plus 1 (u32; 0: it is free), and at 8 its records.
+const LOSSES: usize = 64;
+/// Bytes of such a sum.
+const LOSS: usize = 16;
+/// How many there are.
+const SUMS: usize = (ASKED - LOSSES) / LOSS;
+
+const _: () = assert!(ASKED_SMALL + STRIDE * (COUNTERS - 1) + 4 <= CHUNK as usize);
+
+/// The two sizes of chunks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Size {
+    /// Of [`CHUNK`] bytes.
+    Large,
+    /// Of [`SMALL`] bytes.
+    Small,
+}
+
+impl Size {
+    /// Returns its bytes.
+    pub fn bytes(self) -> u64 {
+        match self {
+            Size::Large => CHUNK,
+            Size::Small => SMALL,
+        }
+    }
+}
+
+fn bytes_at<const N: usize>(header: &[u8], at: usize) -> [u8; N] {
+    header.get(at..).and_then(|there| there.first_chunk()).copied().unwrap_or([0; N])
+}
+
+fn u32_at(header: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(bytes_at(header, at))
+}
+
+fn u64_at(header: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(bytes_at(header, at))
+}
+
+/// Returns the header of a pool with so many places, of which none was asked for; at most [`MOST`] are used.
+pub fn empty(places: u64) -> [u8; CHUNK as usize] {
+    let mut header = [0; CHUNK as usize];
+    let mut put = |at: usize, bytes: &[u8]| {
+        if let Some(to) = header.get_mut(at..at + bytes.len()) {
+            to.copy_from_slice(bytes);
+        }
+    };
+    put(PLACES, &places.min(MOST).to_le_bytes());
+    (0..COUNTERS).for_each(|counter| put(ASKED_SMALL + STRIDE * counter, &TICKET.to_le_bytes()));
+    header
+}
+
+/// Returns how many places there are, according to a header.
+pub fn places(header: &[u8]) -> u64 {
+    u64_at(header, PLACES)
+}
+
+/// Returns whether there was no room any more.
+pub fn is_full(header: &[u8]) -> bool {
+    u32_at(header, FULL) != 0
+}
+
+/// Returns how many records found no room.
+pub fn lost(header: &[u8]) -> u64 {
+    let of_any = (0..COUNTERS).map(|counter| u64_at(header, MISSED + STRIDE * counter));
+    let by_kernel = (0..SUMS).map(|sum| u64_at(header, LOSSES + LOSS * sum + 8));
+    of_any.chain(by_kernel).fold(u64_at(header, LOST), u64::saturating_add)
+}
+
+/// Returns where a header has the sum of lost records of the kernel with this number. Kernels of an image have different
+/// ones, up to 124; two of different images may have the same, which is whose of them comes first.
+pub fn loss_slot(kernel: u32) -> usize {
+    LOSSES + LOSS * (kernel as usize % SUMS)
+}
+
+/// Returns the lost records of each kernel, by its number, that has a sum of its own and lost some.
+pub fn lost_by(header: &[u8]) -> impl Iterator<Item = (u32, u64)> {
+    let sums = (0..SUMS).map(|sum| LOSSES + LOSS * sum);
+    sums.filter_map(|at| Some((u32_at(header, at).checked_sub(1)?, u64_at(header, at + 8))))
+        .filter(|(_, records)| *records > 0)
+}
+
+/// Returns how many chunks of a size a counter was asked for.
+pub fn asked(header: &[u8], counter: usize, size: Size) -> u64 {
+    let at = |first: usize| u32_at(header, first + STRIDE * counter);
+    u64::from(match size {
+        Size::Large => at(ASKED),
+        Size::Small => at(ASKED_SMALL).saturating_sub(TICKET),
+    })
+}
+
+/// Returns the place of a counter's chunk with this number, and which of the small ones there it is.
+pub fn place(counter: usize, size: Size, number: u64) -> (u64, u64) {
+    let (row, unit) = match size {
+        Size::Large => (2 * number, 0),
+        Size::Small => (2 * (number / PER_PLACE) + 1, number % PER_PLACE),
+    };
+    (row * COUNTERS as u64 + counter as u64, unit)
+}
+
+/// Returns how many chunks of a counter are in so many places.
+pub fn fitting(counter: usize, size: Size, places: u64) -> u64 {
+    let (first, _) = place(counter, size, 0);
+    let rows = places.saturating_sub(first).div_ceil(2 * COUNTERS as u64);
+    match size {
+        Size::Large => rows,
+        Size::Small => rows.saturating_mul(PER_PLACE),
+    }
+}
+
+/// Returns how many places at a pool's begin may be used, of `there` places; what is behind is zero.
+pub fn used(header: &[u8], there: u64) -> u64 {
+    let last = (0..COUNTERS).flat_map(|counter| {
+        [Size::Large, Size::Small].map(|size| {
+            let number = asked(header, counter, size).checked_sub(1)?;
+            Some(place(counter, size, number).0 + 1)
+        })
+    });
+    last.flatten().max().unwrap_or(0).min(there)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pool_is_used_up_to_its_last_chunk() {
+        let mut header = empty(100);
+        assert_eq!(
+            (places(&header), used(&header, 100), is_full(&header), lost(&header)),
+            (100, 0, false, 0)
+        );
+        header[ASKED + 64 * 5] = 2;
+        header[ASKED + 64 * 31] = 1;
+        assert_eq!(used(&header, 100), 64 + 6);
+        assert_eq!(used(&header, 20), 20);
+        // Small ones are in the rows between.
+        header[ASKED_SMALL + 64 * 9] = 33;
+        assert_eq!(asked(&header, 9, Size::Small), 33);
+        assert_eq!(used(&header, 1000), 5 * 32 + 10);
+        assert_eq!(used(&header[..100], 20), 0);
+        (header[FULL], header[16], header[MISSED + 64 * 31]) = (1, 2, 3);
+        assert!(is_full(&header));
+        assert_eq!(lost(&header), 5);
+        // The last sum ends where counters begin.
+        assert_eq!((loss_slot(123), loss_slot(124)), (ASKED - LOSS, LOSSES));
+        (header[loss_slot(123)], header[loss_slot(123) + 8]) = (124, 4);
+        // Somebody else's, of whom no number is known.
+        header[loss_slot(0) + 8] = 3;
+        assert_eq!((lost(&header), lost_by(&header).collect::<Vec<_>>()), (12, vec![(123, 4)]));
+    }
+
+    #[test]
+    fn chunks_have_places_of_their_own() {
+        assert_eq!(place(3, Size::Large, 2), (4 * 32 + 3, 0));
+        assert_eq!(place(3, Size::Small, 35), (5 * 32 + 3, 3));
+        for places in [0, 1, 32, 33, 64, 100, 4096] {
+            let all = |size: Size| {
+                let chunks =
+                    move |counter| (0..fitting(counter, size, places)).map(move |n| place(counter, size, n));
+                (0..COUNTERS).flat_map(chunks)
+            };
+            let mut taken: Vec<u64> =
+                all(Size::Large).chain(all(Size::Small)).map(|(place, _)| place).collect();
+            assert!(taken.iter().all(|place| *place < places));
+            taken.sort_unstable();
+            taken.dedup();
+            assert_eq!(taken.len() as u64, places, "each place is somebody's");
+            assert!(
+                (0..COUNTERS).all(|c| place(c, Size::Large, fitting(c, Size::Large, places)).0 >= places)
+            );
+        }
+    }
+
+    #[test]
+    fn no_more_places_are_used_than_a_lane_can_name() {
+        assert_eq!((places(&empty(u64::MAX)), places(&[])), (MOST, 0));
+    }
+}
