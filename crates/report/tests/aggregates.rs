@@ -189,8 +189,9 @@ fn damaged_traces_never_panic() {
         state ^= state << 17;
         (state % below.max(1) as u64) as usize
     };
+    let whole = common::Assembled::new(common::models(), &script);
     for round in 0..200 {
-        let trace = common::build_with(common::models(), &script, |bytes| {
+        let trace = whole.trace(|bytes| {
             for _ in 0..random(8) {
                 let (at, value) = (random(bytes.len()), random(256) as u8);
                 if let Some(byte) = bytes.get_mut(at) {

@@ -21,8 +21,9 @@ impl Random {
 fn damaged_bytes_never_panic() {
     let mut random = Random(0x1234_5678_9abc_def1);
     for (_, script) in scripts() {
-        for _ in 0..60 {
-            let trace = common::build_with(common::models(), &script, |bytes| {
+        let whole = common::Assembled::new(common::models(), &script);
+        for _ in 0..20 {
+            let trace = whole.trace(|bytes| {
                 for _ in 0..random.next(6) {
                     let (at, value) = (random.next(bytes.len()), random.next(256) as u8);
                     if let Some(byte) = bytes.get_mut(at) {

@@ -127,9 +127,9 @@ fn damaged_bytes_never_panic() {
         (seed % below.max(1) as u64) as usize
     };
     for (_, script) in scripts() {
-        let models = common::models_of(&script);
+        let whole = common::Assembled::new(common::models_of(&script), &script);
         for _ in 0..3 {
-            let trace = common::build_with(models.clone(), &script, |bytes| {
+            let trace = whole.trace(|bytes| {
                 for _ in 0..random(6) {
                     let (at, value) = (random(bytes.len()), random(256) as u8);
                     if let Some(byte) = bytes.get_mut(at) {

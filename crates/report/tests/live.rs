@@ -71,7 +71,7 @@ mod tempdir {
 
 impl Writer {
     fn new(script: &str, compress: bool) -> Self {
-        let models = common::models_of(script);
+        let models = common::models_that_occur(script);
         let (class, files) = common::parts(&models, script);
         let whole = hetrace_ctf::read::Trace::from_class(class.clone(), files.clone()).expect("a trace");
         let streams = files.into_iter().enumerate().map(|(index, (name, bytes))| {

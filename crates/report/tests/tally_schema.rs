@@ -82,7 +82,8 @@ fn json_is_as_the_schema_says() {
             continue;
         }
         let text = std::fs::read_to_string(&path).expect("readable");
-        let trace = common::build(text.split("\n== ").next().unwrap_or(""));
+        let script = text.split("\n== ").next().unwrap_or("");
+        let trace = common::build_with(common::models_that_occur(script), script, |_| {});
         let all = By::ALL.to_vec();
         for (extended, by) in [(false, vec![]), (true, vec![]), (false, vec![By::Process]), (false, all)] {
             let query = Query { by, ..Query::default() };

@@ -27,7 +27,8 @@ fn every_golden_trace_can_be_drawn() {
             continue;
         }
         let text = std::fs::read_to_string(&path).expect("readable");
-        let trace = common::build(text.split("\n== ").next().unwrap_or(""));
+        let script = text.split("\n== ").next().unwrap_or("");
+        let trace = common::build_with(common::models_that_occur(script), script, |_| {});
         let mut bytes = Vec::new();
         let options = timeline::Options::default();
         let summary = timeline::timeline(&trace, &options, &mut bytes).expect("memory takes it");
@@ -112,9 +113,10 @@ fn counters_of_a_program_are_drawn() {
 fn damaged_programs_are_drawn() {
     let text = include_str!("timeline/program.txt");
     let script = text.split("\n== ").next().unwrap_or("");
+    let whole = common::Assembled::new(all_models(), script);
     for seed in 0..200usize {
         let mut at = seed;
-        let trace = common::build_with(all_models(), script, |bytes| {
+        let trace = whole.trace(|bytes| {
             // Packet headers of 104 bytes stay: what is behind them is what gets far.
             for step in 1..4 {
                 at = at.wrapping_mul(25_214_903_917).wrapping_add(11) >> 3;

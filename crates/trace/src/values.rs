@@ -1,10 +1,13 @@
 //! What the fields of an event say of a call's parameters.
 
+mod ranges;
+
 use hetrace_ctf::Scalar;
 use hetrace_ctf::class::{EventClass, Scope};
 use hetrace_ctf::read::{Event, FieldRef, FieldVisitor, Leading, Picker};
 use hetrace_model::{Expr, Function};
 
+use self::ranges::Ranges;
 use crate::trace::{Class, FunctionId, Trace};
 
 /// Numbers that are kept of one event.
@@ -32,7 +35,7 @@ struct Plan<'t> {
     /// Of the fields that the picker has as leading ones those that are wanted.
     leading: Box<[Leading]>,
     /// By place, which of these it has: as [`Values::places`] has it.
-    places: Box<[(u32, u32)]>,
+    places: Ranges,
     /// The leading ones that go into a hash.
     hashed: Box<[Leading]>,
     /// How many fields the picker has as leading ones, and where the last of them ends.
@@ -102,27 +105,17 @@ impl Code {
 
     /// Puts the numbers from `start` to `end` at its place; none where it has some, or is no place.
     #[inline]
-    fn put(self, places: &mut Vec<(u32, u32)>, (start, end): (usize, usize)) {
-        if self == Self::NONE {
-            return;
-        }
-        let at = self.0 as usize;
-        if places.len() <= at {
-            places.resize(at + 1, (0, 0));
-        }
-        // There are at most KEPT numbers.
-        if let Some(place) = places.get_mut(at).filter(|(start, end)| start == end) {
-            *place = (start as u32, end as u32);
+    fn put(self, places: &mut Ranges, range: (usize, usize)) {
+        if self != Self::NONE {
+            places.put(self.0 as usize, range);
         }
     }
 
-    /// The same, or appends those up to `end` to what it has from `start` on.
+    /// The same, or appends those up to the end of `range` to what it has from its start on.
     #[inline]
-    fn add(self, places: &mut Vec<(u32, u32)>, (start, end): (usize, usize)) {
-        match places.get_mut(self.0 as usize).filter(|(first, end)| first < end) {
-            None => self.put(places, (start, end)),
-            Some(place) if place.0 as usize == start => place.1 = end as u32,
-            Some(_) => {}
+    fn add(self, places: &mut Ranges, range: (usize, usize)) {
+        if self != Self::NONE {
+            places.add(self.0 as usize, range);
         }
     }
 }
@@ -214,12 +207,12 @@ impl<'t> Plan<'t> {
         let hashed = leading().filter(|(field, _)| field.hashed == Hashed::All);
         let first = picker.leading().len();
         let behind = fields.iter().skip(first);
-        let mut places = Vec::new();
+        let mut places = Ranges::default();
         wanted().zip(0..).for_each(|((field, _), at)| field.place.put(&mut places, (at, at + 1)));
         Some(Self {
             class,
             leading: wanted().map(|(_, integer)| integer).collect(),
-            places: places.into(),
+            places,
             bytes: picker.only_bytes().zip(fields.get(first..)?.first_chunk()).map(|(width, own)| {
                 let bits = hetrace_ctf::bits::mask(width as u32 * 8);
                 (bits, width, *own)
@@ -249,7 +242,7 @@ fn place(function: &Function, name: &str) -> Option<Place> {
 /// Memory that the values of one event leave to those of the next.
 #[derive(Debug, Default)]
 pub struct Room {
-    places: Vec<(u32, u32)>,
+    places: Ranges,
     numbers: Vec<u64>,
 }
 
@@ -258,7 +251,7 @@ pub struct Room {
 pub struct Values<'f> {
     function: Option<&'f Function>,
     /// By [`Code`]: where its numbers begin and end.
-    places: Vec<(u32, u32)>,
+    places: Ranges,
     numbers: Vec<u64>,
     /// Members of structs, by parameter.
     members: Vec<(u16, String, u64)>,
@@ -287,10 +280,18 @@ impl<'f> Values<'f> {
     /// Forgets all values: an event of a function that nobody looks at.
     #[inline]
     pub fn clear(&mut self, function: &'f Function) {
-        self.function = Some(function);
+        self.begin(function);
         self.places.clear();
+    }
+
+    /// The same for an event of which it is known where its values are.
+    #[inline]
+    fn begin(&mut self, function: &'f Function) {
+        self.function = Some(function);
         self.numbers.clear();
-        self.members.clear();
+        if !self.members.is_empty() {
+            self.members.clear();
+        }
         self.hash = NO_HASH;
         self.packed = None;
         #[cfg(debug_assertions)]
@@ -350,12 +351,16 @@ impl<'f> Values<'f> {
         plan: Option<&Plan<'_>>,
         event: &Event<'_, '_>,
     ) {
-        self.clear(function);
-        let plan = plan.filter(|plan| std::ptr::eq(plan.class, event.class()));
-        let both = plan.zip(event.payload());
-        if !both.is_some_and(|(plan, payload)| self.pick(plan, payload)) {
-            self.visit(function, handles, event);
+        if let Some(plan) = plan
+            && std::ptr::eq(plan.class, event.class())
+            && let Some(payload) = event.payload()
+        {
+            self.begin(function);
+            if self.pick(plan, payload) {
+                return;
+            }
         }
+        self.visit(function, handles, event);
     }
 
     /// Reads the payload of an event of `class`.
@@ -375,7 +380,8 @@ impl<'f> Values<'f> {
         if plan.is_some_and(|plan| values.pick(plan, payload)) { Ok(values) } else { Err(values.into_room()) }
     }
 
-    /// False if the payload ends too early.
+    /// False if the payload ends too early. All places are those that the plan says.
+    #[inline]
     fn pick(&mut self, plan: &Plan<'_>, payload: &[u8]) -> bool {
         #[cfg(debug_assertions)]
         self.withheld.extend(plan.fields.iter().filter(|field| !field.wanted).map(|field| field.place));
@@ -393,9 +399,9 @@ impl<'f> Values<'f> {
     }
 
     /// Reads the first fields from `first`, which is the payload with a word behind them, and all others.
-    #[inline]
+    #[inline(always)]
     fn pick_fields(&mut self, plan: &Plan<'_>, first: &[u8], payload: &[u8]) -> bool {
-        self.places.extend_from_slice(&plan.places);
+        self.places.copy(&plan.places);
         for integer in &plan.leading {
             self.numbers.push(integer.get(first));
         }
@@ -488,8 +494,8 @@ impl<'f> Values<'f> {
             "{place:?} of {:?} is not wanted",
             self.function.map(|f| &f.name)
         );
-        let (start, end) = self.places.get(code.0 as usize).copied().unwrap_or_default();
-        self.numbers.get(start as usize..end as usize).unwrap_or_default()
+        let (start, end) = self.places.get(code.0 as usize);
+        self.numbers.get(start..end).unwrap_or_default()
     }
 
     /// The first number of a place.
@@ -682,14 +688,12 @@ mod tests {
     }
 
     #[test]
-    fn a_place_has_the_numbers_of_its_first_field() {
-        let (mut places, at) = (Vec::new(), Code::of(Some(Place::Param(2))));
+    fn no_place_has_no_numbers() {
+        let (mut places, at) = (Ranges::default(), Code::of(Some(Place::Param(2))));
         at.add(&mut places, (5, 6));
-        at.add(&mut places, (5, 7));
-        at.put(&mut places, (9, 10));
-        at.add(&mut places, (9, 11));
         Code::NONE.put(&mut places, (0, 4));
-        assert_eq!(places, [(0, 0), (0, 0), (0, 0), (5, 7)]);
+        Code::NONE.add(&mut places, (0, 4));
+        assert_eq!((places.get(3), places.get(0)), ((5, 6), (0, 0)));
         assert_eq!((at.param(), Code::of(Some(Place::Result)).param()), (Some(2), None));
     }
 }

@@ -263,19 +263,18 @@ impl Hazards {
     ) {
         let bytes =
             |span: &Span| lifetimes.object(passed.call.pid, span.object?).and_then(|known| known.bytes);
-        let mut uses: Vec<(Span, Does)> = Vec::new();
-        if facts.transfers {
-            uses.extend(passed.source.map(|span| (span, Does::Reads)));
-            uses.extend(passed.target.map(|span| (span, Does::Writes)));
-        } else if facts.maps {
-            let bits = facts.numbers.flags.map_or(0, |bits| bits.means.host_writes);
-            let does = if bits & passed.flags != 0 { Does::Writes } else { Does::Reads };
-            uses.extend(objects.iter().map(|object| (whole(*object), does)));
-        }
-        for (span, does) in uses {
+        let mut uses = |span: Span, does: Does| {
             let access = (span, does, bytes(&span));
             let hit = self.races.uses(passed, facts, access, &self.waits.order, knowledge);
             hit.into_iter().for_each(|hit| findings.add(hit));
+        };
+        if facts.transfers {
+            passed.source.into_iter().for_each(|span| uses(span, Does::Reads));
+            passed.target.into_iter().for_each(|span| uses(span, Does::Writes));
+        } else if facts.maps {
+            let bits = facts.numbers.flags.map_or(0, |bits| bits.means.host_writes);
+            let does = if bits & passed.flags != 0 { Does::Writes } else { Does::Reads };
+            objects.iter().for_each(|object| uses(whole(*object), does));
         }
     }
 

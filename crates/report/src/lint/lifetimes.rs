@@ -67,7 +67,37 @@ impl Leak {
 
 impl Lifetimes {
     /// A call begins.
+    #[inline]
     pub fn entry(&mut self, passed: &mut Passed, facts: &Facts<'_>, knowledge: &Knowledge<'_>) {
+        let counts = facts.gives_back.is_some() || facts.retains.is_some() || facts.obscure;
+        let only_uses = passed.root && !facts.exposes && !counts;
+        if !only_uses || !self.uses(passed, facts) {
+            self.follow(passed, facts, knowledge);
+        }
+        let sets = passed.argument.as_ref().and_then(|argument| argument.value);
+        if passed.root && sets.is_some_and(|value| value != 0) {
+            self.argument(passed, facts, knowledge);
+        }
+    }
+
+    /// A call uses its objects, and does nothing else with them. False if one of them was released: then there is more to
+    /// be said.
+    fn uses(&mut self, passed: &Passed, facts: &Facts<'_>) -> bool {
+        for &(at, kind, handle) in &passed.handles {
+            let Some(object) = self.objects.get_mut(&(passed.call.pid, kind, handle)).filter(|_| handle != 0)
+            else {
+                continue;
+            };
+            if object.dead.is_some() {
+                return false;
+            }
+            object.used |= is_use(facts, at);
+        }
+        true
+    }
+
+    /// All that a call may do with its objects.
+    fn follow(&mut self, passed: &mut Passed, facts: &Facts<'_>, knowledge: &Knowledge<'_>) {
         let handles = std::mem::take(&mut passed.handles);
         for &(at, kind, handle) in &handles {
             let key = (passed.call.pid, kind, handle);
@@ -104,15 +134,10 @@ impl Lifetimes {
                 object.count = object.count.saturating_add(1);
                 passed.retained = true;
             } else {
-                let by_value = facts.function.params.get(usize::from(at)).is_some_and(|p| p.pointers == 0);
-                // To record it is not yet to look at it.
-                object.used |= !(facts.marks && by_value);
+                object.used |= is_use(facts, at);
             }
         }
         passed.handles = handles;
-        if passed.root && passed.argument.is_some() {
-            self.argument(passed, facts, knowledge);
-        }
     }
 
     /// An argument is set: to an object, perhaps one that is gone.
@@ -411,6 +436,13 @@ impl Lifetimes {
     }
 }
 
+/// Whether a function looks at the object that it is passed as a parameter: to record an event is not yet that.
+fn is_use(facts: &Facts<'_>, at: u16) -> bool {
+    let by_value = || facts.function.params.get(usize::from(at)).is_some_and(|param| param.pointers == 0);
+    !(facts.marks && by_value())
+}
+
+#[cold]
 fn twice(passed: &Passed, facts: &Facts<'_>, kind: &Kind, object: &Object, dead: Ref) -> Hit {
     let name = &facts.function.name;
     let what = format!("{name} releases a {} whose last reference was released before", kind.name);
@@ -418,6 +450,7 @@ fn twice(passed: &Passed, facts: &Facts<'_>, kind: &Kind, object: &Object, dead:
     hit.with(Some(("first", dead))).with(Some(("made", object.made)))
 }
 
+#[cold]
 fn late(passed: &Passed, facts: &Facts<'_>, kind: &Kind, object: &Object, dead: Ref) -> Hit {
     let name = &facts.function.name;
     let what = format!("{name} uses a {} that was released before", kind.name);

@@ -92,10 +92,12 @@ impl Memory {
             }
         }
         if passed.root && facts.transfers {
-            for (span, kind) in [passed.source, passed.target].into_iter().zip(facts.numbers.memory) {
-                passed
-                    .faults
-                    .extend(span.and_then(|span| self.fault(passed, facts, (&span, kind), lifetimes)));
+            let [source, target] = facts.numbers.memory;
+            for (span, kind) in [(passed.source, source), (passed.target, target)] {
+                let Some(span) = span else { continue };
+                if let Some(fault) = self.fault(passed, facts, (&span, kind), lifetimes) {
+                    passed.faults.push(fault);
+                }
             }
         }
         // An object that goes takes its memory along.

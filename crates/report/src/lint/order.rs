@@ -161,6 +161,13 @@ impl Process {
         command.done || self.queues.get(command.queue as usize).is_none_or(|queue| id <= queue.done)
     }
 
+    /// Whether what a command is behind, and itself, is before the next command of this queue anyway: it is in this queue,
+    /// which has an order, and has handed on what it is behind.
+    fn is_before_next_of(&self, queue: u32, id: Id) -> bool {
+        let same = self.command(id).is_none_or(|command| command.queue == queue);
+        same && self.queues.get(queue as usize).is_some_and(|queue| !queue.unordered)
+    }
+
     /// What a command is behind, and itself.
     fn with(&self, id: Id, behind: &mut Behind) {
         let Some(command) = self.command(id) else { return };
@@ -232,7 +239,7 @@ impl Order {
         let mut own: Option<Behind> = None;
         for after in after {
             match after {
-                After::Command(id) if process.is_done(id) => {}
+                After::Command(id) if process.is_done(id) || process.is_before_next_of(position, id) => {}
                 After::Command(id) => process.with(id, own.get_or_insert_default()),
                 After::Unknown => own.get_or_insert_default().all = true,
             }
@@ -392,6 +399,18 @@ mod tests {
         let (d, e) = (put(&mut order, 2, &[]), put(&mut order, 1, &[]));
         assert!(order.are_ordered(0, a, c) && order.are_ordered(0, a, d) && order.are_ordered(0, b, d));
         assert!(!order.are_ordered(0, d, e));
+    }
+
+    #[test]
+    fn an_event_of_the_own_queue_hands_on_what_was_before() {
+        let mut order = two(false);
+        let a = put(&mut order, 2, &[]);
+        let b = put(&mut order, 1, &[a]);
+        let c = put(&mut order, 1, &[b]);
+        let d = put(&mut order, 2, &[]);
+        assert!(order.are_ordered(0, a, c) && order.are_ordered(0, b, c) && !order.are_ordered(0, c, d));
+        order.wait(0, c);
+        assert!([a, b, c].iter().all(|id| order.is_done(0, *id)) && !order.is_done(0, d));
     }
 
     #[test]

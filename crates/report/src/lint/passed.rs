@@ -130,7 +130,10 @@ impl Passed {
         let reads = &facts.numbers;
         self.handles.clear();
         for &(at, kind) in &facts.handles {
-            self.handles.extend(values.all(Place::Param(at)).iter().map(|handle| (at, kind, *handle)));
+            // Nearly always one, for which there is room.
+            for handle in values.all(Place::Param(at)) {
+                self.handles.push((at, kind, *handle));
+            }
         }
         self.waits = match facts.waits {
             Waits::Never => false,

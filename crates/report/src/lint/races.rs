@@ -79,7 +79,8 @@ impl Races {
         if self.recent.len() > KEPT {
             self.recent.clear();
         }
-        let recent = self.recent.entry((process, span.object)).or_default();
+        let Self { recent, known } = self;
+        let recent = recent.entry((process, span.object)).or_default();
         recent.retain(|access| !order.is_done(process, access.id));
         let access = Access { id: passed.command, span, does, call: passed.call };
         let clash = recent.iter().rev().find(|other| {
@@ -88,10 +89,9 @@ impl Races {
                 && !order.are_ordered(process, other.id, access.id)
         });
         let hit = clash.copied().map(|other| {
-            self.known.insert((passed.call.pid, passed.call.tid, passed.call.start), ());
+            known.insert((passed.call.pid, passed.call.tid, passed.call.start), ());
             hit(facts, &access, &other, whole, knowledge)
         });
-        let recent = self.recent.entry((process, span.object)).or_default();
         // Behind the last one of the same kind in its queue nothing is that is not behind this one.
         let same = |other: &Access| other.does == does && other.span == span;
         if let Some(other) = recent
@@ -124,6 +124,7 @@ fn clashes(a: &Access, b: &Access) -> bool {
     }
 }
 
+#[cold]
 fn hit(
     facts: &Facts<'_>,
     access: &Access,

@@ -31,14 +31,16 @@ const QUANTITIES: [(&str, &[&str]); 13] = [
     ("network", &["tx", "rx", "interval"]),
 ];
 
-/// Stream 0 is of devices, stream n + 1 of model n, stream 64 of telemetry.
-pub fn trace(models: &[Model]) -> TraceClass {
+/// Stream 0 is of devices, stream n + 1 of model n, stream 64 of telemetry. Of functions that do not occur nothing is
+/// declared, as in traces.
+pub fn trace(models: &[Model], occurs: impl Fn(&str) -> bool) -> TraceClass {
     let clock = ClockClass { absolute: true, ..form::clock_class([7; 16], 1_700_000_000_000_000_000) };
     let mut trace = form::trace_class([9; 16], clock);
     trace.streams.push(devices());
     for (number, model) in (1..).zip(models) {
         let mut stream: StreamClass = form::stream_class(number);
-        for e in layout::events(model) {
+        let functions = model.functions.iter().enumerate().filter(|(_, function)| occurs(&function.name));
+        for e in functions.flat_map(|(index, _)| layout::function_events(model, index)) {
             let mut fields = StructClass::default();
             for field in &e.fields {
                 fields = push(model, fields, &field.name, &field.shape);

@@ -1,6 +1,6 @@
 //! A script to a trace.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use hetrace_ctf::class::TraceClass;
 use hetrace_ctf::write::{Encoder, PacketWriter, StreamIdentity};
@@ -60,30 +60,60 @@ pub fn models_of(text: &str) -> Vec<Model> {
     models
 }
 
+/// The same, of which real models have no functions but those that occur: for reports that ask nothing of others.
+pub fn models_that_occur(text: &str) -> Vec<Model> {
+    let mut models = models_of(text);
+    if text.contains("# uses ") {
+        let words: HashSet<&str> = text.split_whitespace().collect();
+        models.iter_mut().for_each(|model| model.functions.retain(|f| words.contains(f.name.as_str())));
+    }
+    models
+}
+
 /// The same with these APIs, and streams that `damage` may change.
 pub fn build_with(models: Vec<Model>, text: &str, damage: impl FnMut(&mut Vec<u8>)) -> Trace {
-    let (script, files) = assemble(&models, text, damage);
-    let ctf = hetrace_ctf::read::Trace::from_class(script.class, files).expect("a trace");
-    let mut trace = Trace::new(ctf, models, script.manifest);
-    if !script.kernel.is_empty() {
-        trace.join_system(kernel::system(&script.kernel));
-    }
-    trace
+    Assembled::new(models, text).trace(damage)
 }
 
 /// Metadata and stream files, for those who want a trace on disk.
 pub fn parts(models: &[Model], text: &str) -> (TraceClass, Vec<(String, Vec<u8>)>) {
-    let (script, files) = assemble(models, text, |_| {});
+    let (script, files) = assemble(models, text);
     (script.class, files)
 }
 
-fn assemble(
-    models: &[Model],
-    text: &str,
-    mut damage: impl FnMut(&mut Vec<u8>),
-) -> (Script, Vec<(String, Vec<u8>)>) {
+/// What a script describes, for those who want to damage it in more than one way: most of the work is done once.
+pub struct Assembled {
+    models: Vec<Model>,
+    script: Script,
+    files: Vec<(String, Vec<u8>)>,
+}
+
+impl Assembled {
+    pub fn new(models: Vec<Model>, text: &str) -> Self {
+        let (script, files) = assemble(&models, text);
+        Self { models, script, files }
+    }
+
+    /// A trace with streams that `damage` may change.
+    pub fn trace(&self, mut damage: impl FnMut(&mut Vec<u8>)) -> Trace {
+        let mut files = self.files.clone();
+        files.iter_mut().for_each(|(_, bytes)| damage(bytes));
+        let Script { class, manifest, kernel, .. } = &self.script;
+        let ctf = hetrace_ctf::read::Trace::from_class(class.clone(), files).expect("a trace");
+        let mut trace = Trace::new(ctf, self.models.clone(), manifest.clone());
+        if !kernel.is_empty() {
+            trace.join_system(kernel::system(kernel));
+        }
+        trace
+    }
+}
+
+fn assemble(models: &[Model], text: &str) -> (Script, Vec<(String, Vec<u8>)>) {
     let manifest = Manifest { schema: 2, exit: Some(Exit::Code(0)), ..Manifest::default() };
-    let mut class = schema::trace(models);
+    // Real models have hundreds of functions, for each of which three events would be declared.
+    let words: HashSet<&str> = text.split_whitespace().collect();
+    let all = !text.contains("# uses ");
+    let mut class = schema::trace(models, |function| all || words.contains(function));
     // As in traces, where only what occurs is declared.
     if !text.contains(":budget_step") && !text.contains(" s ") {
         class.streams.iter_mut().for_each(|s| s.events.retain(|e| !e.name.ends_with(":budget_step")));
@@ -103,7 +133,6 @@ fn assemble(
         stream.finish_packet();
         let keep = stream.bytes.len().saturating_sub(stream.cut);
         stream.bytes.truncate(keep);
-        damage(&mut stream.bytes);
         files.push((name, stream.bytes));
     }
     (script, files)
@@ -265,7 +294,7 @@ fn words(text: &str) -> Vec<String> {
 /// A trace of many equal calls, made without a script: a call takes 100 ns, and
 /// threads are a little apart.
 pub fn long(models: Vec<Model>, threads: u64, calls: u64) -> Trace {
-    let class = schema::trace(&models);
+    let class = schema::trace(&models, |_| true);
     let id = |name: &str| {
         let events = class.streams.iter().flat_map(|s| &s.events);
         events.filter(|e| e.name == name).map(|e| e.id as u16).next().expect("an event")

@@ -213,9 +213,10 @@ fn a_window_begins_and_ends_in_the_middle() {
 #[test]
 fn a_window_of_a_damaged_program_is_drawn() {
     let script = include_str!("program.txt").split("\n== ").next().unwrap_or("");
+    let whole = common::Assembled::new(super::all_models(), script);
     for (seed, from) in (0..40_usize).zip([0_u64, 700, 1800, 3200].into_iter().cycle()) {
         let mut at = seed;
-        let trace = common::build_with(super::all_models(), script, |bytes| {
+        let trace = whole.trace(|bytes| {
             at = at.wrapping_mul(25_214_903_917).wrapping_add(11) >> 3;
             let behind = bytes.len().saturating_sub(104).max(1);
             if let Some(byte) = bytes.get_mut(104 + at % behind) {

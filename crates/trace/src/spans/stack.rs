@@ -83,6 +83,7 @@ pub(super) enum Ended {
 }
 
 impl Stack {
+    #[inline]
     pub fn depth(&self) -> u32 {
         self.frames.last().map_or(0, |f| f.depth.saturating_add(1))
     }
@@ -134,6 +135,7 @@ impl Stack {
     }
 
     /// Whether the innermost call is one of this stream that has likely ended.
+    #[inline]
     fn top_is_doubtful(&self, stream: u32) -> bool {
         let top = self.frames.last();
         top.is_some_and(|f| f.doubtful && f.stream == stream)
@@ -239,26 +241,49 @@ impl Stack {
         ControlFlow::Continue(self.pop(at.thread, function, at.time, error))
     }
 
-    // A call that is returned through memory is written in halves and read in wholes, and the processor waits for that:
-    // 3 % of `lint`.
+    /// Ends the innermost call of all, if it is of this function and stream, as it is nearly always; else none, and
+    /// nothing is done: [`Self::exit`] knows what to do.
+    // A call that is handed on through memory is written in halves and read in wholes, and the processor waits for that.
+    // So this is a way of its own, on which a call is written once.
+    #[inline(always)]
+    pub fn exit_innermost(&mut self, at: Moment, function: FunctionId, error: Option<i64>) -> Option<Call> {
+        let top = self.frames.last()?;
+        if top.function != function || top.stream != at.stream || top.counted {
+            return None;
+        }
+        self.pop_top(at.thread, function, at.time, error)
+    }
+
+    /// Ends the innermost call of all.
+    #[inline(always)]
+    fn pop_top(
+        &mut self,
+        thread: ThreadId,
+        function: FunctionId,
+        end: u64,
+        error: Option<i64>,
+    ) -> Option<Call> {
+        let top = self.frames.last()?;
+        self.last = Some((function, error));
+        let times = top.times(end, error.is_some());
+        let (call, stream, cost) = (top.call(thread, end, error, times), top.stream, top.cost);
+        self.frames.pop();
+        self.deep.removed(self.frames.len(), stream, std::iter::empty());
+        match self.frames.last_mut() {
+            Some(outer) => outer.inside.add_call(times, cost),
+            None => self.outside.add_call(times, cost),
+        }
+        Some(call)
+    }
+
     #[inline(always)]
     fn pop(&mut self, thread: ThreadId, function: FunctionId, end: u64, error: Option<i64>) -> Ended {
-        self.last = Some((function, error));
-        // Nearly always it is the innermost of all.
-        if let Some(top) = self.frames.last()
-            && top.function == function
-            && !top.counted
+        if self.frames.last().is_some_and(|top| top.function == function && !top.counted)
+            && let Some(call) = self.pop_top(thread, function, end, error)
         {
-            let times = top.times(end, error.is_some());
-            let (call, stream, cost) = (top.call(thread, end, error, times), top.stream, top.cost);
-            self.frames.pop();
-            self.deep.removed(self.frames.len(), stream, std::iter::empty());
-            match self.frames.last_mut() {
-                Some(outer) => outer.inside.add_call(times, cost),
-                None => self.outside.add_call(times, cost),
-            }
             return Ended::Call(call);
         }
+        self.last = Some((function, error));
         self.exit_below(thread, function, end, error)
     }
 

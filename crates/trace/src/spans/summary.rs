@@ -89,8 +89,12 @@ impl Summary {
     #[inline]
     pub(super) fn see(&mut self, time: u64) {
         self.events += 1;
-        self.first = Some(self.first.map_or(time, |first| first.min(time)));
-        self.last = Some(self.last.map_or(time, |last| last.max(time)));
+        if self.first.is_none_or(|first| time < first) {
+            self.first = Some(time);
+        }
+        if self.last.is_none_or(|last| time > last) {
+            self.last = Some(time);
+        }
     }
 
     /// A command, whose event is of `time`.

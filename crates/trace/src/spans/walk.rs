@@ -351,6 +351,25 @@ impl<'t> Walker<'t> {
         let &Occurrence { time, thread, stream, .. } = occurrence;
         let at = At { time, thread, threads: occurrence.threads() };
         let (stack, summary) = self.parts(thread);
+        if let Some(call) = stack.exit_innermost(Moment { thread, time, stream }, function, error) {
+            summary.calls = summary.calls.saturating_add(1);
+            return visitor.exit(at, &call, &occurrence.event);
+        }
+        self.exit_below(occurrence, function, error, visitor)
+    }
+
+    /// The same where the call is not the innermost, or not there.
+    #[cold]
+    fn exit_below<V: Visitor>(
+        &mut self,
+        occurrence: &Occurrence<'_, '_>,
+        function: FunctionId,
+        error: Option<i64>,
+        visitor: &mut V,
+    ) -> ControlFlow<V::Break> {
+        let &Occurrence { time, thread, stream, .. } = occurrence;
+        let at = At { time, thread, threads: occurrence.threads() };
+        let (stack, summary) = self.parts(thread);
         let ended = stack.exit(Moment { thread, time, stream }, function, error, |call| {
             summary.unfinished += 1;
             visitor.unfinished(at, &call)

@@ -209,6 +209,14 @@ impl<'t> Cursor<'t> {
                         // Still pending: it is advanced when the caller has seen the event.
                         return Some(Ok(index));
                     }
+                    if only && let Some(mut top) = self.heap.peek_mut() {
+                        // The stream that is next takes its place, and it that of the other: the heap is ordered once.
+                        let Reverse((_, next)) = std::mem::replace(&mut *top, Reverse((time, index)));
+                        drop(top);
+                        self.pending.clear();
+                        self.pending.push(next);
+                        return Some(Ok(next));
+                    }
                     self.heap.push(Reverse((time, index)));
                 }
             }
