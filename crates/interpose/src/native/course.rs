@@ -69,7 +69,8 @@ impl Course {
         let place = KEPT.or_map().get(NEXT.fetch_add(1, Ordering::Relaxed) % PLACES);
         if let Some(place) = place.filter(|_| self.is_sound) {
             place.with(|course| {
-                course.write(*self);
+                // SAFETY: the place is in a static, and this thread's as long as this runs.
+                unsafe { course.write(*self) };
                 Some(self.code)
             });
         }
@@ -95,13 +96,11 @@ static KEPT: Mapped<Place, PLACES> = Mapped::new();
 impl Place {
     /// Lets `work` use the place unless another thread does, or the code that this handler has interrupted. It returns the
     /// code of the function that is there then.
-    fn with(&self, work: impl FnOnce(&mut MaybeUninit<Course>) -> Option<(usize, usize)>) {
+    fn with(&self, work: impl FnOnce(*mut Course) -> Option<(usize, usize)>) {
         if !self.claim.take() {
             return;
         }
-        // SAFETY: the claim is this thread's until it is left below, and `work` does not come here.
-        let course = unsafe { &mut *self.course.get() };
-        let (begin, end) = work(course).unwrap_or_default();
+        let (begin, end) = work(self.course.get().cast()).unwrap_or_default();
         self.begin.store(begin, Ordering::Relaxed);
         self.end.store(end, Ordering::Relaxed);
         self.claim.leave(Claim::FREE);
@@ -119,11 +118,13 @@ impl Place {
                 return None;
             }
             // SAFETY: where a function ends there is one: both are written by who has the claim, and this thread has it.
-            let course = unsafe { course.assume_init_mut() };
-            if course.is_of(module, address) {
-                row = Some(course.row(address).unwrap_or(Row::Odd));
+            let mut known = unsafe { course.read() };
+            if known.is_of(module, address) {
+                row = Some(known.row(address).unwrap_or(Row::Odd));
+                // SAFETY: the place is in a static, and this thread's as long as this runs.
+                unsafe { course.write(known) };
             }
-            course.is_sound.then_some(course.code)
+            known.is_sound.then_some(known.code)
         });
         row
     }

@@ -123,9 +123,23 @@ impl Frames {
     }
 
     #[inline(always)]
-    fn all(&mut self) -> &mut [Frame] {
+    fn all(&self) -> &[Frame] {
         // SAFETY: `push` alone changes the count, which is never more than there are places, and has written all below it.
-        unsafe { std::slice::from_raw_parts_mut(self.frames.as_mut_ptr().cast(), self.count) }
+        unsafe { std::slice::from_raw_parts(self.frames.as_ptr().cast(), self.count) }
+    }
+
+    /// Gives each frame the id of the stack of which it is the innermost one, and returns that of all.
+    #[inline(always)]
+    fn number(&mut self) -> u64 {
+        let mut id = self.around;
+        for n in (0..self.count).rev() {
+            let Some(frame) = self.all().get(n).copied() else { continue };
+            id = within(id, frame.id);
+            if let Some(place) = self.frames.get_mut(n) {
+                place.write(Frame { id, ..frame });
+            }
+        }
+        id
     }
 }
 
@@ -136,16 +150,12 @@ fn stack(writer: &Writer, time: u64) -> u64 {
     let mut recent = Recent::new(finder);
     let mut frames = Frames::new();
     unwind(writer, Registers::here(), depth as usize, &mut recent, &mut frames);
-    let mut id = frames.around;
-    for frame in frames.all().iter_mut().rev() {
-        id = within(id, frame.id);
-        frame.id = id;
-    }
+    let id = frames.number();
     if frames.count == 0 {
         return stack::UNKNOWN;
     }
     if !KNOWN.has(id) {
-        describe_all(writer, time, finder, &mut recent, &mut frames);
+        describe_all(writer, time, finder, &mut recent, &frames);
     }
     id
 }
@@ -191,7 +201,7 @@ fn stack_end(finder: &Finder) -> usize {
 /// ring is described the next time, and so is what is inside of it.
 #[cold]
 #[inline(never)]
-fn describe_all(writer: &Writer, time: u64, finder: &Finder, recent: &mut Recent<'_>, frames: &mut Frames) {
+fn describe_all(writer: &Writer, time: u64, finder: &Finder, recent: &mut Recent<'_>, frames: &Frames) {
     let outermost = frames.around;
     let all = frames.all();
     let unknown = all.iter().position(|frame| KNOWN.has(frame.id)).unwrap_or(all.len());
