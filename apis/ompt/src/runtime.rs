@@ -3,7 +3,9 @@
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::mem::transmute;
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
+
+use hetrace_interpose::published::Published;
 
 use crate::generated::prelude::P;
 
@@ -25,20 +27,20 @@ pub struct Started {
 }
 
 /// The runtime's `ompt_set_callback`. Of several runtimes in a process the one that began last has it.
-static SET_CALLBACK: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
+static SET_CALLBACK: Published<c_void> = Published::new();
 /// Its lookup function.
-static LOOKUP: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
+static LOOKUP: Published<c_void> = Published::new();
 
 /// Keeps the functions that the runtime has given to its tool.
 pub fn keep(set_callback: P, lookup: Lookup) {
-    SET_CALLBACK.store(set_callback, Ordering::Release);
-    LOOKUP.store(lookup as P, Ordering::Release);
+    SET_CALLBACK.set(set_callback);
+    LOOKUP.set(lookup as P);
 }
 
 /// Has the runtime call a function at an event, or none if it is NULL. Returns what it says of that, a value of
 /// `ompt_set_result_t`.
 pub fn set_callback(event: c_uint, callback: *const c_void) -> c_uint {
-    let set = SET_CALLBACK.load(Ordering::Acquire);
+    let set = SET_CALLBACK.get();
     // SAFETY: NULL, or the runtime's `ompt_set_callback`.
     let Some(set) = (unsafe { transmute::<P, Option<SetCallback>>(set) }) else { return 0 };
     // SAFETY: callbacks have the type that the event's has in the specification.
@@ -47,7 +49,7 @@ pub fn set_callback(event: c_uint, callback: *const c_void) -> c_uint {
 
 /// Returns a function of the runtime's; NULL if it has none of this name.
 pub fn look_up(name: &CStr) -> *mut c_void {
-    let lookup = LOOKUP.load(Ordering::Acquire);
+    let lookup = LOOKUP.get();
     // SAFETY: NULL, or the runtime's own function.
     let lookup = unsafe { transmute::<P, Option<Lookup>>(lookup) };
     // SAFETY: a text.

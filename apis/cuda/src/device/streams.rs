@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-use hetrace_interpose::commands::Local;
+use hetrace_interpose::commands::{Claim, Local};
 use hetrace_interpose::ring::abi::{QueueRecord, special};
 use hetrace_interpose::table::Table;
 use hetrace_interpose::thread_id;
@@ -17,7 +17,7 @@ use crate::generated::prelude::{P, null_mut};
 /// Keys of queues that were recorded, and the session in which they were.
 static RECORDED: Table<16384> = Table::new();
 /// A thread records one: each is recorded once, for a second record is another queue.
-static RECORDING: AtomicBool = AtomicBool::new(false);
+static RECORDING: Claim = Claim::new();
 /// Number of a stream → its handle; what the program was handed out.
 static HANDLES: Table<16384> = Table::new();
 /// Thread and context → that its default stream is in [`HANDLES`].
@@ -194,16 +194,11 @@ fn is_recorded(key: u64) -> bool {
 #[cold]
 fn record(key: u64, context: u64, device: u32, number: u32, handle: u64, traits: Traits) {
     devices::see(device);
-    // Held for one record. A signal handler that interrupted it does not wait for ever.
-    for _ in 0..1000 {
-        if !RECORDING.swap(true, Ordering::Acquire) {
-            break;
+    let once = || {
+        // No key of a table is 0.
+        if is_recorded(key) {
+            return;
         }
-        // SAFETY: no preconditions.
-        unsafe { libc::sched_yield() };
-    }
-    // No key of a table is 0.
-    if !is_recorded(key) {
         let record = QueueRecord {
             queue: key,
             context,
@@ -224,8 +219,16 @@ fn record(key: u64, context: u64, device: u32, number: u32, handle: u64, traits:
         } else if !send(special::QUEUE, &record, c"") {
             RECORDED.remove(key + 1); // No room: another time.
         }
+    };
+    // Held for one record. A signal handler that interrupted it does not wait for ever.
+    for _ in 0..1000 {
+        if RECORDING.holding(once).is_some() {
+            return;
+        }
+        // SAFETY: no preconditions.
+        unsafe { libc::sched_yield() };
     }
-    RECORDING.store(false, Ordering::Release);
+    once();
 }
 
 /// A queue by its numbers, as a collector reports it. The stream may have ended: the

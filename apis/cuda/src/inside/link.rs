@@ -12,9 +12,10 @@
 
 use std::ffi::CStr;
 use std::fs;
-use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use hetrace_interpose::inside::{Replaced, replaced};
+use hetrace_interpose::published::Published;
 use hetrace_interpose::table::Table;
 use hetrace_interpose::{ErrnoGuard, hash};
 
@@ -62,7 +63,7 @@ enum Input {
 
 /// A link of the program's, as we repeat it: whoever works at it has taken it out, and puts it back. NULL: somebody does, or
 /// it has ended.
-struct Link(AtomicPtr<Parts>);
+struct Link(Published<Parts>);
 
 struct Parts {
     options: Box<Jit>,
@@ -77,8 +78,8 @@ struct Parts {
 impl Link {
     /// Takes it out, if nobody else has.
     fn take(&self) -> Option<Box<Parts>> {
-        let at = self.0.swap(null_mut(), Ordering::Acquire);
-        // SAFETY: not NULL, so a box that `begun` or `with` has put there with Release, and that the swap took out for us alone.
+        let at = self.0.take();
+        // SAFETY: not NULL, so a box that `begun` or `with` has put there, and that was taken out for us alone.
         (!at.is_null()).then(|| unsafe { Box::from_raw(at) })
     }
 
@@ -86,7 +87,7 @@ impl Link {
     fn with(&self, work: impl FnOnce(&mut Parts)) {
         if let Some(mut parts) = self.take() {
             work(&mut parts);
-            self.0.store(Box::into_raw(parts), Ordering::Release);
+            self.0.set(Box::into_raw(parts));
         }
     }
 }
@@ -132,7 +133,8 @@ pub unsafe fn begun(count: u32, names: *mut u32, values: *mut P, state: *mut P, 
     ends(state);
     if let Some(options) = options {
         let parts = Parts { options, inputs: Vec::new(), twins: 0, broken: false, own: null_mut() };
-        let link = Link(AtomicPtr::new(Box::into_raw(Box::new(parts))));
+        let link = Link(Published::new());
+        link.0.set(Box::into_raw(Box::new(parts)));
         let link: &'static Link = Box::leak(Box::new(link));
         if !LINKS.set(state as u64, std::ptr::from_ref(link) as u64) {
             drop(link.take());

@@ -3,7 +3,8 @@
 //! returns [`MISSING`].
 
 use std::ffi::{CStr, c_char, c_void};
-use std::sync::atomic::{AtomicPtr, Ordering};
+
+use hetrace_interpose::published::Published;
 
 /// What a function returns that is not there. CUPTI's own errors are positive.
 pub const MISSING: i32 = -1;
@@ -47,16 +48,16 @@ macro_rules! functions {
         /// One library's functions.
         #[derive(Debug)]
         pub struct Api {
-            $($name: AtomicPtr<c_void>,)*
+            $($name: Published<c_void>,)*
         }
 
         /// Those of the library in use.
-        pub static API: Api = Api { $($name: AtomicPtr::new(std::ptr::null_mut()),)* };
+        pub static API: Api = Api { $($name: Published::new(),)* };
 
         impl Api {
             /// Takes the functions of one library.
             pub fn load(&self, look_up: impl Fn(&CStr) -> *mut c_void) {
-                $(self.$name.store(look_up($symbol), Ordering::Release);)*
+                $(self.$name.set(look_up($symbol));)*
             }
 
             $(
@@ -65,7 +66,7 @@ macro_rules! functions {
                 /// # Safety
                 /// As the real function.
                 pub unsafe fn $name(&self, $($arg: $ty),*) -> i32 {
-                    let address = self.$name.load(Ordering::Acquire);
+                    let address = self.$name.get();
                     if address.is_null() {
                         return MISSING;
                     }

@@ -23,8 +23,10 @@
 //! [`taken`] notices another tool, which then gets CUPTI for itself.
 
 use std::ffi::c_void;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
+use hetrace_interpose::commands::Claim;
+use hetrace_interpose::published::Published;
 use hetrace_interpose::ring::abi::option;
 use hetrace_interpose::ring::clock::nanoseconds;
 use hetrace_interpose::{
@@ -69,7 +71,7 @@ static OWNER: AtomicU32 = AtomicU32::new(0);
 static STARTER: AtomicU32 = AtomicU32::new(0);
 /// Why it is over, as [`Unavailable::pack`] has it.
 static WHY: AtomicU64 = AtomicU64::new(0);
-static SUBSCRIBER: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
+static SUBSCRIBER: Published<c_void> = Published::new();
 
 /// Kinds of activities without which CUPTI is of no use, and others.
 const NEEDED: [u32; 1] = [kind::CONCURRENT_KERNEL];
@@ -182,7 +184,7 @@ fn subscribe() -> Result<(), Unavailable> {
     // SAFETY: room for the answer, and a callback that takes what CUPTI says.
     let error = unsafe { API.subscribe(&mut subscriber, launches::launching, std::ptr::null_mut()) };
     refused("cuptiSubscribe", error)?;
-    SUBSCRIBER.store(subscriber, Ordering::Release);
+    SUBSCRIBER.set(subscriber);
     // SAFETY: just subscribed.
     let result = unsafe { enable(subscriber) };
     if result.is_err() {
@@ -290,22 +292,15 @@ pub fn look_at_window() {
 /// Begins or ends CUPTI's records of commands.
 #[cold]
 fn collect(begin: bool) {
-    static BUSY: AtomicBool = AtomicBool::new(false);
+    static BUSY: Claim = Claim::new();
     if !active() || !ours() {
         return;
     }
     let _errno = ErrnoGuard::new();
-    // Who needs them waits for who ends them, a short time; not for a thread that a signal handler interrupted.
-    for _ in 0..1000 {
-        if !BUSY.swap(true, Ordering::Acquire) {
-            break;
-        }
-        if !begin {
+    let change = || {
+        if COLLECTS.load(Ordering::Relaxed) == begin || (!begin && in_window()) {
             return;
         }
-        sleep(10_000);
-    }
-    if COLLECTS.load(Ordering::Relaxed) != begin && (begin || !in_window()) {
         with_guard(|| {
             for kind in NEEDED.into_iter().chain(WANTED.map(|w| w.0)) {
                 // SAFETY: CUPTI is subscribed to, and no callback of it calls this.
@@ -313,8 +308,15 @@ fn collect(begin: bool) {
             }
         });
         COLLECTS.store(begin, Ordering::Release);
+    };
+    // Who needs them waits for who ends them, a short time; not for a thread that a signal handler interrupted.
+    for _ in 0..1000 {
+        if BUSY.holding(change).is_some() || !begin {
+            return;
+        }
+        sleep(10_000);
     }
-    BUSY.store(false, Ordering::Release);
+    change();
 }
 
 /// Whether CUPTI collects, so that nothing else must time commands.
@@ -396,7 +398,7 @@ fn disable() {
         API.flush_all(FORCED);
         API.flush_period(0);
         API.register_clock(realtime);
-        API.unsubscribe(SUBSCRIBER.swap(std::ptr::null_mut(), Ordering::AcqRel));
+        API.unsubscribe(SUBSCRIBER.take());
     }
 }
 
