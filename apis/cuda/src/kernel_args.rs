@@ -1,5 +1,8 @@
 //! `--kernel-args`: what each launch passes to its kernel. The driver reports the offsets and
 //! sizes of a kernel's parameters (from 12.4 on), not their types.
+//!
+//! Layouts are found in [`Table`]s, of which loom explores the interleavings; the age of handles is a number that stands for
+//! itself.
 
 use std::ffi::{CStr, c_char};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicUsize, Ordering};

@@ -2,6 +2,8 @@
 //!
 //! A domain or text of the same name is the same object, as ITT promises. Objects are never freed: programs keep
 //! them in static variables.
+//!
+//! Lists only grow: an object is written, then an exchange puts it in front, so who finds it finds it whole. No model runs that.
 
 use std::cell::UnsafeCell;
 use std::ffi::{CStr, c_char, c_void};

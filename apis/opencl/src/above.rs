@@ -1,4 +1,7 @@
 //! Loaders that call us as their layer, and what lies below us there.
+//!
+//! A loader's place is filled in before its beginning is stored there, by one thread at a time, as loaders start one after another
+//! while the program waits for them. No model runs that.
 
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 

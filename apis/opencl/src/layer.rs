@@ -1,5 +1,7 @@
 //! The ICD loader's layer mechanism (`cl_loader_layers`): the loader opens this
 //! library because `OPENCL_LAYERS` names it, and calls through our table.
+//!
+//! Whether a loader calls us is a flag that stands for itself: it is set when the table is whole, before the loader has it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -1,5 +1,7 @@
 //! Programs that a service begins to record while they run: their driver is initialized long since, contexts and streams
 //! were made without us, and each session is a trace of its own, in which all must be named anew.
+//!
+//! It hands nothing over between threads: it asks whether the choice of times has been made.
 
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 

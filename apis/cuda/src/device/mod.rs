@@ -5,6 +5,9 @@
 //! wanted, [`events`] are recorded around each command, or around a few of them
 //! ([`hetrace_interpose::commands::sample`]). The choice falls once, after the driver was initialized and before the
 //! first context is made.
+//!
+//! Between threads the choice is one number (`SOURCE`), stored before it is said that there is one (`CHOSEN`): who finds that
+//! has nothing else to read of who chose.
 
 use std::ffi::c_char;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};

@@ -1,4 +1,6 @@
 //! Streams: to which context each belongs, and the keys of queues.
+//!
+//! Streams are found in [`Table`]s and recorded one at a time ([`Claim`]); loom explores the interleavings of both.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};

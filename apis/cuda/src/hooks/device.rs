@@ -3,6 +3,8 @@
 //! touched after the last. Named `hook` in `semantics.toml`.
 //!
 //! All of them pass the program's own arguments on, and its answers back.
+//!
+//! Between threads are addresses of contexts, which are compared and not followed, and counts: nothing is handed over by them.
 
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 

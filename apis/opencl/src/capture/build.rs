@@ -1,4 +1,7 @@
 //! `--build-logs`: with which options programs are built, and what comes of it.
+//!
+//! A task is filled in by who calls the driver, before the driver has it, and read by who the driver calls; which of the two
+//! writes the log, an exchange decides. No model runs that.
 
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};

@@ -9,6 +9,8 @@
 //!   free ──take──► in use: a command or a list has it ──ask: ended──► reset ──► free      ours
 //!   program's handle ──use──► in flight ──ask: ended, or the program resets it──► …       theirs
 //! ```
+//!
+//! A slot is one holder's until the last of those who count themselves in (`holds`) gives it back, once. No model runs that.
 
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 

@@ -454,7 +454,7 @@ pub const RULES: &[Rule] = &[
         Calls,
         Hint,
         true,
-        "engines are chosen by number, and nobody asked the device which there are",
+        "engines are chosen by number, without a query of which the device has",
         "Ask for the groups of engines and choose by their properties: numbers differ from device to device.",
     ),
     rule(

@@ -1,4 +1,6 @@
 //! From a buffer of CUPTI's to records in the ring of the thread that gives it back.
+//!
+//! The version and the shift of times are numbers that stand for themselves, set before CUPTI gives a buffer back.
 
 use std::ffi::{CStr, c_char};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};

@@ -1,4 +1,4 @@
-//! Groups of engines: what runs where it can't, and numbers that nobody asked for.
+//! Groups of engines: what runs where it can't, and numbers that were not queried.
 
 use std::collections::HashSet;
 
