@@ -196,6 +196,7 @@ def main():
         return self_test()
     hetrace, programs, out = sys.argv[1:4]
     other = sys.argv[4:]
+    os.makedirs(out, exist_ok=True)
     table, end = [], time.monotonic() + float(os.environ.get("SECONDS_LEFT", "500"))
     only = os.environ.get("ONLY", "").split()
     with tempfile.TemporaryDirectory() as folder:

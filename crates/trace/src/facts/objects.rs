@@ -154,8 +154,7 @@ mod tests {
     use super::*;
 
     fn model() -> Model {
-        let text = include_str!("../../../../tests/invented/gizmo/src/generated/model.json");
-        serde_json::from_str(text).expect("the model of the invented API")
+        serde_json::from_str(include_str!("demo.json")).expect("demo.json is a model")
     }
 
     #[test]
@@ -163,12 +162,12 @@ mod tests {
         let model = model();
         let types = object_types(&model);
         let of = |name: &str| types.iter().find(|t| t.name == name).expect(name);
-        let (queue, event) = (of("gizmoQueue"), of("gizmoEvent"));
+        let (queue, event) = (of("demoQueue"), of("demoEvent"));
         assert!(queue.queue && !queue.event && queue.leaks, "{queue:?}");
         assert!(event.event && !event.queue && !event.completed && event.leaks, "{event:?}");
-        assert_eq!(event_types(&model), ["gizmoEvent"]);
-        assert!(queue_types(&model).iter().all(|name| *name == "gizmoQueue"));
-        assert!(is_handle(&model, "gizmoQueue") && !is_handle(&model, "int"));
+        assert_eq!(event_types(&model), ["demoEvent"]);
+        assert!(queue_types(&model).iter().all(|name| *name == "demoQueue"));
+        assert!(is_handle(&model, "demoQueue") && !is_handle(&model, "int"));
     }
 
     #[test]
