@@ -236,6 +236,9 @@ fn say_late() {
     let (mut all, mut list) = (0u64, Vec::new());
     twins::without_room(|name, late| {
         all = all.saturating_add(late);
+        if name.is_empty() {
+            return;
+        }
         list.extend(format!("{late} ").into_bytes());
         list.extend(name);
         list.push(b'\n');

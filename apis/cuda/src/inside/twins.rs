@@ -215,16 +215,22 @@ fn choose(kernel: P, context: impl FnOnce() -> P) -> Option<P> {
 }
 
 /// Calls `each` with kernels of which launches were chosen and ran as they were, as there was no room any more, and how many
-/// these were.
+/// these were. A name that could not be kept is empty.
 pub fn without_room(mut each: impl FnMut(&[u8], u64)) {
     let used = COUNTED.load(Ordering::Acquire).min(KERNELS);
     for count in COUNTS.all().iter().take(used) {
         let (late, at) = (count.late.load(Ordering::Relaxed), count.name.load(Ordering::Acquire));
-        if late > 0 && at != 0 {
-            let length = count.length.load(Ordering::Relaxed) as usize;
-            // SAFETY: the leaked name of `count`, whose length was stored before its address (Release, Acquire).
-            each(unsafe { std::slice::from_raw_parts(at as *const u8, length) }, late);
+        if late == 0 {
+            continue;
         }
+        let name: &[u8] = match at {
+            0 => &[],
+            // SAFETY: the leaked name of `count`, whose length was stored before its address (Release, Acquire).
+            _ => unsafe {
+                std::slice::from_raw_parts(at as *const u8, count.length.load(Ordering::Relaxed) as usize)
+            },
+        };
+        each(name, late);
     }
 }
 
