@@ -5,23 +5,23 @@
 //! test failed.
 #![cfg(loom)]
 
-#[path = "../src/native/claim.rs"]
-mod claim;
+#[path = "../src/native/keyed.rs"]
+mod keyed;
 
 /// Stands for the crate's module of this name.
 mod primitive {
     pub(crate) use loom::sync::atomic::{AtomicU64, Ordering};
 }
 
-use claim::Claim;
+use keyed::Keyed;
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 
 /// A place, and what lies there.
-type Shared = Arc<(Claim, UnsafeCell<u64>)>;
+type Shared = Arc<(Keyed, UnsafeCell<u64>)>;
 
 fn shared() -> Shared {
-    Arc::new((Claim::new(), UnsafeCell::new(0)))
+    Arc::new((Keyed::new(), UnsafeCell::new(0)))
 }
 
 /// Reads or writes a copy, as `Copies::piece` does.
@@ -62,7 +62,7 @@ fn a_function_is_used_by_one_thread_at_a_time() {
             let taken = shared.0.take();
             if taken {
                 shared.1.with_mut(|p| unsafe { *p += 1 });
-                shared.0.leave(Claim::FREE);
+                shared.0.leave(Keyed::FREE);
             }
             u64::from(taken)
         };

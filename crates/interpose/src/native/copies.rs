@@ -11,7 +11,7 @@
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use super::claim::Claim;
+use super::keyed::Keyed;
 use super::modules::Module;
 use crate::hash;
 use crate::mapped::{Mapped, Zeroed};
@@ -35,12 +35,12 @@ pub(super) type Block = [u64; BLOCK / 8];
 
 /// A place for a copy.
 struct Place {
-    claim: Claim,
-    /// The number of its piece, from 1 on; 0 if it has none yet. Changed by who has the claim.
+    word: Keyed,
+    /// The number of its piece, from 1 on; 0 if it has none yet. Changed by who has taken the place.
     piece: AtomicU64,
 }
 
-// SAFETY: it is made of atomics: a claim of which 0 is free, and a number.
+// SAFETY: it is made of atomics: a key of which 0 is free, and a number.
 unsafe impl Zeroed for Place {}
 
 /// Places, and the copies themselves, which lie side by side: else each would take a page.
@@ -83,17 +83,17 @@ impl Copies {
     /// Returns the copy of a piece of a module's memory; none if there is no room, or it can't be read.
     fn piece(&self, module: &Module, at: usize) -> Option<&[AtomicU64]> {
         // By its place in memory, too, although what is relative to that is the same in all: some tables are not.
-        let key = hash::mix(module.identity, at as u64).max(Claim::FIRST);
+        let key = hash::mix(module.identity, at as u64).max(Keyed::FIRST);
         let places = self.places.or_map();
         let first = (key >> 40) as usize;
         for place in (first..first + REACH).filter_map(|place| places.get(place % PLACES)) {
-            let found = place.claim.key();
+            let found = place.word.key();
             if found == key {
                 return self.words(place);
             }
-            if found == Claim::FREE && place.claim.take() {
+            if found == Keyed::FREE && place.word.take() {
                 let is_read = self.read(place, at).is_some();
-                place.claim.leave(if is_read { key } else { Claim::FREE });
+                place.word.leave(if is_read { key } else { Keyed::FREE });
                 return is_read.then(|| self.words(place)).flatten();
             }
         }
@@ -153,7 +153,7 @@ mod tests {
         let nothing = Module { memory: (0, usize::MAX), base: 0, table: 0, identity: 3 };
         assert_eq!(COPIES.block(&nothing, PIECE), None);
         assert_eq!(COPIES.block(&nothing, PIECE), None);
-        assert!(COPIES.places.all().iter().all(|place| place.claim.key() == Claim::FREE));
+        assert!(COPIES.places.all().iter().all(|place| place.word.key() == Keyed::FREE));
         assert_eq!(COPIES.used.load(Ordering::Relaxed), 1);
     }
 
@@ -170,10 +170,10 @@ mod tests {
                 assert_eq!(copies.block(&module, at), Some([number; 8]));
             }
         };
-        TAKEN.places.or_map().iter().for_each(|place| assert!(place.claim.take()));
+        TAKEN.places.or_map().iter().for_each(|place| assert!(place.word.take()));
         expect(&TAKEN, &mut memory);
         FULL.used.store(PIECES, Ordering::Relaxed);
         expect(&FULL, &mut memory);
-        assert!(FULL.places.all().iter().all(|place| place.claim.key() == Claim::FREE));
+        assert!(FULL.places.all().iter().all(|place| place.word.key() == Keyed::FREE));
     }
 }

@@ -12,7 +12,7 @@ use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::bytes::Bytes;
-use super::claim::Claim;
+use super::keyed::Keyed;
 use super::modules::Module;
 use super::program::{Factors, Machine, Reach};
 use super::rows::Row;
@@ -79,16 +79,16 @@ impl Course {
 
 /// A place for a function, of zeros at first.
 struct Place {
-    claim: Claim,
+    word: Keyed,
     /// Its code, at which who has not taken the place looks to know whether to; from 0 to 0 if there is none.
     begin: AtomicUsize,
     end: AtomicUsize,
     course: UnsafeCell<MaybeUninit<Course>>,
 }
 
-// SAFETY: the function is used by the thread only that has taken the claim; all else is atomic.
+// SAFETY: the function is used by the thread only that has taken the place; all else is atomic.
 unsafe impl Sync for Place {}
-// SAFETY: a free claim, no code, and nothing that was initialized.
+// SAFETY: a free place, no code, and nothing that was initialized.
 unsafe impl Zeroed for Place {}
 
 static KEPT: Mapped<Place, PLACES> = Mapped::new();
@@ -97,13 +97,13 @@ impl Place {
     /// Lets `work` use the place unless another thread does, or the code that this handler has interrupted. It returns the
     /// code of the function that is there then.
     fn with(&self, work: impl FnOnce(*mut Course) -> Option<(usize, usize)>) {
-        if !self.claim.take() {
+        if !self.word.take() {
             return;
         }
         let (begin, end) = work(self.course.get().cast()).unwrap_or_default();
         self.begin.store(begin, Ordering::Relaxed);
         self.end.store(end, Ordering::Relaxed);
-        self.claim.leave(Claim::FREE);
+        self.word.leave(Keyed::FREE);
     }
 
     fn may_have(&self, address: usize) -> bool {
@@ -117,7 +117,7 @@ impl Place {
             if self.end.load(Ordering::Relaxed) == 0 {
                 return None;
             }
-            // SAFETY: where a function ends there is one: both are written by who has the claim, and this thread has it.
+            // SAFETY: where a function ends there is one: both are written by who has taken the place, which this thread has.
             let mut known = unsafe { course.read() };
             if known.is_of(module, address) {
                 row = Some(known.row(address).unwrap_or(Row::Odd));

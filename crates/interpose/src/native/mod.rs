@@ -16,9 +16,9 @@
 //! out.
 
 mod bytes;
-mod claim;
 mod copies;
 mod course;
+mod keyed;
 mod memory;
 mod modules;
 mod program;

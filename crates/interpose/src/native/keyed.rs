@@ -15,9 +15,9 @@ use crate::primitive::{AtomicU64, Ordering};
 /// The word of a place. Zeros: it is free.
 #[repr(transparent)]
 #[derive(Debug)]
-pub(crate) struct Claim(AtomicU64);
+pub(crate) struct Keyed(AtomicU64);
 
-impl Claim {
+impl Keyed {
     /// Nobody has it.
     pub const FREE: u64 = 0;
     /// A thread has it.
