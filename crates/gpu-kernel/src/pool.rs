@@ -12,7 +12,7 @@
 
 use std::collections::BTreeMap;
 
-use hetrace_pool::{COUNTERS, Size, asked, fitting, is_full, lost, lost_by, place, places};
+use hetrace_pool::{COUNTERS, Size, asked, fitting, is_full, lost, lost_by, place, places, u32_at, u64_at};
 
 use crate::record::{Lanes, Record, WAYS};
 
@@ -137,14 +137,6 @@ struct Head {
     before: u32,
     threads: [u32; 3],
     blocks: [u32; 3],
-}
-
-fn u32_at(bytes: &[u8], at: usize) -> u32 {
-    bytes.get(at..at + 4).map_or(0, |part| part.iter().rev().fold(0, |all, byte| all << 8 | u32::from(*byte)))
-}
-
-fn u64_at(bytes: &[u8], at: usize) -> u64 {
-    u64::from(u32_at(bytes, at)) | u64::from(u32_at(bytes, at + 4)) << 32
 }
 
 /// Three numbers, of 32, 16 and 16 bits.

@@ -76,12 +76,14 @@ fn bytes_at<const N: usize>(header: &[u8], at: usize) -> [u8; N] {
     header.get(at..).and_then(|there| there.first_chunk()).copied().unwrap_or([0; N])
 }
 
-fn u32_at(header: &[u8], at: usize) -> u32 {
-    u32::from_le_bytes(bytes_at(header, at))
+/// Returns a number of a pool, of 32 bits; 0 behind the end.
+pub fn u32_at(pool: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(bytes_at(pool, at))
 }
 
-fn u64_at(header: &[u8], at: usize) -> u64 {
-    u64::from_le_bytes(bytes_at(header, at))
+/// The same of 64 bits.
+pub fn u64_at(pool: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(bytes_at(pool, at))
 }
 
 /// Returns the header of a pool with so many places, of which none was asked for; at most [`MOST`] are used.

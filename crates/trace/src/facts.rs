@@ -9,8 +9,6 @@ use crate::trace::{FunctionId, Trace};
 
 pub mod objects;
 
-pub use objects::{is_handle, queue_types};
-
 /// What a program does in a call, for the advice about it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Work {
@@ -119,7 +117,7 @@ pub fn is_mark(function: &Function) -> bool {
 pub fn facts(trace: &Trace) -> Vec<Facts<'_>> {
     let all = trace.functions().all();
     let ids = (0..all.len()).map(|i| FunctionId(u32::try_from(i).unwrap_or(u32::MAX)));
-    let queues: Vec<Vec<&str>> = trace.models().iter().map(queue_types).collect();
+    let queues: Vec<Vec<&str>> = trace.models().iter().map(objects::queue_types).collect();
     ids.zip(all)
         .map(|(id, function)| {
             let Some(f) = trace.described(id) else {

@@ -2,7 +2,7 @@
 
 use hetrace_model::Model;
 
-use crate::facts::queue_types;
+use crate::facts::objects::queue_types;
 use crate::hash::QuickMap;
 use crate::trace::{FunctionId, Trace};
 

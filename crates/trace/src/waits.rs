@@ -42,7 +42,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use hetrace_ctf::read::Event;
 
-use crate::facts::{Facts, facts, is_handle};
+use crate::facts::objects::is_handle;
+use crate::facts::{Facts, facts};
 use crate::hash::QuickMap;
 use crate::owners::{ApiIndex, Owners};
 use crate::spans::{At, Call, Command, Fold, Open, Unfinished, Why};
