@@ -22,7 +22,7 @@ fn damaged_bytes_never_panic() {
     let mut random = Random(0x1234_5678_9abc_def1);
     for (_, script) in scripts() {
         let whole = common::Assembled::new(common::models(), &script);
-        for _ in 0..20 {
+        for _ in 0..60 {
             let trace = whole.trace(|bytes| {
                 for _ in 0..random.next(6) {
                     let (at, value) = (random.next(bytes.len()), random.next(256) as u8);

@@ -20,17 +20,7 @@ const GROUPS: [(&[By], bool); 6] = [
 
 /// All ways to read a trace must agree on its sums, however they are grouped.
 fn agree(trace: &Trace, what: &str) {
-    agree_by(&GROUPS, trace, what);
-}
-
-/// The same for one of hundreds of traces: the plain sums, and one of the other groups, which its description chooses, so
-/// that what fails fails again.
-fn agree_in_turn(trace: &Trace, what: &str) {
-    agree_by(&[GROUPS[0], GROUPS[1 + what.len() % (GROUPS.len() - 1)]], trace, what);
-}
-
-fn agree_by(groups: &[(&[By], bool)], trace: &Trace, what: &str) {
-    for &(by, gross) in groups {
+    for (by, gross) in GROUPS {
         let tally = |reading| {
             let query = Query { reading, by: by.to_vec(), gross, ..Query::default() };
             aggregate(trace, &Options { extended: true }, &query).expect("nobody stops it").tally()
@@ -327,25 +317,17 @@ fn steps(lossy: bool, functions: &[Function]) -> impl Strategy<Value = Steps> + 
 }
 
 fn of_script(script: &str, apis: &[&str]) {
-    agree(&built(script, apis), script);
-}
-
-fn in_turn(script: &str, apis: &[&str]) {
-    agree_in_turn(&built(script, apis), script);
-}
-
-fn built(script: &str, apis: &[&str]) -> Trace {
     let mut models = common::models();
     models.retain(|m| apis.contains(&m.api.as_str()));
-    common::build_with(models, script, |_| {})
+    agree(&common::build_with(models, script, |_| {}), script);
 }
 
 fn calls(steps: &Steps, proper: bool) {
-    in_turn(&lines(CALLS, steps, proper), &["toy", "base"]);
+    of_script(&lines(CALLS, steps, proper), &["toy", "base"]);
 }
 
 fn marks(steps: &Steps, proper: bool) {
-    in_turn(&lines(MARKS, steps, proper), &["toy", "zone", "mesh"]);
+    of_script(&lines(MARKS, steps, proper), &["toy", "zone", "mesh"]);
 }
 
 /// Memory, with the models that the libraries of both APIs carry.
@@ -361,7 +343,7 @@ fn memory(steps: &Steps, proper: bool) {
     });
     let script = lines(MEMORY, steps, proper);
     let trace = common::build_with(MODELS.clone(), &script, |_| {});
-    agree_in_turn(&trace, &script);
+    agree(&trace, &script);
 }
 
 proptest! {
@@ -497,7 +479,7 @@ proptest! {
         let trace = common::cpus::trace(big, &cpus);
         let sums = aggregate(&trace, &Options::default(), &Query::default()).expect("nobody stops it").tally();
         prop_assert_eq!(sums.damaged, 0, "{:?}", sums.damages);
-        agree_in_turn(&trace, &format!("big: {big}, {cpus:?}"));
+        agree(&trace, &format!("big: {big}, {cpus:?}"));
     }
 }
 
@@ -611,7 +593,7 @@ fn damage_where_slices_meet() {
             }
         });
         assert!(hit > 0);
-        agree_in_turn(&trace, &format!("call {call} with damage at {offset}"));
+        agree(&trace, &format!("call {call} with damage at {offset}"));
     }
 }
 
