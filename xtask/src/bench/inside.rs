@@ -129,7 +129,7 @@ fn launches(ground: &Ground, report: &mut Report) -> Result<()> {
     report.table(&head, &rows);
     let of = |at: usize| columns.get(at).and_then(|counts| counts.first()).copied().unwrap_or(f64::NAN);
     if of(1) <= of(0) {
-        report.line("nothing was recorded: no driver was found; set LD_LIBRARY_PATH to bench/programs/build");
+        report.line("nothing was recorded: these figures say nothing of hetrace");
     }
     report.keep("inside_launches", json!({ "settings": head, "rows": rows }));
     Ok(())
