@@ -143,6 +143,24 @@ impl Counted {
         choice
     }
 
+    /// The number of the next command that is timed, if one in `every` is, and that of commands so far is not behind it.
+    pub fn next_timed(&self, id: u64, every: u32) -> u64 {
+        next_timed(id, self.commands.load(Ordering::Relaxed), every)
+    }
+
+    /// Counts a command without bytes that is about to be enqueued and only counted, if it has a number below `next`: this thread
+    /// has found before that none of these is timed, and whose count it is. Returns whether it is counted.
+    #[inline]
+    pub fn count_before(&self, next: u64) -> bool {
+        let counts = self.commands.fetch_add(1, Ordering::Relaxed) < next;
+        if counts {
+            budget::count(1);
+        } else {
+            self.commands.fetch_sub(1, Ordering::Relaxed);
+        }
+        counts
+    }
+
     /// Runs a call that enqueues a command which is [only counted](Choice::Counted), with so many bytes until now.
     /// `more` says how many it moves beside these, if that is not known before the call has succeeded.
     pub fn only_count<R: Copy>(
@@ -189,6 +207,20 @@ impl Counted {
         }
     }
 
+    /// Counts so many commands that were enqueued as parts of others, nodes of graphs, of so many bytes together. The
+    /// thread has counted them before ([`count`]).
+    pub fn add(&self, commands: u64, bytes: u64) {
+        self.is_new();
+        self.commands.fetch_add(commands, Ordering::Relaxed);
+        self.moved(bytes);
+    }
+
+    /// One of these is timed.
+    pub fn add_timed(&self) {
+        self.is_new();
+        self.timed.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// Says how many there were, if that has changed. `function` is the id of the kind. Returns how many were said.
     fn report(&self, function: u64) -> u64 {
         let launches = self.commands.load(Ordering::Relaxed);
@@ -209,12 +241,26 @@ impl Counted {
     }
 }
 
+/// This thread has enqueued so many commands that are counted later ([`Counted::add`]); a negative number takes some back.
+pub fn count(commands: i64) {
+    budget::count(commands);
+}
+
 /// How the command of a number is recorded, of whose kind one in `every` is timed: the first one, and of those
 /// after it one in each row of so many, at a place that is another in each row.
-fn choice(id: u64, number: u64, every: u32) -> Choice {
+pub fn choice(id: u64, number: u64, every: u32) -> Choice {
     let Some(later) = number.checked_sub(1).filter(|_| every > 1) else { return Choice::Timed(1) };
     let (row, place) = (later / u64::from(every), later % u64::from(every));
     if mixed(row ^ id << 40) % u64::from(every) == place { Choice::Timed(every) } else { Choice::Counted }
+}
+
+/// The first number, of `number` and those after it, whose command is timed.
+fn next_timed(id: u64, number: u64, every: u32) -> u64 {
+    let Some(later) = number.checked_sub(1).filter(|_| every > 1) else { return number };
+    let every = u64::from(every);
+    let timed = |row: u64| row * every + mixed(row ^ id << 40) % every;
+    let here = timed(later / every);
+    1 + if here >= later { here } else { timed(later / every + 1) }
 }
 
 /// A number without any rhythm.
@@ -284,6 +330,18 @@ mod tests {
     }
 
     #[test]
+    fn the_next_one_that_is_timed_is_known() {
+        for (id, every) in [(1, 1), (1, 4), (2, 16), (77, 64), (3, 1 << 16)] {
+            for number in [0, 1, 2, 3, 17, 63, 64, 65, 1000, 65_536, 65_537] {
+                let next = next_timed(id, number, every);
+                assert!(choice(id, next, every).is_timed(), "{id} {number} {every}: {next}");
+                let before = (number..next).take(500).chain((number.max(next.saturating_sub(500)))..next);
+                assert!(before.into_iter().all(|n| !choice(id, n, every).is_timed()), "{id} {number} {every}: {next}");
+            }
+        }
+    }
+
+    #[test]
     fn a_child_begins_with_none() {
         static COUNTED: Counted = Counted::new();
         assert!(COUNTED.is_new() && !COUNTED.is_new());
@@ -291,6 +349,21 @@ mod tests {
         COUNTED.owner.set(own::pid() + 1);
         assert!(COUNTED.is_new() && !COUNTED.is_new());
         assert_eq!(COUNTED.commands.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn parts_of_others_are_counted_together() {
+        static COUNTED: Counted = Counted::new();
+        COUNTED.add(300, 1200);
+        COUNTED.add_timed();
+        COUNTED.add(3, 0);
+        let numbers = [&COUNTED.commands, &COUNTED.timed, &COUNTED.bytes].map(|n| n.load(Ordering::Relaxed));
+        assert_eq!(numbers, [303, 1, 1200]);
+        // A child counts its own only.
+        COUNTED.owner.set(own::pid() + 1);
+        COUNTED.add(7, 8);
+        let numbers = [&COUNTED.commands, &COUNTED.timed, &COUNTED.bytes].map(|n| n.load(Ordering::Relaxed));
+        assert_eq!(numbers, [7, 0, 8]);
     }
 
     #[test]

@@ -1,0 +1,126 @@
+//! Which launches of a graph have their nodes timed: the first few, and then one in so many, by chance.
+//!
+//! How many these are follows from the budget of the thread ([`budget::one_in`](hetrace_interpose::budget::one_in)), and from
+//! what timing all nodes of this graph takes, compared with how often it is launched. A launch that is chosen while the nodes of
+//! the one before are still being timed is not: the next one that can be is timed in its place, and stands for both.
+
+use hetrace_interpose::commands::sample::{Choice, choice};
+
+/// Launches of each graph that are timed first.
+const FIRST: u64 = 4;
+/// Ticks that a node takes which is timed: the event lengthens the graph by some 1.7 µs, and keeping the node and asking for its
+/// times take as long.
+pub const NODE_TICKS: u64 = 10_000;
+/// Of the budget, nodes of graphs may take one part in so many.
+const SHARE: u64 = 2;
+
+/// The launches of a graph so far.
+#[derive(Debug, Default)]
+pub struct Pace {
+    /// Number that no other graph of the process has.
+    pub id: u64,
+    launches: u64,
+    /// Counter value when it was launched first.
+    began: u64,
+    /// Launches for which the next one that is timed has to stand.
+    owed: u32,
+}
+
+impl Pace {
+    /// That of a graph which was not launched yet.
+    pub fn new(id: u64) -> Pace {
+        Pace { id, ..Pace::default() }
+    }
+
+    /// The graph, with so many nodes that are timed if any are, is launched `now`. `one_in` is what the thread's step wants,
+    /// and `ppm` of the time may be spent. Returns for how many launches this one would stand; 0 if it is not to be timed.
+    pub fn launch(&mut self, now: u64, nodes: u64, one_in: u32, ppm: u32) -> u32 {
+        let number = self.launches;
+        self.launches += 1;
+        if number == 0 {
+            self.began = now;
+        }
+        let chosen = match number.checked_sub(FIRST) {
+            None => Choice::Timed(1),
+            Some(later) => choice(self.id, later + 1, one_in.max(self.every(now, nodes, ppm))),
+        };
+        self.owed = self.owed.saturating_add(chosen.weight());
+        self.owed
+    }
+
+    /// The launch was not accepted.
+    pub fn take_back(&mut self) {
+        self.launches = self.launches.saturating_sub(1);
+    }
+
+    /// The launch is timed.
+    pub fn timed(&mut self) {
+        self.owed = 0;
+    }
+
+    /// Whether a launch was to be timed and could not be.
+    pub fn is_owing(&self) -> bool {
+        self.owed > 0
+    }
+
+    /// Of how many launches one can be timed.
+    fn every(&self, now: u64, nodes: u64, ppm: u32) -> u32 {
+        let time = u128::from(now.saturating_sub(self.began)).max(1);
+        let cost = u128::from(nodes * NODE_TICKS) * u128::from(self.launches) * 1_000_000 * u128::from(SHARE);
+        u32::try_from(cost / (time * u128::from(ppm.max(1))).max(1)).unwrap_or(u32::MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Launches a graph of 300 nodes each `interval` ticks; returns how many of `launches` were timed, and what these stand for.
+    fn run(launches: u64, interval: u64, one_in: u32, ppm: u32) -> (u64, u64) {
+        let mut pace = Pace::new(3);
+        let (mut timed, mut stand_for) = (0, 0);
+        for number in 0..launches {
+            let weight = pace.launch(1000 + number * interval, 300, one_in, ppm);
+            if weight > 0 {
+                pace.timed();
+                (timed, stand_for) = (timed + 1, stand_for + u64::from(weight));
+            }
+        }
+        (timed, stand_for)
+    }
+
+    #[test]
+    fn the_first_launches_are_timed_and_then_what_the_budget_allows() {
+        // 3 M ticks for each that is timed, of 300,000 between two: 1 % of that is 3,000, of which half is to be spent.
+        let (timed, stand_for) = run(200_000, 300_000, 1, 10_000);
+        assert!((90..=110).contains(&timed), "{timed}");
+        assert!((180_000..=220_000).contains(&stand_for), "{stand_for}");
+        // Graphs that are launched now and then are all timed.
+        assert_eq!(run(100, 3_000_000_000, 1, 10_000), (100, 100));
+        // The thread's step counts where it allows less.
+        let (timed, _) = run(4 + 6400, 3_000_000_000, 64, 10_000);
+        assert_eq!(timed, 4 + 100);
+        assert_eq!(run(4, 1, 65_536, 1), (4, 4), "the first in any case");
+    }
+
+    #[test]
+    fn what_can_not_be_timed_is_owed() {
+        let mut pace = Pace::new(1);
+        assert_eq!([(); 4].map(|()| pace.launch(5, 300, 1, 20_000)), [1, 2, 3, 4]);
+        assert!(pace.is_owing());
+        assert_eq!(pace.launch(6, 300, 1, 20_000), 4, "and is not forgotten by launches that are not chosen");
+        pace.timed();
+        assert!(!pace.is_owing());
+        pace.take_back();
+        assert_eq!(pace.launches, 4);
+    }
+
+    #[test]
+    fn no_number_is_too_large() {
+        let mut pace = Pace::new(u64::MAX);
+        for now in [0, u64::MAX, 0, 1] {
+            pace.launch(now, 1 << 40, u32::MAX, u32::MAX);
+            pace.launch(now, 1 << 40, 0, 0);
+        }
+    }
+}
