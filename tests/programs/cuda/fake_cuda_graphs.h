@@ -342,6 +342,9 @@ BOTH(cuGraphLaunch, _ptsz, flavour, (CUgraphExec x, CUstream h), {
     /* An executable does not run beside itself. */
     if (x->end > s->end)
         s->end = x->end;
+    s->end = start_of(s);
+    if (!s->capture)
+        in_graph = s;
     char *done = calloc(1, x->count + 1);
     for (int left = x->count; left > 0 && !e;) {
         int before = left;
@@ -359,6 +362,7 @@ BOTH(cuGraphLaunch, _ptsz, flavour, (CUgraphExec x, CUstream h), {
             e = CUDA_ERROR_INVALID_VALUE; /* They wait for each other. */
     }
     free(done);
+    in_graph = NULL;
     x->end = s->end;
     LEAVE(e);
 })

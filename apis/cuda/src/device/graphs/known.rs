@@ -75,11 +75,13 @@ pub struct Known {
     was_launched: bool,
 }
 
-/// Does some work on graphs, and charges it to the thread's budget.
-pub fn charged<R>(work: impl FnOnce() -> R) -> R {
+/// Does some work on graphs, and charges it to the thread's budget: no more than it is known to take four times, as an
+/// interruption is no work.
+pub fn charged<R>(most: impl FnOnce(&R) -> u64, work: impl FnOnce() -> R) -> R {
     let began = ticks();
     let result = spend(Spent::Collector, work);
-    budget::charge(ticks().wrapping_sub(began).cast_signed().max(0).cast_unsigned());
+    let took = ticks().wrapping_sub(began).cast_signed().max(0).cast_unsigned();
+    budget::charge(took.min(most(&result).saturating_mul(4)));
     result
 }
 
@@ -133,8 +135,9 @@ impl Known {
         self.left = left;
     }
 
-    /// Adds up what the nodes do.
+    /// Adds up what the nodes do from now on.
     fn sum(&mut self) {
+        self.pace.changed();
         self.counts.clear();
         for does in self.nodes.iter().filter(|node| node.is_enabled).filter_map(|node| node.does) {
             let found = self.counts.iter_mut().find(|(counted, ..)| std::ptr::eq(*counted, does.counted));
@@ -144,6 +147,11 @@ impl Known {
                 self.counts.push((does.counted, 1, does.bytes));
             }
         }
+    }
+
+    /// Ticks that reading and copying it takes.
+    pub fn reading(&self) -> u64 {
+        self.nodes.len() as u64 * COPY_TICKS
     }
 
     /// How many nodes each launch counts.
@@ -223,7 +231,8 @@ impl Known {
             }
             let _relaxed = driver::Relaxed::new();
             twin::bury();
-            match charged(|| Twin::make(self.copy, &self.nodes, self.flags, context)) {
+            let most = self.nodes.len() as u64 * TWIN_TICKS;
+            match charged(|_| most, || Twin::make(self.copy, &self.nodes, self.flags, context)) {
                 Ok(twin) => self.twin = Some(twin),
                 Err(why) => self.give_up(why),
             }
@@ -255,7 +264,10 @@ impl Known {
         self.left = None;
         // What comes with each launch is copied only where a launch waits for being timed.
         let copies = self.pace.is_owing() || std::mem::replace(&mut self.was_launched, false);
-        self.learn(executable, graph, copies);
+        charged(|most| *most, || {
+            self.learn(executable, graph, copies);
+            self.reading()
+        });
     }
 
     /// A node was changed.

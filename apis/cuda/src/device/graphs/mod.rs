@@ -168,14 +168,13 @@ pub fn made(executable: P, graph: P, flags: u64) {
     let _errno = ErrnoGuard::new();
     let _relaxed = driver::Relaxed::new();
     twin::bury();
-    known::charged(|| {
-        let known = Known::read(executable, graph, flags, NUMBERS.fetch_add(1, Ordering::Relaxed));
-        let Some(place) = Graph::take(executable) else { return count_left(Left::TooMany, false) };
-        match boxed(known) {
-            Some(known) => place.known.store(known, Ordering::Release),
-            None => place.give_back(),
-        }
-    });
+    let read = || Known::read(executable, graph, flags, NUMBERS.fetch_add(1, Ordering::Relaxed));
+    let known = known::charged(Known::reading, read);
+    let Some(place) = Graph::take(executable) else { return count_left(Left::TooMany, false) };
+    match boxed(known) {
+        Some(known) => place.known.store(known, Ordering::Release),
+        None => place.give_back(),
+    }
 }
 
 /// The program is about to end an executable.
@@ -205,8 +204,9 @@ pub fn updated(executable: P, graph: P, is_done: bool) {
     let _relaxed = driver::Relaxed::new();
     twin::bury();
     place.count();
-    known::charged(|| {
-        place.with(|known| if is_done { known.update(executable, graph) } else { known.give_up(Left::Refused) })
+    place.with(|known| match is_done {
+        true => known.update(executable, graph),
+        false => known.give_up(Left::Refused),
     });
 }
 

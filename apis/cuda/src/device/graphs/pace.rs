@@ -24,6 +24,10 @@ pub struct Pace {
     began: u64,
     /// Launches for which the next one that is timed has to stand.
     owed: u32,
+    /// For how many the launch stands that was chosen last.
+    latest: u32,
+    /// There was one to be timed before the graph was changed.
+    wants: bool,
 }
 
 impl Pace {
@@ -44,8 +48,11 @@ impl Pace {
             None => Choice::Timed(1),
             Some(later) => choice(self.id, later + 1, one_in.max(self.every(now, nodes, ppm))),
         };
+        if chosen.is_timed() {
+            self.latest = chosen.weight();
+        }
         self.owed = self.owed.saturating_add(chosen.weight());
-        self.owed
+        if self.owed == 0 && self.wants { self.latest } else { self.owed }
     }
 
     /// The launch was not accepted.
@@ -53,20 +60,28 @@ impl Pace {
         self.launches = self.launches.saturating_sub(1);
     }
 
+    /// The graph does something else from now on: launches before are none that others could stand for. One is timed
+    /// nevertheless, and stands for those of its own row.
+    pub fn changed(&mut self) {
+        self.wants |= self.owed > 0;
+        self.owed = 0;
+    }
+
     /// The launch is timed.
     pub fn timed(&mut self) {
+        self.wants = false;
         self.owed = 0;
     }
 
     /// Whether a launch was to be timed and could not be.
     pub fn is_owing(&self) -> bool {
-        self.owed > 0
+        self.owed > 0 || self.wants
     }
 
     /// Of how many launches one can be timed.
     fn every(&self, now: u64, nodes: u64, ppm: u32) -> u32 {
         let time = u128::from(now.saturating_sub(self.began)).max(1);
-        let cost = u128::from(nodes * NODE_TICKS) * u128::from(self.launches) * 1_000_000 * u128::from(SHARE);
+        let cost = u128::from(nodes.saturating_mul(NODE_TICKS)) * u128::from(self.launches) * 1_000_000 * u128::from(SHARE);
         u32::try_from(cost / (time * u128::from(ppm.max(1))).max(1)).unwrap_or(u32::MAX)
     }
 }
@@ -109,10 +124,12 @@ mod tests {
         assert_eq!([(); 4].map(|()| pace.launch(5, 300, 1, 20_000)), [1, 2, 3, 4]);
         assert!(pace.is_owing());
         assert_eq!(pace.launch(6, 300, 1, 20_000), 4, "and is not forgotten by launches that are not chosen");
+        pace.changed();
+        assert_eq!(pace.launch(7, 300, 1, 20_000), 1, "not for what another graph did");
         pace.timed();
         assert!(!pace.is_owing());
         pace.take_back();
-        assert_eq!(pace.launches, 4);
+        assert_eq!(pace.launches, 5);
     }
 
     #[test]
