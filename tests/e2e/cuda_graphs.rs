@@ -143,7 +143,11 @@ fn what_the_program_changes_is_changed() {
                 _ => assert_eq!(by_name(found), by_name(done(&run.ops())), "{mode} {budget}"),
             }
             check_sizes(&run, mode);
-            assert_eq!(calls(&run, "cuGraphInstantiateWithFlags"), calls(&run, "cuGraphExecDestroy"), "{mode}");
+            assert_eq!(
+                calls(&run, "cuGraphInstantiateWithFlags"),
+                calls(&run, "cuGraphExecDestroy"),
+                "{mode}"
+            );
         }
     }
 }

@@ -7,8 +7,8 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use hetrace_interpose::commands::sample::{self, Choice, Counted};
-use hetrace_interpose::ring::abi::command_flag;
 use hetrace_interpose::commands::{self, Backend, Depth, Enqueued, Progress, Put, Store, Times};
+use hetrace_interpose::ring::abi::command_flag;
 use hetrace_interpose::{ErrnoGuard, OwnWork, budget, pid};
 
 use super::contexts::clock;
@@ -84,8 +84,11 @@ pub unsafe fn quickly<R: Copy>(
     call: impl FnOnce() -> R,
     ok: impl FnOnce(R) -> bool,
 ) -> Result<R, (impl FnOnce() -> R, impl FnOnce(R) -> bool)> {
-    if wanted.kind == KERNEL && quick::may(wanted.kernel) && is_free(wanted)
-        && let Some(counted) = quick::count(wanted.kernel) {
+    if wanted.kind == KERNEL
+        && quick::may(wanted.kernel)
+        && is_free(wanted)
+        && let Some(counted) = quick::count(wanted.kernel)
+    {
         return Ok(counted.only_count(0, call, ok, || 0));
     }
     Err((call, ok))
@@ -436,7 +439,8 @@ impl Asking {
         // SAFETY: contract: the event of a command of its own.
         let Some(twin) = pair.twin else { return unsafe { driver::cuEventQuery(pair.after) } };
         let (end, number) = (twin.end(), twin.launches());
-        if let Some((.., error)) = self.ended.filter(|(event, launch, _)| (*event, *launch) == (end, number)) {
+        if let Some((.., error)) = self.ended.filter(|(event, launch, _)| (*event, *launch) == (end, number))
+        {
             return error;
         }
         // SAFETY: contract: the twin is in use by this command, and its event was recorded behind its launch.

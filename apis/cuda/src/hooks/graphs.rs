@@ -76,7 +76,7 @@ pub unsafe fn cuGraphExecUpdate_v2(_: u64, x: P, graph: P, result: *mut [u8; 24]
 /// # Safety
 /// NULL or parameters of a node, of `N` bytes.
 unsafe fn read<const N: usize>(parameters: *const [u8; N], does: fn(&[u8]) -> Option<Does>) -> Option<Does> {
-    // SAFETY: contract.
+    // SAFETY: NULL, or the `N` bytes that the program has passed to a call as a node's parameters, which the driver has just read.
     does(unsafe { parameters.as_ref() }?)
 }
 

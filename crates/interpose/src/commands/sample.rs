@@ -336,7 +336,10 @@ mod tests {
                 let next = next_timed(id, number, every);
                 assert!(choice(id, next, every).is_timed(), "{id} {number} {every}: {next}");
                 let before = (number..next).take(500).chain((number.max(next.saturating_sub(500)))..next);
-                assert!(before.into_iter().all(|n| !choice(id, n, every).is_timed()), "{id} {number} {every}: {next}");
+                assert!(
+                    before.into_iter().all(|n| !choice(id, n, every).is_timed()),
+                    "{id} {number} {every}: {next}"
+                );
             }
         }
     }

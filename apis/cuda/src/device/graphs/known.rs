@@ -1,8 +1,8 @@
 //! What is known of an executable graph, and how it is launched.
 
-use hetrace_interpose::{Spent, budget, spend};
 use hetrace_interpose::commands::sample::Counted;
 use hetrace_interpose::ring::clock::ticks;
+use hetrace_interpose::{Spent, budget, spend};
 
 use super::super::contexts::Context;
 use super::super::driver;
@@ -264,10 +264,13 @@ impl Known {
         self.left = None;
         // What comes with each launch is copied only where a launch waits for being timed.
         let copies = self.pace.is_owing() || std::mem::replace(&mut self.was_launched, false);
-        charged(|most| *most, || {
-            self.learn(executable, graph, copies);
-            self.reading()
-        });
+        charged(
+            |most| *most,
+            || {
+                self.learn(executable, graph, copies);
+                self.reading()
+            },
+        );
     }
 
     /// A node was changed.

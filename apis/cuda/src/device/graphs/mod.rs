@@ -68,8 +68,8 @@ fn room<T>(count: usize) -> Option<Vec<T>> {
     list.try_reserve_exact(count).ok().map(|()| list)
 }
 
-/// A value in memory of its own, for `Box::from_raw`; none if there is no memory.
-fn boxed<T>(value: T) -> Option<&'static mut T> {
+/// A value in memory of its own; none if there is no memory.
+fn boxed<T>(value: T) -> Option<Box<T>> {
     let layout = std::alloc::Layout::new::<T>();
     const { assert!(size_of::<T>() > 0) };
     // SAFETY: not of size 0.
@@ -80,7 +80,7 @@ fn boxed<T>(value: T) -> Option<&'static mut T> {
     // SAFETY: fresh memory of this layout, which is nobody else's.
     unsafe {
         place.write(value);
-        Some(&mut *place)
+        Some(Box::from_raw(place))
     }
 }
 
@@ -121,8 +121,16 @@ impl Graph {
                 unsafe { libc::sched_yield() };
             }
         }
-        // SAFETY: NULL, or made by `boxed`; this thread alone has it as long as the flag is set.
-        let result = unsafe { self.known.load(Ordering::Relaxed).as_mut() }.map(work);
+        let known = self.known.load(Ordering::Relaxed);
+        let result = (!known.is_null()).then(|| {
+            // SAFETY: made by `boxed`. This thread alone has it as long as the flag is set: also a handler that comes in between
+            // finds the flag.
+            let mut known = unsafe { Box::from_raw(known) };
+            let result = work(&mut known);
+            // It stays where it is.
+            let _ = Box::into_raw(known);
+            result
+        });
         self.taken.store(false, Ordering::Release);
         result
     }
@@ -172,7 +180,7 @@ pub fn made(executable: P, graph: P, flags: u64) {
     let known = known::charged(Known::reading, read);
     let Some(place) = Graph::take(executable) else { return count_left(Left::TooMany, false) };
     match boxed(known) {
-        Some(known) => place.known.store(known, Ordering::Release),
+        Some(known) => place.known.store(Box::into_raw(known), Ordering::Release),
         None => place.give_back(),
     }
 }
@@ -282,7 +290,11 @@ fn stream_of(handle: P) -> (P, u32) {
 /// Puts all nodes of launches into the counts, which are about to be reported.
 pub fn count_all() {
     if LIVE.load(Ordering::Acquire) > 0 && super::is_owner(pid()) {
-        GRAPHS.all().iter().filter(|graph| graph.executable.load(Ordering::Relaxed) > 1).for_each(Graph::count);
+        GRAPHS
+            .all()
+            .iter()
+            .filter(|graph| graph.executable.load(Ordering::Relaxed) > 1)
+            .for_each(Graph::count);
     }
 }
 
@@ -303,7 +315,10 @@ pub fn say_left() {
     for (why, [graphs, launches]) in REASONS.iter().zip(&LEFT) {
         let (graphs, launches) = (graphs.swap(0, Ordering::Relaxed), launches.swap(0, Ordering::Relaxed));
         if graphs > 0 {
-            let note = Note::new().text(b"device times: nodes of ").number(graphs).text(b" graphs are counted and not timed, with ");
+            let note = Note::new()
+                .text(b"device times: nodes of ")
+                .number(graphs)
+                .text(b" graphs are counted and not timed, with ");
             note.number(launches).text(b" launches timed as a whole: ").text(why).leave();
         }
     }

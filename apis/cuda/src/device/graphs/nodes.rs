@@ -258,7 +258,11 @@ mod tests {
         parameters[40] = 16;
         let found = copy(&parameters).expect("a copy");
         assert_eq!((found.kind, found.memory), (3, [1, 4]));
-        assert_eq!(copy(&parameters[..40]).map(|found| found.bytes), Some(0), "nothing is read behind the end");
+        assert_eq!(
+            copy(&parameters[..40]).map(|found| found.bytes),
+            Some(0),
+            "nothing is read behind the end"
+        );
     }
 
     #[test]

@@ -81,7 +81,10 @@ impl Pace {
     /// Of how many launches one can be timed.
     fn every(&self, now: u64, nodes: u64, ppm: u32) -> u32 {
         let time = u128::from(now.saturating_sub(self.began)).max(1);
-        let cost = u128::from(nodes.saturating_mul(NODE_TICKS)) * u128::from(self.launches) * 1_000_000 * u128::from(SHARE);
+        let cost = u128::from(nodes.saturating_mul(NODE_TICKS))
+            * u128::from(self.launches)
+            * 1_000_000
+            * u128::from(SHARE);
         u32::try_from(cost / (time * u128::from(ppm.max(1))).max(1)).unwrap_or(u32::MAX)
     }
 }

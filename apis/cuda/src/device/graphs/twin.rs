@@ -126,9 +126,8 @@ impl Twin {
         let made = plan.instrument(nodes).and_then(|around| {
             let (end, mut executable) = (plan.event()?, null_mut());
             // SAFETY: the copy, and room for the answer.
-            let error = unsafe {
-                driver::cuGraphInstantiateWithFlags(&mut executable, copy, flags & NODE_PRIORITY)
-            };
+            let error =
+                unsafe { driver::cuGraphInstantiateWithFlags(&mut executable, copy, flags & NODE_PRIORITY) };
             (error == 0 && !executable.is_null()).then_some((around, end, executable)).ok_or(Left::Refused)
         });
         let Plan { events, .. } = plan;
@@ -137,8 +136,9 @@ impl Twin {
                 let events = events.into_iter().filter(|event| *event != end).collect();
                 let (users, launches) = (AtomicU32::new(1), AtomicU32::new(0));
                 let next = AtomicPtr::new(std::ptr::null_mut());
-                let twin = Twin { executable, around, events, end, context, generation, users, launches, next };
-                boxed(twin).map_or(Err(Left::TooMany), |twin| Ok(&*twin))
+                let twin =
+                    Twin { executable, around, events, end, context, generation, users, launches, next };
+                boxed(twin).map_or(Err(Left::TooMany), |twin| Ok(&*Box::leak(twin)))
             }
             Err(left) => {
                 for event in events {
@@ -205,18 +205,20 @@ impl Plan {
     fn instrument(&mut self, nodes: &[Node]) -> Result<Vec<[P; 2]>, Left> {
         let (from, to) = edges(self.graph)?;
         // SAFETY: all edges of a graph of ours, as the driver has just said them.
-        let error = unsafe {
-            driver::cuGraphRemoveDependencies(self.graph, from.as_ptr(), to.as_ptr(), from.len())
-        };
+        let error =
+            unsafe { driver::cuGraphRemoveDependencies(self.graph, from.as_ptr(), to.as_ptr(), from.len()) };
         if error != 0 && !from.is_empty() {
             return Err(Left::Refused);
         }
         let place = places(nodes).ok_or(Left::TooMany)?;
-        let find = |node: P| place.binary_search_by_key(&node, |(copy, _)| *copy).ok().and_then(|i| place.get(i));
+        let find =
+            |node: P| place.binary_search_by_key(&node, |(copy, _)| *copy).ok().and_then(|i| place.get(i));
         let mut waits: Vec<Vec<usize>> = room(nodes.len()).ok_or(Left::TooMany)?;
         waits.resize(nodes.len(), Vec::new());
         for (from, to) in from.iter().zip(&to) {
-            let (Some((_, from)), Some((_, to))) = (find(*from), find(*to)) else { return Err(Left::Refused) };
+            let (Some((_, from)), Some((_, to))) = (find(*from), find(*to)) else {
+                return Err(Left::Refused);
+            };
             let waits = waits.get_mut(*to).ok_or(Left::Refused)?;
             waits.try_reserve(1).map_err(|_| Left::TooMany)?;
             waits.push(*from);
@@ -230,11 +232,15 @@ impl Plan {
         let mut wired = Wired::default();
         for (node, waits) in nodes.iter().zip(&waits) {
             let before = self.wire(node, waits, nodes, &behind, first, &mut wired)?;
-            around.push([before, behind.get(around.len()).copied().flatten().map_or(null_mut(), |(_, event)| event)]);
+            around.push([
+                before,
+                behind.get(around.len()).copied().flatten().map_or(null_mut(), |(_, event)| event),
+            ]);
         }
         let Wired { from, to } = wired;
         // SAFETY: a graph of ours, and nodes of it.
-        let error = unsafe { driver::cuGraphAddDependencies(self.graph, from.as_ptr(), to.as_ptr(), from.len()) };
+        let error =
+            unsafe { driver::cuGraphAddDependencies(self.graph, from.as_ptr(), to.as_ptr(), from.len()) };
         if error == 0 || from.is_empty() { Ok(around) } else { Err(Left::Refused) }
     }
 
