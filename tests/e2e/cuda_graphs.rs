@@ -88,7 +88,7 @@ fn all_nodes_are_counted_and_some_are_timed() {
     let of = |name: &str| seen.commands.iter().filter(|c| c.name == name).collect::<Vec<_>>();
     // 13 of each launch that was timed: the first, and some more.
     let timed = of("k300").len();
-    assert!(timed >= 2 * 13 && timed < 26_000 / 2 && timed % 13 == 0, "{timed}");
+    assert!((2 * 13..26_000 / 2).contains(&timed) && timed % 13 == 0, "{timed}");
     // What is timed is what they take on the device, and 200 ns at most beside it.
     for (name, takes) in [("k300", 300), ("k2000", 2000)] {
         for command in of(name) {

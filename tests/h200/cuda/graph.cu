@@ -107,7 +107,10 @@ int main(int argc, char **argv) {
     std::vector<double> took;
     double begin = now_us();
     for (long i = 0; i < launches; i++) {
-        if (sets && i % 10 == 9) by = 7 + i % 3, OK(cudaGraphExecKernelNodeSetParams(x, first, &params));
+        if (sets && i % 10 == 9) {
+            by = 7 + i % 3;
+            OK(cudaGraphExecKernelNodeSetParams(x, first, &params));
+        }
         if (updates && i % 10 == 9) {
             cudaGraphExecUpdateResultInfo info;
             OK(cudaGraphExecUpdate(x, i % 20 < 10 ? other : one, &info));
