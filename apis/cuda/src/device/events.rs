@@ -24,7 +24,7 @@ use asking::Asking;
 
 /// Indexes of "kernel" and "graph" in `COMMAND_KINDS`.
 const KERNEL: u8 = 1;
-const GRAPH: u8 = 15;
+pub const GRAPH: u8 = 15;
 
 /// Commands in flight.
 static COMMANDS: Store<Pair, Cache> = Store::new();
@@ -94,6 +94,16 @@ pub unsafe fn quickly<R: Copy>(
         return Ok(counted.only_count(0, call, ok, || 0));
     }
     Err((call, ok))
+}
+
+/// A graph is launched outside of a capture window: what is not recorded of it has to wait for its twin nevertheless.
+#[cold]
+#[inline(never)]
+pub fn unseen(wanted: &Wanted) {
+    if graphs::is_known(wanted.kernel) && is_free(wanted) {
+        let _errno = ErrnoGuard::new();
+        graphs::unseen(wanted.kernel, streams::meant(wanted.queue, wanted.per_thread));
+    }
 }
 
 /// Whether the stream of a command is not in capture.

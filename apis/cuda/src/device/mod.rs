@@ -109,7 +109,12 @@ unsafe fn timed<R: Copy + From<u32>>(
 ) -> R {
     // No time: outside of a capture window.
     match SOURCE.load(Ordering::Relaxed) {
-        _ if wanted.time == 0 => return call(),
+        _ if wanted.time == 0 => {
+            if wanted.kind == events::GRAPH {
+                events::unseen(&wanted);
+            }
+            return call();
+        }
         NONE if !late::start() => return call(),
         _ => {}
     }

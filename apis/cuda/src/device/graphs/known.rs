@@ -168,12 +168,8 @@ impl Known {
 
     /// It is launched: how that is to be done.
     pub fn launch(&mut self, here: &Here) -> Way {
-        let stream = stream_of(here.stream);
-        let moved = self.last.replace(stream).is_some_and(|last| last != stream);
+        let moved = self.go_to(here.stream);
         self.was_launched = true;
-        if moved {
-            self.wait_for_twin(here.stream);
-        }
         if self.left.is_some() {
             return self.untimed(here.now);
         }
@@ -190,6 +186,16 @@ impl Known {
             }
             None => self.untimed(here.now),
         }
+    }
+
+    /// It is launched in a stream. Returns whether that is another one than before.
+    pub fn go_to(&mut self, stream: P) -> bool {
+        let to = stream_of(stream);
+        let moved = self.last.replace(to).is_some_and(|last| last != to);
+        if moved {
+            self.wait_for_twin(stream);
+        }
+        moved
     }
 
     /// The way of a launch whose nodes are not timed.

@@ -257,6 +257,18 @@ pub fn launching(executable: P, here: &Here) -> Option<(Launching, Way)> {
     Some((Launching(graph, nodes), way))
 }
 
+/// Whether nodes of an executable are counted.
+pub fn is_known(executable: P) -> bool {
+    Graph::of(executable).is_some_and(|_| is_on())
+}
+
+/// An executable is launched in a stream, and nothing of that is recorded.
+pub fn unseen(executable: P, stream: P) {
+    if let Some(graph) = Graph::of(executable) {
+        graph.with(|known| known.go_to(stream));
+    }
+}
+
 impl Launching {
     /// The driver did not take it.
     #[cold]
