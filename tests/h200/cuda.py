@@ -822,7 +822,7 @@ def rows_of(run):
 
 def nodes():
     """Nodes of a graph: bare, with a limit, and without one, in turn."""
-    say("\ngraphs of 300 nodes, 2,000 launches: us for a launch, lifetime ms; then nodes with a limit beside CUPTI's")
+    say("\ngraphs of 300 nodes, 12,000 launches: us for a launch, lifetime ms; then nodes with a limit beside CUPTI's")
     table = results.setdefault("nodes", {})
     ways = [("bare", None), ("limit", ["--max-overhead", BUDGET]), ("CUPTI", [])]
     modes = [m for m in ("chain", "fork", "set", "update") if not ONLY or m in ONLY]

@@ -1,6 +1,7 @@
 //! Kinds of fields: the class of each, and its bytes both ways.
 
 use hetrace_ctf::Scalar;
+use crate::command::{CommandKind, MemoryKind};
 use hetrace_ctf::class::{EnumClass, EnumMapping, FieldClass, FieldPath, IntegerClass, StructClass};
 
 /// A type that is a field of an event.
@@ -61,6 +62,27 @@ impl Field for u64 {
         value.and_then(Scalar::as_u64).unwrap_or(0)
     }
 }
+
+macro_rules! of_names {
+    ($($type:ty),*) => { $(
+        impl Field for $type {
+            fn class() -> FieldClass {
+                names(Self::ALL.iter().map(|one| one.name()))
+            }
+
+            fn put(&self, body: &mut Vec<u8>) {
+                body.push(self.number());
+            }
+
+            fn get(value: Option<Scalar<'_>>) -> Self {
+                let number = value.and_then(Scalar::as_u64).and_then(|v| v.try_into().ok());
+                number.and_then(Self::of_number).unwrap_or_default()
+            }
+        }
+    )* };
+}
+
+of_names! { CommandKind, MemoryKind }
 
 impl Field for Handle {
     fn class() -> FieldClass {

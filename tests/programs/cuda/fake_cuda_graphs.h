@@ -317,6 +317,8 @@ EXPORT CUresult cuGraphExecUpdate_v2(CUgraphExec x, CUgraph g, void *info)
     LEAVE(CUDA_SUCCESS);
 }
 
+enum { EVENT_NODE = 700 };
+
 static CUresult run_node(struct fake_stream *s, CUgraphExec x, int i)
 {
     struct node n = x->nodes[i];
@@ -326,8 +328,9 @@ static CUresult run_node(struct fake_stream *s, CUgraphExec x, int i)
         return CUDA_SUCCESS;
     if (!strcmp(n.kind, "event") && n.event) {
         CUresult e = event_is(n.event);
+        /* An event in a graph takes a time of its own. */
         if (!e)
-            n.event->time = start_of(s);
+            n.event->time = s->end = start_of(s) + EVENT_NODE;
         return e;
     }
     return put(s, n);

@@ -143,6 +143,12 @@ pub(super) struct DeviceCell {
     pub bytes: u64,
     pub errors: u64,
     pub in_graph: u64,
+    /// Of `calls`, nodes of graphs without a time of their own; they are in `untimed`, too.
+    #[serde(default)]
+    pub of_graphs: u64,
+    /// Nanoseconds that `total` may be off since times of nodes are, all in the same way.
+    #[serde(default)]
+    pub off: u64,
     pub samples: Samples,
     /// Each with how many launches it stands for.
     pub times: Times,
@@ -166,6 +172,8 @@ impl Cell for DeviceCell {
             (&mut self.bytes, other.bytes),
             (&mut self.errors, other.errors),
             (&mut self.in_graph, other.in_graph),
+            (&mut self.of_graphs, other.of_graphs),
+            (&mut self.off, other.off),
         ]);
         self.samples.add(&other.samples);
         self.times.merge(&other.times);
@@ -255,6 +263,11 @@ pub(super) struct TrafficCell {
     pub timed: u64,
     #[serde(default)]
     pub total: u64,
+    /// As in [`DeviceCell`].
+    #[serde(default)]
+    pub of_graphs: u64,
+    #[serde(default)]
+    pub off: u64,
     #[serde(default)]
     pub samples: Samples,
     pub times: Times,
@@ -285,6 +298,8 @@ impl Cell for TrafficCell {
             (&mut self.untimed, other.untimed),
             (&mut self.timed, other.timed),
             (&mut self.total, other.total),
+            (&mut self.of_graphs, other.of_graphs),
+            (&mut self.off, other.off),
         ]);
         self.samples.add(&other.samples);
         self.times.merge(&other.times);

@@ -87,7 +87,12 @@ impl Backend for Asking {
             unsafe { pair.context.clock.renew(pair.context) };
             return Progress::Waits;
         };
-        let (start, end) = times.unwrap_or((0, 0));
+        let (start, mut end) = times.unwrap_or((0, 0));
+        if let (Some(twin), Ok(_)) = (pair.twin, times) {
+            // SAFETY: events of the twin, whose launch has ended, in a context that lives and is current.
+            twin.look(|[first, second]| unsafe { pair.context.clock.between(pair.context, first, second) });
+            end = twin.price.end(start, end);
+        }
         // A context that joined another's clock did so by a bracket: when its calls were
         // made says nothing about the device's clock, and the launcher must not use it.
         let apart = !clock::leads(pair.context);

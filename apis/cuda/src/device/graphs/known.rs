@@ -1,6 +1,6 @@
 //! What is known of an executable graph, and how it is launched.
 
-use hetrace_interpose::commands::sample::Counted;
+use hetrace_interpose::commands::sample::{Counted, Nodes};
 use hetrace_interpose::ring::clock::ticks;
 use hetrace_interpose::{Spent, budget, spend};
 
@@ -57,7 +57,7 @@ pub struct Known {
     /// Nodes of each launch by what they do, and their bytes.
     counts: Vec<(&'static Counted, u64, u64)>,
     pace: Pace,
-    /// Its nodes were timed once: from then on it is never timed as a whole.
+    /// Its nodes were timed once: from then on it is not timed as a whole, unless it is left.
     by_nodes: bool,
     /// The stream of the last launch.
     last: Option<(P, u32)>,
@@ -71,6 +71,8 @@ pub struct Known {
     /// When times were asked for last, to launch the twin again.
     asked: u64,
     left: Option<Left>,
+    /// It is among the graphs that were left for a reason.
+    is_named: bool,
     /// It was launched since it was changed into another.
     was_launched: bool,
 }
@@ -102,6 +104,7 @@ impl Known {
             home: driver::current(),
             asked: 0,
             left: None,
+            is_named: false,
             was_launched: false,
         };
         known.learn(executable, graph, true);
@@ -129,7 +132,8 @@ impl Known {
 
     /// Notes why it is left, if it is.
     fn leave(&mut self, left: Option<Left>) {
-        if let Some(why) = left.filter(|_| self.left.is_none() && !self.by_nodes) {
+        if let Some(why) = left.filter(|_| !self.is_named) {
+            self.is_named = true;
             count_left(why, false);
         }
         self.left = left;
@@ -160,9 +164,10 @@ impl Known {
     }
 
     /// Counts the nodes of so many launches.
-    pub fn count(&mut self, launches: u64) {
+    pub fn count(&mut self, nodes: Nodes, launches: u64) {
         for (counted, count, bytes) in &self.counts {
-            counted.add(launches * count, launches.saturating_mul(*bytes));
+            // Of a launch that the driver did not take after all, less than none.
+            counted.add(nodes, launches.wrapping_mul(*count), launches.wrapping_mul(*bytes));
         }
     }
 
@@ -182,6 +187,8 @@ impl Known {
             Some(twin) => {
                 // Until it is launched, and its nodes are kept.
                 twin.join();
+                // Launches before the first one of it were timed as a whole: nothing has to stand for them.
+                let weight = if self.by_nodes { weight } else { 1 };
                 Way::Twin(Ready { twin, weight })
             }
             None => self.untimed(here.now),
@@ -200,7 +207,7 @@ impl Known {
 
     /// The way of a launch whose nodes are not timed.
     fn untimed(&mut self, now: u64) -> Way {
-        if self.by_nodes {
+        if self.by_nodes && self.left.is_none() {
             let is_held_up = self.pace.is_owing() && self.twin.is_some_and(|twin| !twin.is_idle());
             let asks = is_held_up && now.wrapping_sub(self.asked) > PATIENCE;
             if asks {

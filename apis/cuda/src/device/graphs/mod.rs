@@ -15,12 +15,14 @@
 
 mod known;
 mod nodes;
+mod order;
 mod pace;
+mod price;
 mod twin;
 
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
-use hetrace_interpose::commands::sample;
+use hetrace_interpose::commands::sample::{self, Nodes};
 use hetrace_interpose::commands::{Mapped, Zeroed};
 use hetrace_interpose::table::Table;
 use hetrace_interpose::{ErrnoGuard, budget, pid};
@@ -44,8 +46,10 @@ struct Graph {
     /// Its handle; 0: the place is free.
     executable: AtomicU64,
     taken: AtomicBool,
-    /// Launches whose nodes are not in the counts yet.
-    launches: AtomicU64,
+    /// Launches whose nodes are not in the counts yet: of which some are timed by nodes, and such as are timed as a whole or
+    /// not at all.
+    sampled: AtomicU64,
+    whole: AtomicU64,
     known: AtomicPtr<Known>,
 }
 
@@ -137,8 +141,10 @@ impl Graph {
 
     /// Puts the nodes of launches so far into the counts.
     fn count(&self) {
-        if self.launches.load(Ordering::Relaxed) > 0 {
-            self.with(|known| known.count(self.launches.swap(0, Ordering::Relaxed)));
+        for (launches, nodes) in [(&self.sampled, Nodes::Sampled), (&self.whole, Nodes::OfGraphs)] {
+            if launches.load(Ordering::Relaxed) > 0 {
+                self.with(|known| known.count(nodes, launches.swap(0, Ordering::Relaxed)));
+            }
         }
     }
 
@@ -150,7 +156,8 @@ impl Graph {
         };
         let place = GRAPHS.or_map().iter().position(|graph| free(&graph))?;
         let graph = GRAPHS.all().get(place)?;
-        graph.launches.store(0, Ordering::Relaxed);
+        graph.sampled.store(0, Ordering::Relaxed);
+        graph.whole.store(0, Ordering::Relaxed);
         graph.executable.store(executable as u64, Ordering::Relaxed);
         LIVE.fetch_add(1, Ordering::AcqRel);
         if PLACES.set(executable as u64, place as u64 + 1) {
@@ -246,15 +253,23 @@ pub fn enabled(executable: P, node: P, is_enabled: bool, apply: impl Fn(To) -> u
 
 /// A graph that is about to be launched.
 #[derive(Clone, Copy)]
-pub struct Launching(&'static Graph, u64);
+pub struct Launching {
+    graph: &'static Graph,
+    /// How many nodes are counted, and how.
+    count: u64,
+    nodes: Nodes,
+}
 
 /// Counts a launch of an executable in a stream, and decides how it is done; none if nothing is known of it.
 pub fn launching(executable: P, here: &Here) -> Option<(Launching, Way)> {
     let graph = Graph::of(executable).filter(|_| is_on())?;
-    let (way, nodes) = graph.with(|known| (known.launch(here), known.per_launch()))?;
-    graph.launches.fetch_add(1, Ordering::Relaxed);
-    sample::count(nodes.cast_signed());
-    Some((Launching(graph, nodes), way))
+    let (way, count) = graph.with(|known| (known.launch(here), known.per_launch()))?;
+    // One launch is in one sum of times: that of its graph, or those of its nodes.
+    let nodes = if matches!(way, Way::Whole) { Nodes::OfGraphs } else { Nodes::Sampled };
+    let launching = Launching { graph, count, nodes };
+    launching.launches().fetch_add(1, Ordering::Relaxed);
+    sample::count(count.cast_signed());
+    Some((launching, way))
 }
 
 /// Whether nodes of an executable are counted.
@@ -270,24 +285,31 @@ pub fn unseen(executable: P, stream: P) {
 }
 
 impl Launching {
+    fn launches(self) -> &'static AtomicU64 {
+        match self.nodes {
+            Nodes::Sampled => &self.graph.sampled,
+            Nodes::OfGraphs => &self.graph.whole,
+        }
+    }
+
     /// The driver did not take it.
     #[cold]
     pub fn failed(self) {
-        self.0.launches.fetch_sub(1, Ordering::Relaxed);
-        sample::count(-self.1.cast_signed());
-        self.0.with(Known::take_back);
+        self.launches().fetch_sub(1, Ordering::Relaxed);
+        sample::count(-self.count.cast_signed());
+        self.graph.with(Known::take_back);
     }
 
     /// The twin can't be launched: it never is again.
     #[cold]
     pub fn refused(self, ready: Ready) {
         ready.twin.leave();
-        self.0.with(|known| known.give_up(Left::Refused));
+        self.graph.with(|known| known.give_up(Left::Refused));
     }
 
     /// The twin was launched: shows each of its nodes, with the driver's number of the graph, its own, and the events around it.
     pub fn each(self, ready: Ready, keep: impl FnMut(u32, u32, &Does, [P; 2])) {
-        if self.0.with(|known| known.launched(ready, keep)).is_some() {
+        if self.graph.with(|known| known.launched(ready, keep)).is_some() {
             ready.twin.leave();
         }
         // Else it stays in use: nobody knows when it is through.

@@ -37,6 +37,8 @@ pub enum Left {
     Device,
     /// It is launched earlier than what is before it ends.
     Edges,
+    /// Nodes could run beside each other: an event behind one waits for the others, too.
+    Branches,
     /// It would cost more than the budget has.
     Budget,
     /// The driver has refused what timing takes.
@@ -46,10 +48,11 @@ pub enum Left {
 }
 
 /// Words for people, in the order of [`Left`].
-pub const REASONS: [&[u8]; 6] = [
+pub const REASONS: [&[u8]; 7] = [
     b"nodes that a second graph can't have (memory, conditional, semaphore, graph)",
     b"launched or updated by the device",
     b"programmatic dependencies",
+    b"nodes that may run beside each other",
     b"more than the budget allows",
     b"the driver refused",
     b"too many",

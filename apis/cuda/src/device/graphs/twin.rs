@@ -1,11 +1,12 @@
 //! The second executable of a graph: the same nodes, with an event behind each that is to be timed.
 //!
 //! ```text
-//!   the program's     A ──► B ──┬──► D          its twin    ⓪ ──► A ──► ⓐ ──► B ──► ⓑ ──┬──► ⊕ ──► D ──► ⓓ
-//!                           C ──┘                           └───► C ──► ⓒ ─────────────┘
+//!   the program's     A ──► B ──► C          its twin    ⓪ ──► ① ──► A ──► ⓐ ──► B ──► ⓑ ──► C ──► ⓒ ──► ⓧ
 //! ```
 //! A node runs from the event before it to the one behind it: that of the one node it waits for, one of its own where it waits
-//! for several, and the first one where it waits for none. The order of the program's nodes is the same, so results are. When all
+//! for several, and ① where it waits for none. What the event behind it takes by itself, which is what is between ⓪ and ①, and
+//! between ⓒ and ⓧ, is taken off ([`price`](super::price)). The order of the program's nodes is the same, so results are. Of
+//! nodes that could run beside each other that would not be right: such graphs have no twins. When all
 //! events have their times is what an event says that is recorded in the stream behind the graph: those in the graph keep what
 //! they had until it has come there.
 //!
@@ -14,10 +15,13 @@
 
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
+use hetrace_interpose::commands::sample::Counted;
+
 use super::super::contexts::Context;
 use super::super::driver;
 use super::nodes::{Left, Node, list};
-use super::{boxed, room};
+use super::price::Price;
+use super::{boxed, order, room};
 use crate::generated::prelude::{P, null_mut};
 
 /// `CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY`: the only flag that says something of how nodes run.
@@ -31,6 +35,11 @@ pub struct Twin {
     executable: P,
     /// Events before and behind each node, in their order; NULL where none is timed.
     around: Vec<[P; 2]>,
+    /// Events behind each other with nothing between them.
+    bare: [[P; 2]; 2],
+    pub price: Price,
+    /// The counts of what its nodes do, each once.
+    counts: Vec<&'static Counted>,
     /// All events in the graph.
     events: Vec<P>,
     /// Is recorded behind each launch.
@@ -87,6 +96,17 @@ impl Twin {
         self.around.get(place).copied().filter(|[before, after]| !before.is_null() && !after.is_null())
     }
 
+    /// Its events have times: sees what they take by themselves, once for each launch. `between` says how many nanoseconds are
+    /// between two of them.
+    pub fn look(&self, between: impl Fn([P; 2]) -> Option<u64>) {
+        if !self.price.is_new(self.launches()) {
+            return;
+        }
+        self.bare.iter().filter_map(|pair| between(*pair)).for_each(|ns| self.price.see(ns));
+        let off = self.price.may_be_off();
+        self.counts.iter().for_each(|counted| counted.may_be_off(off));
+    }
+
     /// The event behind the launch.
     pub fn end(&self) -> P {
         self.end
@@ -122,22 +142,36 @@ impl Twin {
         context: &'static Context,
     ) -> Result<&'static Twin, Left> {
         let generation = context.generation();
-        let mut plan = Plan { context, graph: copy, events: room(nodes.len() * 2 + 2).ok_or(Left::TooMany)? };
-        let made = plan.instrument(nodes).and_then(|around| {
+        let mut plan = Plan { context, graph: copy, events: room(nodes.len() * 2 + 4).ok_or(Left::TooMany)? };
+        let counts = counts(nodes).ok_or(Left::TooMany)?;
+        let made = plan.instrument(nodes).and_then(|(around, bare)| {
             let (end, mut executable) = (plan.event()?, null_mut());
             // SAFETY: the copy, and room for the answer.
             let error =
                 unsafe { driver::cuGraphInstantiateWithFlags(&mut executable, copy, flags & NODE_PRIORITY) };
-            (error == 0 && !executable.is_null()).then_some((around, end, executable)).ok_or(Left::Refused)
+            (error == 0 && !executable.is_null()).then_some((around, bare, end, executable)).ok_or(Left::Refused)
         });
         let Plan { events, .. } = plan;
         match made {
-            Ok((around, end, executable)) => {
+            Ok((around, bare, end, executable)) => {
                 let events = events.into_iter().filter(|event| *event != end).collect();
                 let (users, launches) = (AtomicU32::new(1), AtomicU32::new(0));
                 let next = AtomicPtr::new(std::ptr::null_mut());
-                let twin =
-                    Twin { executable, around, events, end, context, generation, users, launches, next };
+                let price = Price::new();
+                let twin = Twin {
+                    executable,
+                    around,
+                    bare,
+                    price,
+                    counts,
+                    events,
+                    end,
+                    context,
+                    generation,
+                    users,
+                    launches,
+                    next,
+                };
                 boxed(twin).map_or(Err(Left::TooMany), |twin| Ok(&*Box::leak(twin)))
             }
             Err(left) => {
@@ -201,33 +235,28 @@ impl Plan {
         if error == 0 { Ok((node, event)) } else { Err(Left::Refused) }
     }
 
-    /// Puts events around each node that does something. Returns them, in the order of the nodes.
-    fn instrument(&mut self, nodes: &[Node]) -> Result<Vec<[P; 2]>, Left> {
+    /// Puts events around each node that does something. Returns them, in the order of the nodes, and those with nothing between
+    /// them.
+    fn instrument(&mut self, nodes: &[Node]) -> Result<(Vec<[P; 2]>, [[P; 2]; 2]), Left> {
         let (from, to) = edges(self.graph)?;
+        let waits = waits(nodes, &from, &to)?;
+        let does = |place: usize| nodes.get(place).is_some_and(|node| node.does.is_some());
+        let last = order::last_in_row(&waits, does)
+            .map_err(|no_memory| if no_memory { Left::TooMany } else { Left::Branches })?;
         // SAFETY: all edges of a graph of ours, as the driver has just said them.
         let error =
             unsafe { driver::cuGraphRemoveDependencies(self.graph, from.as_ptr(), to.as_ptr(), from.len()) };
         if error != 0 && !from.is_empty() {
             return Err(Left::Refused);
         }
-        let place = places(nodes).ok_or(Left::TooMany)?;
-        let find =
-            |node: P| place.binary_search_by_key(&node, |(copy, _)| *copy).ok().and_then(|i| place.get(i));
-        let mut waits: Vec<Vec<usize>> = room(nodes.len()).ok_or(Left::TooMany)?;
-        waits.resize(nodes.len(), Vec::new());
-        for (from, to) in from.iter().zip(&to) {
-            let (Some((_, from)), Some((_, to))) = (find(*from), find(*to)) else {
-                return Err(Left::Refused);
-            };
-            let waits = waits.get_mut(*to).ok_or(Left::Refused)?;
-            waits.try_reserve(1).map_err(|_| Left::TooMany)?;
-            waits.push(*from);
-        }
-        let first = self.record(&[])?;
+        let (begin, at_begin) = self.record(&[])?;
+        let first = self.record(&[begin])?;
         let mut behind: Vec<Option<(P, P)>> = room(nodes.len()).ok_or(Left::TooMany)?;
         for node in nodes {
             behind.push(if node.does.is_some() { Some(self.record(&[node.copy])?) } else { None });
         }
+        let (end, at_end) = last.and_then(|last| behind.get(last).copied().flatten()).unwrap_or(first);
+        let bare = [[at_begin, first.1], [at_end, self.record(&[end])?.1]];
         let mut around = room(nodes.len()).ok_or(Left::TooMany)?;
         let mut wired = Wired::default();
         for (node, waits) in nodes.iter().zip(&waits) {
@@ -241,7 +270,7 @@ impl Plan {
         // SAFETY: a graph of ours, and nodes of it.
         let error =
             unsafe { driver::cuGraphAddDependencies(self.graph, from.as_ptr(), to.as_ptr(), from.len()) };
-        if error == 0 || from.is_empty() { Ok(around) } else { Err(Left::Refused) }
+        if error == 0 || from.is_empty() { Ok((around, bare)) } else { Err(Left::Refused) }
     }
 
     /// Lets a node wait for what it waits for in the program's graph, and for the events behind these. Returns the event before
@@ -292,6 +321,30 @@ impl Wired {
         self.to.push(to);
         Ok(())
     }
+}
+
+/// For each node of the copy the places of those that it waits for, by the edges.
+fn waits(nodes: &[Node], from: &[P], to: &[P]) -> Result<Vec<Vec<usize>>, Left> {
+    let place = places(nodes).ok_or(Left::TooMany)?;
+    let find = |node: P| place.binary_search_by_key(&node, |(copy, _)| *copy).ok().and_then(|i| place.get(i));
+    let mut waits: Vec<Vec<usize>> = room(nodes.len()).ok_or(Left::TooMany)?;
+    waits.resize(nodes.len(), Vec::new());
+    for (from, to) in from.iter().zip(to) {
+        let (Some((_, from)), Some((_, to))) = (find(*from), find(*to)) else { return Err(Left::Refused) };
+        let waits = waits.get_mut(*to).ok_or(Left::Refused)?;
+        waits.try_reserve(1).map_err(|_| Left::TooMany)?;
+        waits.push(*from);
+    }
+    Ok(waits)
+}
+
+/// The counts of what nodes do, each once.
+fn counts(nodes: &[Node]) -> Option<Vec<&'static Counted>> {
+    let mut counts = room(nodes.len())?;
+    counts.extend(nodes.iter().filter_map(|node| node.does).map(|does| does.counted));
+    counts.sort_unstable_by_key(|counted| std::ptr::from_ref(*counted));
+    counts.dedup_by_key(|counted| std::ptr::from_ref(*counted));
+    Some(counts)
 }
 
 /// The nodes of the copy, sorted, each with its place.
