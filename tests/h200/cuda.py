@@ -811,13 +811,20 @@ def start():
 
 
 def rows_of(run):
-    """Calls, timed commands, time and its error of each kind of node."""
+    """Of each kind of node: calls, those with times, their time and its error, and those that are counted as nodes of graphs that
+    were timed as a whole."""
     rows = {}
     for row in (run["tables"] or {}).get("device", []):
         name = row.get("symbol") or row["kind"]
-        calls, ns, error = rows.get(name, (0, 0, 0))
-        rows[name] = (calls + row.get("calls", 0), ns + row.get("total_ns", 0), error + (row.get("error_ns") or 0))
+        calls, whole = row.get("calls", 0), row.get("of_graphs", 0)
+        values = calls, calls - row.get("untimed", 0), row.get("total_ns", 0), row.get("total_error_ns") or 0, whole
+        rows[name] = tuple(a + b for a, b in zip(rows.get(name, (0,) * 5), values))
     return rows
+
+
+def twins(rows):
+    """Whether nodes were timed."""
+    return any(timed > 100 for name, (_, timed, *_) in rows.items() if name.startswith("_Z"))
 
 
 def nodes():
@@ -859,15 +866,24 @@ def nodes():
         save()
         say(f"    {mode:<8}" + "".join(f"{way} {us:.1f} us ({us / middle['bare'][0]:.3f}), {ms:.0f} ms ({ms / middle['bare'][1]:.3f}); "
                                        for way, (us, ms) in middle.items()) + f"{len(step['bare'])} rounds {notes}")
+        say(f"        nodes were timed in {sum(map(twins, seen.get('limit', [])))} of {len(seen.get('limit', []))} runs with a limit")
         for name in sorted({name for rows in seen.get("CUPTI", []) for name in rows}):
             mean = {}
             for way, runs in seen.items():
-                each = [rows[name][1] / rows[name][0] for rows in runs if rows.get(name, (0, 0))[0]]
-                mean[way] = (statistics.median(each) if each else math.nan, runs[-1].get(name, (0, 0, 0)))
+                each = [rows[name][2] / rows[name][1] for rows in runs if rows.get(name, (0, 0))[1]]
+                mean[way] = (statistics.median(each) if each else math.nan, runs[-1].get(name, (0,) * 5))
             if "limit" in mean:
                 (ours, last), (theirs, other) = mean["limit"], mean["CUPTI"]
-                say(f"        {name[:24]:<26}calls {last[0]} and {other[0]}; mean {ours:.0f} and {theirs:.0f} ns ({ours / theirs:.3f}, "
-                    f"{ours - theirs:+.0f}); stated error {last[2] / max(1, last[1]):.3f}")
+                say(f"        {name[:24]:<26}calls {last[0]} and {other[0]}, {last[4]} of graphs; mean {ours:.0f} and {theirs:.0f} ns "
+                    f"({ours / theirs:.3f}, {ours - theirs:+.0f}); stated error {last[3] / max(1, last[1]):.0f} ns of each, {last[3] / max(1, last[2]):.3f}")
+        for rows in seen.get("limit", []):
+            # Each launch is in one sum of times.
+            whole = {name: of for name, (*_, of) in rows.items() if of}
+            check(f"nodes {mode} limit: times once", not whole or rows.get("graph", (0,))[0] > 0, f"{whole}, {rows.get('graph')}")
+            calls, *_, of = rows.get("_Z4tinyPii", (0,) * 5)
+            if mode in ("chain", "fork"):
+                check(f"nodes {mode} limit: launches once", calls * rows.get("graph", (0,))[0] == of * 12000, f"{rows.get('graph')}, {of} of {calls}")
+            check(f"nodes {mode} limit: kinds", "other" not in rows, rows.get("other"))
 
 
 def steps():

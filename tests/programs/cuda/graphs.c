@@ -133,6 +133,35 @@ static void diamond(void)
     end(x, g);
 }
 
+/* Nodes that wait for several, and run one after the other nevertheless. */
+static void row(void)
+{
+    CUgraph g;
+    void *a, *b, *c, *d;
+    OK(cuGraphCreate(&g, 0));
+    struct params first = of("k5000", 1), left = of("k1000", 2), right = of("k3000", 3), last = of("k700", 4);
+    OK(cuGraphAddKernelNode(&a, g, NULL, 0, &first));
+    OK(cuGraphAddKernelNode(&b, g, &a, 1, &left));
+    OK(cuGraphAddKernelNode(&c, g, (void *[]){a, b}, 2, &right));
+    OK(cuGraphAddKernelNode(&d, g, (void *[]){a, b, c}, 3, &last));
+    CUgraphExec x = executable(g);
+    run(x, rounds, 1);
+    end(x, g);
+}
+
+/* Commands of the same kinds as nodes, which take longer. */
+static void beside(void)
+{
+    CUgraph g = captured(20, "k300");
+    CUgraphExec x = executable(g);
+    OK(cuMemsetD8Async(memory, 1, 4096, stream));
+    OK(cuMemcpyHtoDAsync_v2(memory, "abcdefg", 8, stream));
+    launch("k2000", stream);
+    OK(cuStreamSynchronize(stream));
+    run(x, rounds, 5);
+    end(x, g);
+}
+
 /* Nodes are changed before the first launch, and later. */
 static void set(void)
 {
@@ -270,7 +299,7 @@ static void forked(void)
 int main(int argc, char **argv)
 {
     static const struct { const char *name; void (*run)(void); } all[] = {
-        {"chain", chain}, {"diamond", diamond}, {"set", set}, {"update", update}, {"enabled", enabled},
+        {"chain", chain}, {"diamond", diamond}, {"row", row}, {"beside", beside}, {"set", set}, {"update", update}, {"enabled", enabled},
         {"streams", streams}, {"destroy", destroy}, {"alloc", alloc}, {"contexts", contexts}, {"fork", forked},
     };
     rounds = argc > 2 ? atoi(argv[2]) : 100;
