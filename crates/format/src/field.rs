@@ -1,7 +1,7 @@
 //! Kinds of fields: the class of each, and its bytes both ways.
 
-use hetrace_ctf::Scalar;
 use crate::command::{CommandKind, MemoryKind};
+use hetrace_ctf::Scalar;
 use hetrace_ctf::class::{EnumClass, EnumMapping, FieldClass, FieldPath, IntegerClass, StructClass};
 
 /// A type that is a field of an event.
@@ -75,8 +75,11 @@ macro_rules! of_names {
             }
 
             fn get(value: Option<Scalar<'_>>) -> Self {
-                let number = value.and_then(Scalar::as_u64).and_then(|v| v.try_into().ok());
-                number.and_then(Self::of_number).unwrap_or_default()
+                // Names hold, whatever numbers a trace gives them.
+                match value {
+                    Some(Scalar::Enum { label: Some(name), .. }) => Self::of_name(name).unwrap_or_default(),
+                    _ => Self::default(),
+                }
             }
         }
     )* };

@@ -362,7 +362,8 @@ pub fn report_counts<'c>(last: bool, functions: impl Iterator<Item = (u64, &'c C
     if !mine && !last {
         return;
     }
-    let mut said = functions.map(|(id, counted)| counted.report(id, KERNEL, [0; 2])).fold(0, u64::wrapping_add);
+    let mut said =
+        functions.map(|(id, counted)| counted.report(id, KERNEL, [0; 2])).fold(0, u64::wrapping_add);
     for (place, counted) in OF_KIND.iter().enumerate() {
         let mine = counted.owner.is(own::pid());
         let some = counted.commands.load(Ordering::Relaxed) > 0;
@@ -371,7 +372,8 @@ pub fn report_counts<'c>(last: bool, functions: impl Iterator<Item = (u64, &'c C
             record_with_text(special::FUNCTION, &record, c"");
         }
         let (kind, memory) = (place / (MEMORIES * MEMORIES), [place / MEMORIES % MEMORIES, place % MEMORIES]);
-        said = said.wrapping_add(counted.report(FIRST_ID + place as u64, kind as u8, memory.map(|m| m as u8)));
+        said =
+            said.wrapping_add(counted.report(FIRST_ID + place as u64, kind as u8, memory.map(|m| m as u8)));
     }
     budget::reported(said);
 }
@@ -425,7 +427,8 @@ mod tests {
         COUNTED.add_timed();
         COUNTED.add(Nodes::OfGraphs, 3, 40);
         let numbers = || {
-            let all = [&COUNTED.commands, &COUNTED.timed, &COUNTED.bytes, &COUNTED.nodes, &COUNTED.nodes_timed];
+            let all =
+                [&COUNTED.commands, &COUNTED.timed, &COUNTED.bytes, &COUNTED.nodes, &COUNTED.nodes_timed];
             let more = [&COUNTED.nodes_bytes, &COUNTED.of_graphs, &COUNTED.of_graphs_bytes];
             all.into_iter().chain(more).map(|n| n.load(Ordering::Relaxed)).collect::<Vec<_>>()
         };

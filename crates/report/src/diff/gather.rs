@@ -170,7 +170,8 @@ impl<'t> Gatherer<'t> {
     fn correct(&mut self) {
         let mut of_function: BTreeMap<(u32, bool), (Numbers, Cell)> = BTreeMap::new();
         for (numbers, cell) in &self.commands {
-            let (most, sum) = of_function.entry((numbers.1, numbers.5)).or_insert((*numbers, Cell::default()));
+            let (most, sum) =
+                of_function.entry((numbers.1, numbers.5)).or_insert((*numbers, Cell::default()));
             let place = |at: &Numbers| (self.commands.get(at).map_or(0, |cell| cell.calls), *at);
             *most = std::cmp::max_by_key(*most, *numbers, place);
             sum.add(cell);

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::by::{By, Group};
-use super::estimate::Samples;
 use super::cells::{DeviceCell, EnergyCell, HostCell, RangeCell, TrafficCell, merge};
+use super::estimate::Samples;
 use super::rows::{
     ApiTotals, DeviceRow, ErrorRow, HostRow, MemoryRow, RangeRow, SCHEMA, Tally, TraceRow, TracingRow,
     TrafficRow, UnfinishedRow,

@@ -48,7 +48,8 @@ impl Hash for Key {
         let who = (self.pid as u64) << 32 ^ self.tid as u64;
         let [layer, line] =
             [self.way.layer, self.way.line].map(|way| way.map_or(0, |way| u64::from(way) + 1));
-        let what = (kind | u64::from(self.in_graph) << 7 | from << 8 | memory << 16 | range << 24) ^ (layer ^ line << 20).rotate_right(16);
+        let what = (kind | u64::from(self.in_graph) << 7 | from << 8 | memory << 16 | range << 24)
+            ^ (layer ^ line << 20).rotate_right(16);
         let mixed = queue.wrapping_mul(0x9e37_79b9_7f4a_7c15)
             ^ who.wrapping_mul(0xc2b2_ae3d_27d4_eb4f).rotate_left(21)
             ^ (what ^ self.status as u64).wrapping_mul(0xd6e8_feb8_6659_fd93).rotate_left(42);

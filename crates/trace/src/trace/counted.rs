@@ -43,10 +43,17 @@ impl Names {
                 let part = all.part(nodes);
                 if seen(function, nodes) { (0, 0) } else { (part.counted(), part.bytes) }
             });
-            let of_graphs = (nodes.0.saturating_add(all.of_graphs), nodes.1.saturating_add(all.of_graphs_bytes));
+            let of_graphs =
+                (nodes.0.saturating_add(all.of_graphs), nodes.1.saturating_add(all.of_graphs_bytes));
             for ((commands, bytes), of_graphs) in [(others, false), (of_graphs, true)] {
                 if commands > 0 {
-                    found.push(self.described(function, (all.kind, all.from, all.to), commands, bytes, of_graphs));
+                    found.push(self.described(
+                        function,
+                        (all.kind, all.from, all.to),
+                        commands,
+                        bytes,
+                        of_graphs,
+                    ));
                 }
             }
         }

@@ -202,7 +202,8 @@ impl Launches {
 
 impl From<define::Launches> for Launches {
     fn from(defined: define::Launches) -> Self {
-        let define::Launches { function: _, launches, timed, bytes, nodes, nodes_timed, nodes_bytes, .. } = defined;
+        let define::Launches { function: _, launches, timed, bytes, nodes, nodes_timed, nodes_bytes, .. } =
+            defined;
         let define::Launches { of_graphs, of_graphs_bytes, nodes_off, kind, from, to, .. } = defined;
         Self {
             launches,
@@ -343,5 +344,34 @@ impl Names {
     /// All functions, by number.
     pub fn kernels(&self) -> Vec<&Kernel> {
         self.kernels.all()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nodes_and_others_are_parts_of_the_whole() {
+        let all = Launches {
+            launches: 100,
+            timed: 9,
+            bytes: 1000,
+            nodes: 30,
+            nodes_timed: 4,
+            nodes_bytes: 300,
+            of_graphs: 20,
+            of_graphs_bytes: 200,
+            nodes_off: 7,
+            ..Launches::default()
+        };
+        let others = Launches { launches: 50, timed: 5, bytes: 500, ..Launches::default() };
+        let nodes = Launches { launches: 30, timed: 4, bytes: 300, nodes_off: 7, ..Launches::default() };
+        assert_eq!((all.part(false), all.part(true), all.counted()), (others, nodes, 91));
+        // Of an older trace, and a damaged one.
+        let old = Launches { launches: 5, timed: 2, bytes: 10, ..Launches::default() };
+        assert_eq!((old.part(false), old.part(true)), (old, Launches::default()));
+        let damaged = Launches { nodes: 9, of_graphs: u64::MAX, ..old };
+        assert_eq!(damaged.part(false).launches, 0);
     }
 }

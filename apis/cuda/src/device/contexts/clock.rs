@@ -54,7 +54,7 @@ impl Clock {
     pub unsafe fn between(&self, context: &Context, first: P, second: P) -> Option<u64> {
         let mut milliseconds = 0.0;
         let error = Of(context).between(&mut milliseconds, first, second);
-        (error == 0 && milliseconds >= 0.0).then_some((f64::from(milliseconds) * 1e6) as u64)
+        (error == 0 && milliseconds >= 0.0).then_some((f64::from(milliseconds) * 1e6).round() as u64)
     }
 
     /// Whether it is time for a new reference.

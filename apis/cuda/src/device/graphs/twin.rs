@@ -149,7 +149,9 @@ impl Twin {
             // SAFETY: the copy, and room for the answer.
             let error =
                 unsafe { driver::cuGraphInstantiateWithFlags(&mut executable, copy, flags & NODE_PRIORITY) };
-            (error == 0 && !executable.is_null()).then_some((around, bare, end, executable)).ok_or(Left::Refused)
+            (error == 0 && !executable.is_null())
+                .then_some((around, bare, end, executable))
+                .ok_or(Left::Refused)
         });
         let Plan { events, .. } = plan;
         match made {
