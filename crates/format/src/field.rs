@@ -1,6 +1,5 @@
 //! Kinds of fields: the class of each, and its bytes both ways.
 
-use crate::command::{CommandKind, MemoryKind};
 use hetrace_ctf::Scalar;
 use hetrace_ctf::class::{EnumClass, EnumMapping, FieldClass, FieldPath, IntegerClass, StructClass};
 
@@ -62,30 +61,6 @@ impl Field for u64 {
         value.and_then(Scalar::as_u64).unwrap_or(0)
     }
 }
-
-macro_rules! of_names {
-    ($($type:ty),*) => { $(
-        impl Field for $type {
-            fn class() -> FieldClass {
-                names(Self::ALL.iter().map(|one| one.name()))
-            }
-
-            fn put(&self, body: &mut Vec<u8>) {
-                body.push(self.number());
-            }
-
-            fn get(value: Option<Scalar<'_>>) -> Self {
-                // Names hold, whatever numbers a trace gives them.
-                match value {
-                    Some(Scalar::Enum { label: Some(name), .. }) => Self::of_name(name).unwrap_or_default(),
-                    _ => Self::default(),
-                }
-            }
-        }
-    )* };
-}
-
-of_names! { CommandKind, MemoryKind }
 
 impl Field for Handle {
     fn class() -> FieldClass {
