@@ -21,11 +21,10 @@ use rustix::time::{ClockId, Timespec};
 use crate::clock::{nanoseconds, now};
 use crate::intake::{Batch, Intake};
 use crate::order::Waiting;
+use crate::perf::preferred;
 
 /// Longest sleep, in nanoseconds: what the buffers hold is lost with this process.
 const NAP: i64 = 250_000_000;
-/// Best of what users may give their threads by `nice`; root and CAP_SYS_NICE may.
-const PREFERRED: i32 = -20;
 
 /// Who takes records out of what the kernel writes into.
 #[derive(Debug)]
@@ -204,8 +203,7 @@ impl Shared {
 
 /// The thread: empties whatever is filled to its mark, until it is to end or nobody takes what it hands over.
 fn empty(mut intake: Intake, shared: &Shared, waiting: &Arc<Waiting>, to: &Sender<(u64, Option<Batch>)>) {
-    // On Linux that is this thread alone. Who may not goes on as it is.
-    let _ = rustix::process::setpriority_process(None, PREFERRED);
+    preferred::prefer();
     let mut accounted = 0;
     while !shared.ends.load(Ordering::Relaxed) {
         let at = now();
@@ -235,4 +233,88 @@ fn signal(event: &OwnedFd) {
 /// Makes a counter unreadable.
 fn clear(event: &OwnedFd) {
     let _ = rustix::io::read(event, &mut [0; 8]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::order::{Order, Piece, Taken};
+    use crate::perf::bpf::{Buffer, Buffers};
+
+    /// What is written into the buffer is to be taken by a thread.
+    fn begun(order: &Order) -> (Buffer, Feed, Arc<AtomicU64>) {
+        let buffer = Buffer::of_file();
+        let intake = Intake { buffers: Some(Buffers::of_one(buffer.same())), ..Intake::default() };
+        let (mut feed, cpu_ns) = (Feed::Own(Box::new(intake), 0), Arc::default());
+        feed.begin(order.waiting(), &cpu_ns);
+        assert!(feed.intake().is_none(), "a thread");
+        (buffer, feed, cpu_ns)
+    }
+
+    fn add(order: &mut Order, batch: Batch) {
+        batch.taken.into_iter().for_each(|taken| order.add(taken));
+    }
+
+    fn ask(feed: &Feed) {
+        let Feed::Thread(emptier) = feed else { panic!("no thread") };
+        signal(&emptier.shared.asked);
+    }
+
+    fn times(order: &mut Order) -> Vec<u64> {
+        let mut times = Vec::new();
+        let more = order.release(u64::MAX, usize::MAX, |_, piece| match piece {
+            Piece::Words(words) => times.push(words[0]),
+            Piece::Record(record) => panic!("{record:?}"),
+        });
+        assert!(!more);
+        times
+    }
+
+    #[test]
+    fn a_buffer_is_emptied_while_nobody_takes_what_was_in_it() {
+        let mut order = Order::default();
+        let (buffer, mut feed, cpu_ns) = begun(&order);
+        // Ten times what the buffer holds.
+        for time in 0..10 * 64 {
+            (0..64).for_each(|n| buffer.write(&[64 * time + n, 0, 3 << 8]));
+            ask(&feed);
+            while buffer.unread() > 0 {
+                thread::yield_now();
+            }
+        }
+        let waiting = Arc::clone(order.waiting());
+        let begin = now();
+        feed.take_all(&waiting, |batch| add(&mut order, batch));
+        assert!(feed.emptied() >= begin);
+        assert_eq!(times(&mut order), (0..64 * 640).collect::<Vec<_>>());
+        assert!(cpu_ns.load(Ordering::Relaxed) > 0);
+        drop(feed);
+        buffer.write(&[1, 0, 3 << 8]);
+        assert_eq!(buffer.unread(), 24, "the thread has ended");
+    }
+
+    #[test]
+    fn nothing_is_taken_while_too_much_waits_and_all_once_it_does_not() {
+        let mut order = Order::default();
+        let (buffer, mut feed, _) = begun(&order);
+        let waiting = Arc::clone(order.waiting());
+        feed.take_all(&waiting, |batch| add(&mut order, batch));
+        let all = Taken::words(0, vec![0; (1 << 30) / 8 + 1], &waiting);
+        assert!(waiting.is_full());
+        // What it had begun to take before.
+        feed.take_all(&waiting, |batch| add(&mut order, batch));
+        let emptied = feed.emptied();
+        buffer.write(&[7, 0, 3 << 8]);
+        feed.take_all(&waiting, |batch| add(&mut order, batch));
+        assert_eq!((buffer.unread(), feed.emptied(), times(&mut order)), (24, emptied, vec![]));
+        drop(all);
+        // It is asked to look again by whoever takes.
+        feed.take(&waiting, |batch| add(&mut order, batch));
+        while buffer.unread() > 0 {
+            thread::yield_now();
+        }
+        feed.take_all(&waiting, |batch| add(&mut order, batch));
+        assert_eq!(times(&mut order), [7]);
+        assert!(feed.emptied() > emptied);
+    }
 }

@@ -49,7 +49,7 @@ impl Intake {
         }
         if let Some(buffers) = &mut self.buffers {
             for cpu in 0..buffers.cpus().len() {
-                let (mut words, mut nested) = (Vec::new(), Vec::new());
+                let (mut words, mut nested) = (waiting.spare(), Vec::new());
                 batch.damaged += buffers.take(cpu, &mut words, &mut nested) as u64;
                 batch.taken.extend(Taken::words(cpu, words, waiting));
                 batch.taken.extend(Taken::words(cpu, nested, waiting));

@@ -10,8 +10,9 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::sync::Arc;
+use std::collections::binary_heap::PeekMut;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::perf::bpf::{MOST_WORDS, length};
 use crate::perf::record::{Record, Records};
@@ -25,6 +26,8 @@ const LEAST: usize = 256 << 20;
 /// and so many if they are no more than one part of so many of the memory that is available.
 const MOST: usize = 1 << 30;
 const SHARE: usize = 8;
+/// Bytes of memory that are kept for what is taken next.
+const SPARE: usize = 16 << 20;
 
 /// A record as it came out of a ring buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,11 +43,14 @@ pub enum Piece<'a> {
 pub struct Waiting {
     bytes: AtomicUsize,
     most: usize,
+    /// Memory of what was written, for what is taken next: to get and to return it are system calls that wait for each
+    /// other, and whoever writes may be without a processor in the middle of one.
+    spare: Mutex<Vec<Vec<u64>>>,
 }
 
 impl Default for Waiting {
     fn default() -> Self {
-        Self { bytes: AtomicUsize::new(0), most: most() }
+        Self { bytes: AtomicUsize::new(0), most: most(), spare: Mutex::default() }
     }
 }
 
@@ -52,6 +58,21 @@ impl Waiting {
     /// Returns whether so much waits that nothing more should be taken: the kernel drops, and counts, what comes then.
     pub fn is_full(&self) -> bool {
         self.bytes.load(Ordering::Relaxed) > self.most
+    }
+
+    /// Returns memory for words: empty.
+    pub fn spare(&self) -> Vec<u64> {
+        let mut spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
+        spare.pop().unwrap_or_default()
+    }
+
+    fn give_back(&self, mut words: Vec<u64>) {
+        words.clear();
+        let mut spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept: usize = spare.iter().map(Vec::capacity).sum();
+        if (kept + words.capacity()) * size_of::<u64>() <= SPARE {
+            spare.push(words);
+        }
     }
 
     fn charge(self: &Arc<Self>, bytes: usize) -> Charge {
@@ -104,7 +125,11 @@ impl Taken {
 
     /// Records of our programs, likewise: words one behind the other.
     pub fn words(cpu: usize, words: Vec<u64>, waiting: &Arc<Waiting>) -> Option<Self> {
-        let charge = (!words.is_empty()).then(|| waiting.charge(words.capacity() * size_of::<u64>()))?;
+        if words.is_empty() {
+            waiting.give_back(words);
+            return None;
+        }
+        let charge = waiting.charge(words.capacity() * size_of::<u64>());
         Some(Self { cpu, content: Content::Words(words), charge })
     }
 }
@@ -248,7 +273,10 @@ impl Order {
             }
             released += 1;
             if !first.0.release(&mut take) {
-                std::collections::binary_heap::PeekMut::pop(first);
+                let Reverse(done) = PeekMut::pop(first);
+                if let Content::Words(words) = done.content {
+                    self.waiting.give_back(words);
+                }
             }
         }
         false
@@ -415,5 +443,9 @@ mod tests {
         order.put_words(0, vec![1, 0, 3 << 8]);
         assert!(order.bytes() >= 24);
         assert!((LEAST..=MOST).contains(&waiting.most));
+        assert!(!order.release(u64::MAX, 9, |_, _| ()));
+        assert!(waiting.spare().capacity() >= 3 && waiting.spare().capacity() == 0);
+        waiting.give_back(Vec::with_capacity(SPARE / 8 + 1));
+        assert_eq!(waiting.spare().capacity(), 0);
     }
 }

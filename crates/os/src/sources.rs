@@ -14,7 +14,7 @@ use crate::emptier::Feed;
 use crate::event::Event;
 use crate::layout::Layout;
 use crate::perf::bpf::direct::Direct;
-use crate::perf::bpf::{Buffers, Calls, Loaded, Own, Reading};
+use crate::perf::bpf::{self, Buffers, Calls, Loaded, Own, Reading};
 use crate::perf::open::{self, Of, Pid};
 use crate::perf::ring::Ring;
 use crate::perf::user::{self, Hits, MOST};
@@ -26,6 +26,8 @@ pub use beside::Beside;
 
 /// The number of the first probe's records, from where it goes down: tracepoints have theirs from the other end.
 const FIRST_PROBE: u16 = u16::MAX;
+/// Where programs record what comes most often, perf's ring buffers are smaller by this.
+const RARE: usize = 4;
 /// The share of a ring buffer that is filled when its reader wakes.
 const WATERMARK: usize = 4;
 
@@ -70,6 +72,25 @@ impl Sources {
         beside: impl FnOnce() -> Beside,
         tracefs: &Tracefs,
     ) -> Result<(Self, Vec<(u32, String)>), String> {
+        let few = options.scope == Scope::Tree && crate::proc::first_namespace() && bpf::is_allowed();
+        let part = Options { ring_bytes: options.ring_bytes / RARE, ..options.clone() };
+        let opened = Self::by_perf(options, if few { &part } else { options }, starter, beside, tracefs)?;
+        if few && opened.0.own.is_none() {
+            // Nothing but perf records, then. What is open closes once this is.
+            let again = Self::by_perf(options, options, starter, Beside::default, tracefs)?;
+            return Ok((again.0, opened.1));
+        }
+        Ok(opened)
+    }
+
+    /// Opens tracepoints with ring buffers of perf's as `part` says, and attaches programs.
+    fn by_perf(
+        options: &Options,
+        part: &Options,
+        starter: Option<Pid>,
+        beside: impl FnOnce() -> Beside,
+        tracefs: &Tracefs,
+    ) -> Result<(Self, Vec<(u32, String)>), String> {
         let mut sources = Self::of(online(), starter);
         for tracepoint in TRACEPOINTS {
             let machine = tracepoint.kind == Kind::Machine && options.scope == Scope::Tree;
@@ -77,13 +98,13 @@ impl Sources {
                 continue;
             }
             if let Some(layout) = sources.layout(tracefs, tracepoint.system, tracepoint.name) {
-                sources.tracepoint(options, tracepoint, &layout)?;
+                sources.tracepoint(part, tracepoint, &layout)?;
             }
         }
         if sources.machine.is_empty() {
             return Err(sources.missing.swap_remove(0));
         }
-        sources.drivers(options, tracefs);
+        sources.drivers(part, tracefs);
         let Beside { loaded, disks } = beside();
         sources.by_programs(options, loaded, tracefs)?;
         sources.user_probes(options);

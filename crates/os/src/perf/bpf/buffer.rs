@@ -126,19 +126,39 @@ impl Buffer {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
+impl Buffer {
+    /// Makes one of a file, of the smallest size.
+    pub fn of_file() -> Self {
+        let file = tempfile::tempfile().unwrap();
+        file.set_len((LEAST + BESIDE) as u64).unwrap();
+        Buffer::map(file.into(), LEAST).unwrap()
+    }
+
+    /// Returns another one of the same memory.
+    pub fn same(&self) -> Self {
+        Buffer::map(self._array.try_clone().unwrap(), self.size).unwrap()
+    }
+
+    /// Returns how many bytes are not read yet.
+    pub fn unread(&self) -> u64 {
+        self.number(HEAD_AT).load(Ordering::Relaxed) - self.number(TAIL_AT).load(Ordering::Relaxed)
+    }
 
     /// Writes as a program does: a record at the head, which moves behind it.
-    fn write(buffer: &Buffer, words: &[u64]) {
-        let head = buffer.number(HEAD_AT);
-        let at = head.load(Ordering::Relaxed) as usize & (buffer.size - 1);
+    pub fn write(&self, words: &[u64]) {
+        let head = self.number(HEAD_AT);
+        let at = head.load(Ordering::Relaxed) as usize & (self.size - 1);
         for (n, word) in words.iter().enumerate() {
             // SAFETY: the place is inside of the map, as the test's records are short, and nobody else writes it.
-            unsafe { buffer.map.as_mut_ptr().add(DATA_AT as usize + at).cast::<u64>().add(n).write(*word) };
+            unsafe { self.map.as_mut_ptr().add(DATA_AT as usize + at).cast::<u64>().add(n).write(*word) };
         }
         head.fetch_add(words.len() as u64 * 8, Ordering::Release);
     }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
 
     fn taken(buffer: &mut Buffer) -> (Vec<u64>, usize) {
         let mut words = Vec::new();
@@ -159,9 +179,7 @@ mod tests {
 
     #[test]
     fn records_come_whole_also_over_the_end() {
-        let file = tempfile::tempfile().unwrap();
-        file.set_len((LEAST + BESIDE) as u64).unwrap();
-        let mut buffer = Buffer::map(file.into(), LEAST).unwrap();
+        let mut buffer = Buffer::of_file();
         assert_eq!(taken(&mut buffer), (vec![], 0));
         let mut time = 0;
         for round in 0..4000 {
@@ -169,7 +187,7 @@ mod tests {
             let mut expected = Vec::new();
             for _ in 0..round % 5 {
                 time += 1;
-                write(&buffer, &record(time, words));
+                buffer.write(&record(time, words));
                 expected.push(time);
             }
             assert_eq!(taken(&mut buffer), (expected, 0));
@@ -179,19 +197,17 @@ mod tests {
 
     #[test]
     fn what_makes_no_sense_is_counted_and_passed_over() {
-        let file = tempfile::tempfile().unwrap();
-        file.set_len((LEAST + BESIDE) as u64).unwrap();
-        let mut buffer = Buffer::map(file.into(), LEAST).unwrap();
-        write(&buffer, &record(1, 4));
+        let mut buffer = Buffer::of_file();
+        buffer.write(&record(1, 4));
         // One that says that it is longer than what is written, and one without a length.
-        write(&buffer, &[2, 0, 200 << 8]);
+        buffer.write(&[2, 0, 200 << 8]);
         assert_eq!(taken(&mut buffer), (vec![1], 24));
-        write(&buffer, &[3, 0, 0]);
+        buffer.write(&[3, 0, 0]);
         assert_eq!(taken(&mut buffer), (vec![], 24));
         // A head beyond all that there can be.
         buffer.number(HEAD_AT).fetch_add(LEAST as u64 + 8, Ordering::Relaxed);
         assert_eq!(taken(&mut buffer), (vec![], LEAST + 8));
-        write(&buffer, &record(4, 5));
+        buffer.write(&record(4, 5));
         assert_eq!(taken(&mut buffer), (vec![4], 0));
     }
 }

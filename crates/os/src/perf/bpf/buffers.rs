@@ -97,3 +97,20 @@ impl Buffers {
         dropped
     }
 }
+
+#[cfg(test)]
+impl Buffers {
+    /// Of one CPU, whose buffer is this; nothing wakes.
+    pub fn of_one(buffer: Buffer) -> Self {
+        let counts = tempfile::tempfile().unwrap();
+        counts.set_len(8).unwrap();
+        Self {
+            cpus: vec![0],
+            buffers: vec![buffer],
+            rings: Vec::new(),
+            wake: epoll::create(epoll::CreateFlags::CLOEXEC).unwrap(),
+            counts: Arc::new(Counts::map(counts, 1).unwrap()),
+            known: vec![0],
+        }
+    }
+}

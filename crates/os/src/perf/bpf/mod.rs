@@ -47,6 +47,8 @@ use threads::Threads;
 use typed::Typed;
 use words::{HEAD, What};
 
+#[cfg(test)]
+pub use buffer::Buffer;
 pub use buffers::Buffers;
 pub use words::{MOST_WORDS, length};
 
@@ -83,6 +85,11 @@ pub enum Reading {
     Fields,
     /// By copies of registers and of perf's records.
     Copies,
+}
+
+/// Returns whether it is likely that programs can be loaded: this user may make memory for them.
+pub fn is_allowed() -> bool {
+    cfg!(target_arch = "x86_64") && kernel::map(kernel::Map::Array, 4, 8, 1).is_ok()
 }
 
 impl Loaded {
