@@ -5,7 +5,7 @@
 //!              wakes at each quarter     at most Waiting's      at its own pace
 //! ```
 //! A storm of switches fills a buffer of 4 MiB in 15 ms, and whoever writes may have to wait for a processor longer than that.
-//! Copying takes a twentieth of what writing takes, so this thread is preferred where that is allowed: it sleeps nearly all
+//! Copying takes a sixth of what writing takes, so this thread is preferred where that is allowed: it sleeps nearly all
 //! the time, and would have to do as much later.
 
 use std::io;
