@@ -381,6 +381,7 @@ fn reports_say_what_the_trace_covers() {
     assert_eq!(done.status, 0, "{}", done.err);
     let drawn = String::from_utf8_lossy(&std::fs::read(drawn).expect("a timeline")).into_owned();
     assert!(drawn.contains("capture window opens: launch 100"));
+    assert!(drawn.contains("capture window (--launches 100..200)"), "as a slice");
     for report in ["why", "lint"] {
         let shown = text(report, &traced.folder);
         assert!(shown.contains("apture window"), "{report}: {shown}");

@@ -26,6 +26,9 @@ use crate::perf::preferred;
 /// Longest sleep, in nanoseconds: what the buffers hold is lost with this process.
 const NAP: i64 = 250_000_000;
 
+/// [`Feed::emptied`] of a thread that ended by itself.
+const GONE: u64 = u64::MAX;
+
 /// Who takes records out of what the kernel writes into.
 #[derive(Debug)]
 pub enum Feed {
@@ -145,7 +148,12 @@ impl Feed {
                 return;
             }
         }
-        emptier.emptied = u64::MAX;
+        emptier.emptied = GONE;
+    }
+
+    /// Returns whether the thread has ended by itself, so that nothing is taken any more.
+    pub fn is_gone(&self) -> bool {
+        self.emptied() == GONE
     }
 }
 

@@ -22,6 +22,7 @@ use crate::order::{Order, PATIENCE, Piece};
 use crate::perf::bpf::Own;
 use crate::perf::bpf::direct::{self, Call};
 use crate::perf::record::{Records, What, Who};
+use crate::recorder::READER_ENDED;
 use crate::sources::Sources;
 use crate::statistics::Statistics;
 use crate::stream::{Trace, Written};
@@ -419,6 +420,9 @@ fn words_of_ours(
 /// Returns what was not recorded, and why.
 fn missing(sources: &Sources) -> Vec<String> {
     let mut missing = sources.missing.clone();
+    if sources.feed.is_gone() {
+        missing.push(format!("events up to the end: {READER_ENDED}"));
+    }
     let forgotten = sources.own.as_ref().map_or(0, Own::forgotten);
     if forgotten > 0 {
         missing.push(format!(

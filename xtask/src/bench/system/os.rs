@@ -123,7 +123,7 @@ impl Busy {
     fn begin(loops: usize) -> Result<Self> {
         let mut busy = Self(Vec::new());
         for _ in 0..loops {
-            busy.0.push(Command::new("sh").args(["-c", "while :; do :; done"]).spawn()?);
+            busy.0.push(Command::new("sh").args(["-c", "ulimit -t 600; while :; do :; done"]).spawn()?);
         }
         Ok(busy)
     }
