@@ -280,6 +280,7 @@ impl Attendant {
             return;
         }
         self.worker.source = source;
+        self.worker.begin_taking();
         self.enable();
         self.worker.look();
         // What was followed and lives: a number may be another process's by now.

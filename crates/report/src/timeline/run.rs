@@ -172,9 +172,13 @@ pub(super) fn step(result: io::Result<()>) -> Step {
 impl<'t> Drawer<'t, '_> {
     /// Draws what is to be said of moments up to a time.
     fn remarks_until(&mut self, until: u64) -> io::Result<()> {
-        while let Some(Remark { time, category, text }) = self.remarks.pop_front_if(|r| r.time <= until) {
+        while let Some(remark) = self.remarks.pop_front_if(|r| r.time <= until) {
+            let Remark { time, until, category, text } = remark;
             let row = self.tracks.remarks(&mut self.sheet);
-            self.sheet.mark(Mark::instant(time, row, category, &text))?;
+            match until {
+                Some(end) => self.sheet.slice(Mark::begin(time, row, category, &text), end)?,
+                None => self.sheet.mark(Mark::instant(time, row, category, &text))?,
+            }
         }
         Ok(())
     }
