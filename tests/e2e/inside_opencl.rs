@@ -88,7 +88,10 @@ impl Run {
         assert_eq!(done.status, 0, "{}", done.err);
         let tally: serde_json::Value = serde_json::from_str(&done.out).expect("JSON");
         let of = |kernel: &serde_json::Value| {
-            (kernel["kernel"].as_str().expect("a name").to_owned(), kernel["launches"].as_u64().expect("a number"))
+            (
+                kernel["kernel"].as_str().expect("a name").to_owned(),
+                kernel["launches"].as_u64().expect("a number"),
+            )
         };
         tally["inside"].as_array().expect("a list").iter().map(of).collect()
     }
@@ -109,7 +112,9 @@ fn kernels_record_however_their_program_comes() {
         assert_eq!(run.ran(), counts(&[(K1, 3), (K2, 3), ("k3000", 3)]), "{how}: {}", run.notes());
         assert_eq!(run.launches(), [("k1000".to_owned(), 3), ("k2000".to_owned(), 3)].into(), "{how}");
         let said = run.notes();
-        for wanted in ["2 kernels can record; 1 pools with 6 chunks", "k3000 is as it was: ", "ms for 1 images"] {
+        for wanted in
+            ["2 kernels can record; 1 pools with 6 chunks", "k3000 is as it was: ", "ms for 1 images"]
+        {
             assert!(said.contains(wanted), "{how}: {wanted}: {said}");
         }
     }
@@ -147,7 +152,10 @@ fn only_chosen_kernels_and_launches() {
 fn what_can_not_record_runs_as_it_was_and_is_named() {
     let as_it_was = counts(&[("k1000", 3), ("k2000", 3), ("k3000", 3)]);
     for (environment, why) in [
-        (("FAKE_OPENCL_REFUSES", "__hetrace_inside"), "the driver refused a program with twins (OpenCL error -11)"),
+        (
+            ("FAKE_OPENCL_REFUSES", "__hetrace_inside"),
+            "the driver refused a program with twins (OpenCL error -11)",
+        ),
         (("FAKE_OPENCL_BINARY", "machine code"), "binary is not PTX"),
         (("HETRACE_INSIDE_HELPER", "/bin/false"), "its helper ended with status 1"),
     ] {
@@ -162,7 +170,12 @@ fn what_can_not_record_runs_as_it_was_and_is_named() {
     let launches = run(ALL, "source", "3", &[("FAKE_OPENCL_REFUSES_LAUNCH", "k1000__hetrace")]);
     launches.check_seen();
     assert_eq!(launches.ran(), counts(&[("k1000", 3), (K2, 3), ("k3000", 3)]));
-    assert_eq!(launches.notes().matches("k1000 is as it was from here on").count(), 1, "{}", launches.notes());
+    assert_eq!(
+        launches.notes().matches("k1000 is as it was from here on").count(),
+        1,
+        "{}",
+        launches.notes()
+    );
     // Variables in global memory are another program's in the program beside.
     let text = TEXT.replace(".visible .entry k1000", ".visible .global .u32 count;\n.visible .entry k1000");
     let variables = run_text(&text, ALL, "source", "3", &[]);

@@ -130,8 +130,7 @@ const PATHS: Way = WAYS[5];
 
 fn twin(text: &str, way: Way) -> (String, Kernel) {
     let Way { mode, sums, sample, base } = way;
-    let request =
-        Request { wanted: &|name| name == "k", mode, sums, sample, base, first: 7, image: "x" };
+    let request = Request { wanted: &|name| name == "k", mode, sums, sample, base, first: 7, image: "x" };
     let mut rewritten = rewrite(text, &request).expect("twins");
     assert_eq!(rewritten.description.refused, []);
     (rewritten.text, rewritten.description.kernels.remove(0))

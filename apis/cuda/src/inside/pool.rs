@@ -123,7 +123,9 @@ pub fn end(is_it: impl Fn(P) -> bool) {
 /// Takes what is in a pool.
 fn take(context: P, address: u64, bytes: u64) {
     // What spills is in its file.
-    if !spills() && let Err((error, what)) = copy_out(context, address, bytes) {
+    if !spills()
+        && let Err((error, what)) = copy_out(context, address, bytes)
+    {
         let note = Note::new().text(b"--inside: what the kernels of a context recorded is lost: ").text(what);
         let note = note.text(b" (CUDA error ").number(error.unsigned_abs().into());
         note.text(b"); --inside-on-full spill keeps it").leave();

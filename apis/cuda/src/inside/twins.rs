@@ -7,8 +7,8 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-pub use hetrace_interpose::inside::twins::of_twin;
 use hetrace_interpose::inside::pools;
+pub use hetrace_interpose::inside::twins::of_twin;
 use hetrace_interpose::inside::twins::{self, Twin, count, expect, is_any, of, once, pair, part, twin_name};
 use hetrace_interpose::ring::abi::inside::TWIN;
 use hetrace_interpose::table::Table;

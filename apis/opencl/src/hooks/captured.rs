@@ -6,9 +6,9 @@ use crate::capture::build::{self, BUILD, COMPILE, LINK};
 use crate::capture::objects::{self, Kind};
 use crate::capture::{code, launch, properties};
 use crate::device;
-use crate::inside;
 use crate::generated::prelude::{NO_GEOMETRY, P, geometry};
 use crate::generated::real;
+use crate::inside;
 use crate::measure;
 
 const CL_SUCCESS: i32 = 0;

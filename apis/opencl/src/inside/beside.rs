@@ -92,6 +92,7 @@ impl Beside {
 struct Asked {
     context: P,
     device: P,
+    capability: u32,
     text: Memory,
     options: Memory,
 }
@@ -104,7 +105,9 @@ pub fn of(program: P) -> Option<&'static Beside> {
     let first = known.or_else(|| {
         let made = make(&asked).map_or(NONE, |made| std::ptr::from_ref(made) as u64);
         let first = KNOWN.first(key, made);
-        if first != Some(made) && let Some(made) = at(made) {
+        if first != Some(made)
+            && let Some(made) = at(made)
+        {
             made.release();
         }
         first
@@ -122,8 +125,11 @@ impl Asked {
     /// Returns by what it is known, after so many contexts have ended.
     fn key(&self, ended: u64) -> u64 {
         let place = (self.context as u64).rotate_left(17) ^ self.device as u64 ^ ended << 48;
-        hash::add(hash::add(place.wrapping_mul(0x9e37_79b9_7f4a_7c15), self.options.bytes()), self.text.bytes())
-            .max(1)
+        hash::add(
+            hash::add(place.wrapping_mul(0x9e37_79b9_7f4a_7c15), self.options.bytes()),
+            self.text.bytes(),
+        )
+        .max(1)
     }
 }
 
@@ -137,6 +143,12 @@ fn ask(program: P) -> Option<Asked> {
     };
     let context = handles(&info(CL_PROGRAM_CONTEXT)?).next()?;
     let device = handles(&info(CL_PROGRAM_DEVICES)?).next()?;
+    // Before the binary: other drivers compile all kernels to give one.
+    let Some(capability) = capability(device) else {
+        static SAID: AtomicBool = AtomicBool::new(false);
+        once(&SAID, b"an OpenCL device does not say its compute capability; its kernels are as they were");
+        return None;
+    };
     let sizes = info(CL_PROGRAM_BINARY_SIZES)?;
     let size = handles(&sizes).next()? as u64;
     let count = sizes.bytes().len() / 8;
@@ -160,7 +172,7 @@ fn ask(program: P) -> Option<Asked> {
         // SAFETY: room as said; the program lives, and is of this device.
         unsafe { real::clGetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_OPTIONS, size, at, ret) }
     });
-    Some(Asked { context, device, text, options: options.or_else(|| Memory::new(1))? })
+    Some(Asked { context, device, capability, text, options: options.or_else(|| Memory::new(1))? })
 }
 
 /// Returns whether a binary is PTX: a text that says its version.
@@ -184,12 +196,7 @@ fn capability(device: P) -> Option<u32> {
 /// Makes a program with twins.
 #[cold]
 fn make(asked: &Asked) -> Option<&'static Beside> {
-    let Some(capability) = capability(asked.device) else {
-        static SAID: AtomicBool = AtomicBool::new(false);
-        once(&SAID, b"an OpenCL device does not say its compute capability; its kernels are as they were");
-        return None;
-    };
-    let ours = replaced(asked.text.bytes(), capability, Use::Beside)?;
+    let ours = replaced(asked.text.bytes(), asked.capability, Use::Beside)?;
     let made = pool::of(asked.context, asked.device).and_then(|pool| {
         let program = pool.making(asked.context, || built(asked, ours.image()))?;
         Some(keep(asked.context, pool, program))
@@ -219,7 +226,8 @@ fn built(asked: &Asked, text: &CStr) -> Option<P> {
 }
 
 fn build(asked: &Asked, text: &CStr, options: &CStr) -> Result<P, i32> {
-    let (device, bytes, at) = (asked.device, text.count_bytes() as u64, text.as_ptr().cast_mut().cast::<libc::c_void>());
+    let (device, bytes, at) =
+        (asked.device, text.count_bytes() as u64, text.as_ptr().cast_mut().cast::<libc::c_void>());
     let (mut status, mut code) = (0, 0);
     // SAFETY: one device of the program's context, a text of so many bytes that the call copies, and room for the answers.
     let program = unsafe {

@@ -18,8 +18,8 @@ mod pool;
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-pub use hetrace_interpose::inside::is_on;
 use hetrace_interpose::commands::Note;
+pub use hetrace_interpose::inside::is_on;
 use hetrace_interpose::inside::twins::{self, is_any, say_late};
 use hetrace_interpose::inside::{pools, say_waited};
 use hetrace_interpose::{ErrnoGuard, pid};
@@ -112,7 +112,9 @@ pub fn cloned(source: P, kernel: P) {
 /// The program has set something of a kernel: its twin gets it, too. One that can't have it is not launched.
 #[inline]
 pub fn configured(kernel: P, set: impl FnOnce(P) -> i32) {
-    if is_any() && let Some(twin) = twins::of(kernel) {
+    if is_any()
+        && let Some(twin) = twins::of(kernel)
+    {
         let code = set(twin.handle());
         if code != 0 {
             give_up(kernel, code);
@@ -144,7 +146,10 @@ fn chosen(queue: P, kernel: P) -> Option<P> {
     let runs = pool::is_of(twin.context(), queue);
     if !runs {
         static SAID: AtomicBool = AtomicBool::new(false);
-        twins::once(&SAID, b"of the devices of an OpenCL context one records; on others kernels are as they were");
+        twins::once(
+            &SAID,
+            b"of the devices of an OpenCL context one records; on others kernels are as they were",
+        );
     }
     runs.then(|| twin.handle())
 }
@@ -180,7 +185,8 @@ fn ended(kernel: P) {
 
 /// The program gives a reference of a context back. With its last one what kernels have recorded there is taken.
 pub fn context_released(context: P) {
-    if is_any() && pool::is_last(context) {
+    // There may be a pool though no twin came of it.
+    if is_on() && pool::is_last(context) {
         let _errno = ErrnoGuard::new();
         pools::end(|of| of == context, pool::take);
     }
@@ -188,7 +194,7 @@ pub fn context_released(context: P) {
 
 /// Takes our references off the count of a context's.
 pub fn references(context: P, count: u32) -> u32 {
-    if is_any() { count.saturating_sub(pool::references(context)) } else { count }
+    if is_on() { count.saturating_sub(pool::references(context)) } else { count }
 }
 
 /// The process that has twins: a forked child has no part in them.

@@ -48,9 +48,7 @@ impl Own {
         let (bytes, at) = (from.len() as u64, from.as_ptr().cast());
         self.run(bytes, b"its header", |event| {
             // SAFETY: `from` lives until the call has waited; the buffer is larger.
-            unsafe {
-                real::clEnqueueWriteBuffer(self.0, buffer, CL_TRUE, 0, bytes, at, 0, null_mut(), event)
-            }
+            unsafe { real::clEnqueueWriteBuffer(self.0, buffer, CL_TRUE, 0, bytes, at, 0, null_mut(), event) }
         })
     }
 
@@ -95,9 +93,8 @@ fn elapsed_ns(event: P) -> u64 {
     let time = |name| {
         let mut time = 0u64;
         // SAFETY: a live event of ours, and room for the answer.
-        let error = unsafe {
-            real::clGetEventProfilingInfo(event, name, 8, (&raw mut time).cast(), null_mut())
-        };
+        let error =
+            unsafe { real::clGetEventProfilingInfo(event, name, 8, (&raw mut time).cast(), null_mut()) };
         (error == 0).then_some(time)
     };
     let times = (time(CL_PROFILING_COMMAND_START), time(CL_PROFILING_COMMAND_END));

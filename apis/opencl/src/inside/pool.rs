@@ -38,7 +38,10 @@ pub fn of(context: P, device: P) -> Option<&'static Pool> {
         let own = pool.device == device;
         if !own {
             static SAID: AtomicBool = AtomicBool::new(false);
-            twins::once(&SAID, b"an OpenCL context records on one device; kernels of programs for others are as they were");
+            twins::once(
+                &SAID,
+                b"an OpenCL context records on one device; kernels of programs for others are as they were",
+            );
         }
         own
     })
@@ -69,7 +72,8 @@ fn make(context: P, device: P, bytes: u64) -> Option<(u64, *mut u8)> {
             Some((std::ptr::from_ref(pool) as u64, null_mut()))
         }
         Err((code, what)) => {
-            let note = Note::new().text(b"--inside: no pool for a context, so its kernels are as they were: ");
+            let note =
+                Note::new().text(b"--inside: no pool for a context, so its kernels are as they were: ");
             error(note.text(what), code).leave();
             None
         }

@@ -143,7 +143,9 @@ fn kernel(
 ) -> Result<(String, Kernel, Flow), String> {
     refuse(text, function)?;
     if let (Base::Parameter, Some(variable)) = (request.base, &head.variable) {
-        return Err(format!("its module has a variable in global memory ({variable}): its twin would have another"));
+        return Err(format!(
+            "its module has a variable in global memory ({variable}): its twin would have another"
+        ));
     }
     let flow = flow(text, function).map_err(|bad| bad.to_string())?;
     let graph = &flow.graph;

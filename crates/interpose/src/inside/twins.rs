@@ -174,9 +174,8 @@ fn free() -> Option<usize> {
     if used < MOST / 2 {
         return None;
     }
-    let taken = |entry: &Twin| {
-        entry.own.compare_exchange(0, u64::MAX, Ordering::AcqRel, Ordering::Relaxed).is_ok()
-    };
+    let taken =
+        |entry: &Twin| entry.own.compare_exchange(0, u64::MAX, Ordering::AcqRel, Ordering::Relaxed).is_ok();
     TWINS.all().iter().take(used).position(taken)
 }
 
@@ -289,7 +288,10 @@ mod tests {
             let (own, twin) = (at(1 << 20 | round << 4), at(1 << 30 | round << 4));
             assert!(pair(own, twin, at(1), at(2), 3));
             let found = of(own).expect("its twin");
-            assert_eq!((found.handle(), found.owner(), found.context(), found.count()), (twin, at(1), at(2), 3));
+            assert_eq!(
+                (found.handle(), found.owner(), found.context(), found.count()),
+                (twin, at(1), at(2), 3)
+            );
             assert_eq!(of_twin(twin), Some(own));
             let ended = std::cell::Cell::new(None);
             forget_one(own, |twin| ended.set(Some(twin.handle())));
