@@ -9,7 +9,6 @@
 //!
 //! Between threads this file has flags that say something was said, and counts; [`twins`] and [`pool`] say what they hand over.
 
-mod image;
 mod jit;
 pub mod link;
 mod own;
@@ -20,6 +19,7 @@ use std::ffi::CStr;
 use std::fs;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
+use hetrace_interpose::inside::image;
 pub use hetrace_interpose::inside::is_on;
 use hetrace_interpose::inside::twins::say_late;
 use hetrace_interpose::inside::{Replaced, Use, replaced, say_waited};

@@ -188,8 +188,20 @@ pub fn context_released(context: P) {
     // There may be a pool though no twin came of it.
     if is_on() && pool::is_last(context) {
         let _errno = ErrnoGuard::new();
-        pools::end(|of| of == context, pool::take);
+        pools::end(|of| of == context, take);
     }
+}
+
+/// Takes what the kernels of a context have recorded, and gives back what is ours in it.
+fn take(context: P, address: u64, bytes: u64) {
+    pool::save(context, address, bytes);
+    twins::forget(
+        |twin| twin.context() == context,
+        // SAFETY: the twin's only reference is ours, and the pair has just ended.
+        |twin| _ = unsafe { real::clReleaseKernel(twin.handle()) },
+    );
+    beside::end(context);
+    pool::release(address);
 }
 
 /// Takes our references off the count of a context's.
@@ -214,7 +226,7 @@ fn at_end() {
 extern "C" fn at_exit() {
     if OWNER.load(Ordering::Relaxed) == pid() {
         let _errno = ErrnoGuard::new();
-        pools::end(|_| true, pool::take);
+        pools::end(|_| true, take);
         say_waited();
         say_late();
     }

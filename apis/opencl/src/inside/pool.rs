@@ -12,8 +12,8 @@ use hetrace_interpose::inside::pool::empty;
 use hetrace_interpose::inside::pools::{self, Uncopied, places_in};
 use hetrace_interpose::inside::{spills, twins};
 
+use super::error;
 use super::own::{Own, Refused};
-use super::{beside, error};
 use crate::capture::query::word;
 use crate::generated::prelude::{P, null_mut};
 use crate::generated::real;
@@ -141,21 +141,18 @@ pub fn is_last(context: P) -> bool {
     there(context).is_some_and(|pool| count(context) <= pool.references.load(Ordering::Relaxed) + 1)
 }
 
-/// Takes what the kernels of a context have recorded, and gives back what is ours in it.
-pub fn take(context: P, address: u64, bytes: u64) {
-    let pool = at(address);
-    if let Err((code, what)) = copy_out(context, pool, bytes) {
+/// Copies what the kernels of a context have recorded.
+pub fn save(context: P, address: u64, bytes: u64) {
+    if let Err((code, what)) = copy_out(context, at(address), bytes) {
         let note = Note::new().text(b"--inside: what the kernels of a context recorded is lost: ");
         error(note.text(what), code).leave();
     }
-    twins::forget(
-        |twin| twin.context() == context,
-        // SAFETY: the twin's only reference is ours, and the pair has just ended.
-        |twin| _ = unsafe { real::clReleaseKernel(twin.handle()) },
-    );
-    beside::end(context);
-    // SAFETY: made by `buffer`; no twin is launched any more. The driver keeps it for commands in flight.
-    unsafe { real::clReleaseMemObject(pool.buffer) };
+}
+
+/// Gives the buffer of a pool back whose twins are not launched any more. The driver keeps it for commands in flight.
+pub fn release(address: u64) {
+    // SAFETY: made by `buffer`, and released once: by who has ended the pool.
+    unsafe { real::clReleaseMemObject(at(address).buffer) };
 }
 
 fn copy_out(context: P, pool: &Pool, bytes: u64) -> Result<(), Refused> {

@@ -10,8 +10,9 @@ use std::time::SystemTime;
 use anyhow::{Context, Result};
 use clap::Args;
 use hetrace_gpu_kernel::plan::Mode;
+use hetrace_gpu_kernel::ptx;
 use hetrace_gpu_kernel::{Ask, Base, Instrumented, instrument};
-use hetrace_session::{INSIDE_KERNELS, inside_answer};
+use hetrace_session::{INSIDE_KERNELS, INSIDE_TEXT, inside_answer};
 use sha2::{Digest, Sha256};
 
 use crate::args::Sites;
@@ -62,7 +63,13 @@ fn done(args: &Rewrite) -> Result<Instrumented> {
         Some("parameter") => Base::Parameter,
         Some(_) => anyhow::bail!("the image has no name of ours"),
     };
-    let image = fs::read(&args.image)?;
+    let mut image = fs::read(&args.image)?;
+    // Of machine code alone, another API of the program may have handed over the text that it was made of.
+    if ptx::image::text(&image, device).is_err()
+        && let Ok(text) = fs::read(args.image.with_file_name(format!("{hash}{INSIDE_TEXT}")))
+    {
+        image = text;
+    }
     let cache = Cache::of(args, &image, (first, device, base));
     let known = cache.as_ref().and_then(Cache::get);
     let done = match known {

@@ -7,6 +7,7 @@
 //! and in the session's folder, as the launcher and its helpers do: there files become known whole, by renaming them,
 //! and each task writes a part of its own.
 
+pub mod image;
 pub mod pools;
 pub mod twins;
 
@@ -16,7 +17,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 pub use hetrace_pool as pool;
 use hetrace_pool::CHUNK;
 use hetrace_ring::abi::inside::{
-    ANSWER, ASK, Answer, FOLDER, IMAGES, KERNELS, LATE, LINKED, PARAMETER, PART, POOL, patience_ms,
+    ANSWER, ASK, Answer, FOLDER, IMAGES, KERNELS, LATE, LINKED, PARAMETER, PART, POOL, TEXT, patience_ms,
 };
 use hetrace_ring::abi::option;
 use hetrace_ring::writer::drainer_lives;
@@ -233,6 +234,17 @@ fn ask(image: &[u8], part: &str, name: &str) -> bool {
         remove(part);
     }
     done
+}
+
+/// Leaves the text of machine code where the helper finds it that is asked for that code, whichever API loads it. `code` are
+/// the bytes that [`image::bytes`] finds of it.
+pub fn hand_over(code: &[u8], text: &[u8]) {
+    let _errno = ErrnoGuard::new();
+    let name = format!("{FOLDER}/{:016x}{TEXT}", hash::add(0, code));
+    // The same code has the same text.
+    if open(&name, libc::O_RDONLY).map(close).is_none() {
+        ask(text, &format!("{name}.{}{PART}", own::task()), &name);
+    }
 }
 
 /// Leaves a list of launches that came when there was no room any more: a line for each kernel, with their number and its name.
