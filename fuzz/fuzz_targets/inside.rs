@@ -24,13 +24,16 @@ fuzz_target!(|data: &[u8]| {
             for lane in [0, 31] {
                 let begin = warp.begin(lane).unwrap_or(0);
                 let (path, _) = decoder.lane(lane, begin, warp.end(lane), &warp.records);
-                assert!(path.steps.iter().all(|step| step.block < GRAPH.len() && step.earliest <= step.latest));
+                assert!(
+                    path.steps.iter().all(|step| step.block < GRAPH.len() && step.earliest <= step.latest)
+                );
             }
         }
     }
     let Ok(text) = std::str::from_utf8(data) else { return };
     let (own, apart) = (Base::Module, Base::Parameter);
-    let ways = [(Mode::Paths, 2, apart), (Mode::Branches, 1, own), (Mode::Edges, 3, own), (Mode::Blocks, 1, apart)];
+    let ways =
+        [(Mode::Paths, 2, apart), (Mode::Branches, 1, own), (Mode::Edges, 3, own), (Mode::Blocks, 1, apart)];
     for (mode, sample, base) in ways {
         let request = Request { wanted: &|_| true, mode, sums: true, sample, base, first: 0, image: "" };
         if let Ok(rewritten) = rewrite(text, &request) {
