@@ -17,6 +17,7 @@ pub mod fake_hsa;
 pub mod fake_libraries;
 pub mod fake_nccl;
 pub mod fake_nvshmem;
+pub mod fake_opencl;
 pub mod fake_roctx;
 pub mod fake_ze;
 pub mod invented;
