@@ -7,7 +7,7 @@ use std::process::Command;
 
 use hetrace_ctf::Value;
 use hetrace_tests::called::{Call, Called};
-use hetrace_tests::{Done, Seen, fake, fake_hip, fake_nccl, hetrace};
+use hetrace_tests::{Done, Seen, fake, fake_hip, fake_nccl, fake_rccl, hetrace};
 use tempfile::TempDir;
 
 /// A run of `tests/programs/nccl/ranks.c` under trace.
@@ -27,22 +27,22 @@ struct Rank {
 }
 
 fn ranks(mode: &str) -> Run {
-    run("ranks", fake::driver(), mode)
+    run(fake_nccl::library(), fake::driver(), mode)
 }
 
 /// Ranks of RCCL.
 fn rccl(mode: &str) -> Run {
-    run("rccl_ranks", fake_hip::programs(), mode)
+    run(fake_rccl::library(), fake_hip::programs(), mode)
 }
 
-/// Ranks on what lies in this folder.
-fn run(program: &str, below: &Path, mode: &str) -> Run {
+/// Ranks on the library in a folder, above what lies in another.
+fn run(library: &Path, below: &Path, mode: &str) -> Run {
     let scratch = TempDir::new().expect("a scratch folder");
     let trace = scratch.path().join("trace");
     let mut line = Command::new(hetrace());
     line.args(["run", "-q", "--buffer", "8192", "--device-times", "events", "-o"]).arg(&trace);
-    line.arg("--").arg(fake_nccl::library().join(program)).arg(mode);
-    let folders = [fake_nccl::library(), below].map(|f| f.display().to_string());
+    line.arg("--").arg(library.join("ranks")).arg(mode);
+    let folders = [library, below].map(|f| f.display().to_string());
     line.env("LD_LIBRARY_PATH", folders.join(":")).env("TMPDIR", scratch.path());
     line.env("FAKE_CUDA_DEVICES", "2");
     let done = hetrace_tests::bed::run(&mut line);
@@ -317,8 +317,9 @@ fn two_ranks_of_rccl() {
         assert_eq!(calls[0].list("comm"), [rank.comms[0]]);
         let hip = run.called.of("hip", rank.pid);
         let launches: Vec<_> = hip.iter().filter(|c| c.name == "hipLaunchKernel").collect();
-        let above = |launch: &&&Call| calls.iter().find(|c| c.holds(launch)).map(|c| c.name.as_str());
-        let above: Vec<_> = launches.iter().map(|launch| above(&launch).expect("a call around it")).collect();
+        let above = |launch: &&Call| calls.iter().find(|c| c.holds(launch)).map(|c| c.name.as_str());
+        let above: Vec<_> =
+            launches.into_iter().map(|launch| above(launch).expect("a call around it")).collect();
         let expected = [
             "ncclAllReduce",
             "ncclAllReduce",

@@ -1,4 +1,4 @@
-//! Makes the fake NCCL and the fake RCCL: every function that the model has, from `apis/nccl/api.json`,
+//! Makes the fake NCCL: every function that the model has, from `apis/nccl/api.json`,
 //! behind those that `tests/programs/nccl/fake_nccl.c` writes by hand.
 
 use std::fmt::Write;
@@ -9,9 +9,9 @@ use std::sync::OnceLock;
 use serde_json::Value;
 
 use crate::bed::model;
-use crate::{fake, fake_hip};
+use crate::fake;
 
-/// The folder with the fake `libnccl.so.2` and `librccl.so.1`, and the programs that are linked to them.
+/// The folder with the fake `libnccl.so.2`, and the programs that are linked to it.
 pub fn library() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
@@ -22,28 +22,27 @@ pub fn library() -> &'static Path {
 }
 
 fn build(out: &Path) {
+    make(out, "libnccl.so.2", "ranks", fake::driver(), &["-Wl,-Bsymbolic", "-l:libcuda.so.1"]);
+}
+
+/// Makes a library and the program of ranks that is linked to it, with what is `below` them.
+pub(crate) fn make(out: &Path, library: &str, program: &str, below: &Path, options: &[&str]) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tests/ lies in the root");
     std::fs::create_dir_all(out).expect("a folder");
-    let api = model("nccl");
-    std::fs::write(out.join("defaults.c"), defaults(&api)).expect("a file");
-    let cc = |library: &str, program: &str, more: &[&str]| {
-        let sources = root.join("tests/programs/nccl");
-        let run = |arguments: &[String]| {
-            let mut command = Command::new("cc");
-            command.args(["-std=gnu11", "-O1", "-g", "-Wall", "-Werror", "-pthread", "-Wl,--as-needed"]);
-            let done = command.args(arguments).args(more).output().expect("cc: run scripts/install-deps.sh");
-            assert!(done.status.success(), "the fake {library}: {}", String::from_utf8_lossy(&done.stderr));
-        };
-        let text = |path: PathBuf| path.display().to_string();
-        let [made, soname] = [text(out.join(library)), format!("-Wl,-soname,{library}")];
-        let [fake, defaults] = [text(sources.join("fake_nccl.c")), text(out.join("defaults.c"))];
-        run(&["-shared".into(), "-fPIC".into(), soname, "-o".into(), made.clone(), fake, defaults, "-ldl".into()]);
-        run(&["-o".into(), text(out.join(program)), text(sources.join("ranks.c")), made]);
+    std::fs::write(out.join("defaults.c"), defaults(&model("nccl"))).expect("a file");
+    let sources = root.join("tests/programs/nccl");
+    let cc = |arguments: &[String]| {
+        let mut command = Command::new("cc");
+        command.args(["-std=gnu11", "-O1", "-g", "-Wall", "-Werror", "-pthread", "-Wl,--as-needed"]);
+        command.args(arguments).arg(format!("-L{}", below.display())).args(options);
+        let done = command.output().expect("cc: run scripts/install-deps.sh");
+        assert!(done.status.success(), "the fake {library}: {}", String::from_utf8_lossy(&done.stderr));
     };
-    let find = |folder: &Path| format!("-L{}", folder.display());
-    cc("libnccl.so.2", "ranks", &["-Wl,-Bsymbolic", &find(fake::driver()), "-l:libcuda.so.1"]);
-    // Of RCCL's functions one calls others by their names.
-    cc("librccl.so.1", "rccl_ranks", &["-DRCCL", &find(fake_hip::programs()), "-l:libamdhip64.so.6"]);
+    let text = |path: PathBuf| path.display().to_string();
+    let [made, soname] = [text(out.join(library)), format!("-Wl,-soname,{library}")];
+    let [fake, defaults] = [text(sources.join("fake_nccl.c")), text(out.join("defaults.c"))];
+    cc(&["-shared".into(), "-fPIC".into(), soname, "-o".into(), made.clone(), fake, defaults, "-ldl".into()]);
+    cc(&["-o".into(), text(out.join(program)), text(sources.join("ranks.c")), made]);
 }
 
 /// A prototype in C, in which of each type only its size matters.
