@@ -19,10 +19,11 @@ use std::time::Duration;
 use rustix::event::{EventfdFlags, eventfd};
 
 use crate::clock::now;
+use crate::emptier::READER_ENDED;
 use crate::hash::NumberMap;
 use crate::order::PATIENCE;
 use crate::proc::{descendants, numbers, start_of, ticks_now};
-use crate::recorder::{READER_ENDED, best, unwatched};
+use crate::recorder::{best, unwatched};
 use crate::sources::Beside;
 use crate::way::Probe;
 use crate::worker::{Pace, Source, Worker};

@@ -26,6 +26,8 @@ use crate::perf::preferred;
 /// Longest sleep, in nanoseconds: what the buffers hold is lost with this process.
 const NAP: i64 = 250_000_000;
 
+/// What is said of a reader that is gone.
+pub const READER_ENDED: &str = "its reader ended unexpectedly";
 /// [`Feed::emptied`] of a thread that ended by itself.
 const GONE: u64 = u64::MAX;
 

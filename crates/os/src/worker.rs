@@ -13,7 +13,7 @@ use rustix::time::{ClockId, Timespec};
 
 use crate::border::Passed;
 use crate::clock::{nanoseconds, now};
-use crate::emptier::Feed;
+use crate::emptier::{Feed, READER_ENDED};
 use crate::form::{self, Environment};
 use crate::hash::NumberSet;
 use crate::intake::Batch;
@@ -22,7 +22,6 @@ use crate::order::{Order, PATIENCE, Piece};
 use crate::perf::bpf::Own;
 use crate::perf::bpf::direct::{self, Call};
 use crate::perf::record::{Records, What, Who};
-use crate::recorder::READER_ENDED;
 use crate::sources::Sources;
 use crate::statistics::Statistics;
 use crate::stream::{Trace, Written};
