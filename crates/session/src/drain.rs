@@ -34,7 +34,7 @@ mod source;
 mod waiting;
 
 use arenas::Opened;
-use ended::Ended;
+pub(crate) use ended::Ended;
 use found::Found;
 use image::Image;
 pub use limits::Limits;

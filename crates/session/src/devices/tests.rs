@@ -155,6 +155,23 @@ fn commands_are_joined_with_calls_reported_before_and_after_them() {
 }
 
 #[test]
+fn what_is_reported_of_a_process_stays_when_the_rest_is_forgotten() {
+    let mut p = Process::new("forget");
+    p.queue(0x10, 50);
+    p.link(1, 100);
+    p.command(&collected(1, 1_000), "k");
+    // Of a call that is not known.
+    p.command(&collected(2, 2_000), "k");
+    p.finish();
+    let (reports, lost, without) = (p.devices.reports(), p.devices.lost(), p.devices.without_call());
+    assert!(!reports.is_empty() && without == 1);
+    let mut ended = crate::drain::Ended::default();
+    ended.devices(&p.devices, &p.path);
+    let clocks = ended.clocks().expect("what was kept");
+    assert_eq!((clocks, ended.lost, ended.without_call), (reports, lost, without));
+}
+
+#[test]
 fn a_queue_has_the_handle_of_its_api_and_commands_name_it_by_its_key() {
     let mut process = Process::new("handles");
     // The default streams of two contexts, a stream whose handle is not known, and one that only a command names.

@@ -23,7 +23,7 @@ const TOGETHER: usize = 64;
 
 /// Rows that are asked for once, at the end.
 #[derive(Debug)]
-pub(super) struct Rows<T> {
+pub(crate) struct Rows<T> {
     /// Those that are not in the file.
     recent: Vec<T>,
     /// JSON, a line for each of the others. It has no name: it is gone with this process.
@@ -82,7 +82,7 @@ impl<T: Clone + Serialize + DeserializeOwned> Rows<T> {
 
 /// What is known of processes that have ended.
 #[derive(Debug, Default)]
-pub(super) struct Ended {
+pub(crate) struct Ended {
     /// Stream files that are finished.
     pub accounts: Rows<StreamAccount>,
     processes: Rows<Process>,
@@ -108,7 +108,7 @@ impl Ended {
     }
 
     /// An image has ended, with all that it recorded.
-    pub fn image(&mut self, image: &Image, folder: &Path) {
+    pub(super) fn image(&mut self, image: &Image, folder: &Path) {
         // A process that became another program is one still.
         if image.recorded && self.starts.insert((image.key.0, image.key.1)) {
             self.processes.extend([process(image)], folder);
@@ -124,7 +124,7 @@ impl Ended {
     }
 
     /// Processes that recorded: those that have ended, and of these images the ones that live.
-    pub fn processes<'i>(&self, living: impl Iterator<Item = &'i Image>) -> io::Result<Vec<Process>> {
+    pub(super) fn processes<'i>(&self, living: impl Iterator<Item = &'i Image>) -> io::Result<Vec<Process>> {
         let mut processes = self.processes.all()?;
         let mut starts = HashSet::new();
         for image in living.filter(|image| image.recorded) {
