@@ -45,6 +45,8 @@ pub struct Layers<'t> {
     chains: Numbered<Chain>,
     /// The open calls of each thread, the outermost first.
     open: Vec<Vec<Frame>>,
+    /// Calls that the program made itself are in `history`, too.
+    keeps_outermost: bool,
     /// The innermost call of each thread, with the time at which it began, when it began.
     history: History<(u64, u32)>,
     /// Names of chains, by number, as far as they were asked for.
@@ -88,9 +90,15 @@ impl<'t> Layers<'t> {
             paths: Numbered::new(),
             chains: Numbered::new(),
             open: Vec::new(),
+            keeps_outermost: true,
             history: History::default(),
             names: Vec::new(),
         }
+    }
+
+    /// The same, for [`Self::several`] alone: how commands came about that calls of the program's own enqueued is not kept.
+    pub fn between(trace: &'t Trace) -> Self {
+        Self { keeps_outermost: false, ..Self::new(trace) }
     }
 
     /// A call begins.
@@ -102,6 +110,9 @@ impl<'t> Layers<'t> {
         let frames = &mut self.open[call.thread.index()];
         frames.truncate(call.depth as usize);
         frames.push(Frame { path, function: call.function.0 });
+        if frames.len() == 1 && !self.keeps_outermost {
+            return;
+        }
         let top = frames.first().map_or(call.function.0, |frame| frame.function);
         let chain = self.chains.number(Chain { top, path, bottom: call.function.0 });
         let who = at.threads.get(call.thread);

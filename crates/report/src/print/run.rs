@@ -82,7 +82,7 @@ pub fn print_both(
         nesting: HashSet::new(),
         commands_met: 0,
         numbers: if options.form == Form::Calls { Numbers::of(trace) } else { Numbers::default() },
-        layers: (options.form == Form::Calls && trace.models().len() > 1).then(|| Layers::new(trace)),
+        layers: (options.form == Form::Calls && trace.models().len() > 1).then(|| Layers::between(trace)),
         order: Order::default(),
         open: Vec::new(),
         exit: Args::default(),

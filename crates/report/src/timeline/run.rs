@@ -75,7 +75,7 @@ pub fn timeline_in_parts(
         plans: options.arguments.then(|| Plans::new(trace)),
         traits: traits(trace),
         several_apis: trace.models().len() > 1,
-        layers: (trace.models().len() > 1).then(|| Layers::new(trace)),
+        layers: (trace.models().len() > 1).then(|| Layers::between(trace)),
         threads: Vec::new(),
         exit: Args::default(),
         devices: Devices::default(),
