@@ -4,7 +4,7 @@
 use std::sync::LazyLock;
 
 use hetrace_gpu_kernel::graph::EXIT;
-use hetrace_gpu_kernel::ptx::{Request, rewrite};
+use hetrace_gpu_kernel::ptx::{Base, Request, rewrite};
 use hetrace_gpu_kernel::{Decoder, Graph, Mode, Plan, pool};
 use libfuzzer_sys::fuzz_target;
 
@@ -24,13 +24,18 @@ fuzz_target!(|data: &[u8]| {
             for lane in [0, 31] {
                 let begin = warp.begin(lane).unwrap_or(0);
                 let (path, _) = decoder.lane(lane, begin, warp.end(lane), &warp.records);
-                assert!(path.steps.iter().all(|step| step.block < GRAPH.len() && step.earliest <= step.latest));
+                assert!(
+                    path.steps.iter().all(|step| step.block < GRAPH.len() && step.earliest <= step.latest)
+                );
             }
         }
     }
     let Ok(text) = std::str::from_utf8(data) else { return };
-    for (mode, sample) in [(Mode::Paths, 2), (Mode::Branches, 1), (Mode::Edges, 3), (Mode::Blocks, 1)] {
-        let request = Request { wanted: &|_| true, mode, sums: true, sample, linked: false, first: 0, image: "" };
+    let (own, apart) = (Base::Module, Base::Parameter);
+    let ways =
+        [(Mode::Paths, 2, apart), (Mode::Branches, 1, own), (Mode::Edges, 3, own), (Mode::Blocks, 1, apart)];
+    for (mode, sample, base) in ways {
+        let request = Request { wanted: &|_| true, mode, sums: true, sample, base, first: 0, image: "" };
         if let Ok(rewritten) = rewrite(text, &request) {
             for kernel in &rewritten.description.kernels {
                 let graph = kernel.graph().expect("a graph");

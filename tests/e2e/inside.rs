@@ -4,6 +4,8 @@
 mod losses;
 #[path = "cuda/run.rs"]
 mod run;
+#[path = "inside/text.rs"]
+mod text;
 #[path = "inside/views.rs"]
 mod views;
 #[path = "inside/ways.rs"]
@@ -14,55 +16,7 @@ use std::path::{Path, PathBuf};
 
 use run::{Run, run_command};
 use tempfile::TempDir;
-
-/// Kernels with a choice and a loop; `k3000` can't be rewritten.
-const TEXT: &str = "\
-//
-.version 8.0
-.target sm_90
-.address_size 64
-
-.visible .entry k1000(
-	.param .u64 k1000_param_0
-)
-{
-	.reg .pred 	%p<2>;
-	.reg .b32 	%r<4>;
-
-	mov.u32 	%r1, %tid.x;
-	setp.gt.u32 	%p1, %r1, 3;
-	@%p1 bra 	$L__BB0_2;
-
-	add.u32 	%r2, %r1, 1;
-
-$L__BB0_2:
-	ret;
-
-}
-
-.visible .entry k2000()
-{
-	.reg .pred 	%p<2>;
-	.reg .b32 	%r<4>;
-
-	mov.u32 	%r1, 0;
-
-$L__BB1_1:
-	add.u32 	%r1, %r1, 1;
-	setp.lt.u32 	%p1, %r1, 100;
-	@%p1 bra 	$L__BB1_1;
-
-	ret;
-
-}
-
-.visible .entry k3000()
-{
-	setmaxnreg.inc.sync.aligned.u32 	240;
-	ret;
-
-}
-";
+use text::TEXT;
 
 /// How an entry of a fat binary is stored.
 #[derive(Debug, Clone, Copy)]

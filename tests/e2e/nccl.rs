@@ -1,12 +1,13 @@
 //! NCCL: ranks in processes of their own on a library that meets and launches as the real
-//! one does, and a rank that never comes.
+//! one does, and a rank that never comes; the same ranks on a fake of AMD's RCCL, above a fake HIP.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::process::Command;
 
 use hetrace_ctf::Value;
 use hetrace_tests::called::{Call, Called};
-use hetrace_tests::{Done, Seen, fake, fake_nccl, hetrace};
+use hetrace_tests::{Done, Seen, fake, fake_hip, fake_nccl, fake_rccl, hetrace};
 use tempfile::TempDir;
 
 /// A run of `tests/programs/nccl/ranks.c` under trace.
@@ -26,12 +27,22 @@ struct Rank {
 }
 
 fn ranks(mode: &str) -> Run {
+    run(fake_nccl::library(), fake::driver(), mode)
+}
+
+/// Ranks of RCCL.
+fn rccl(mode: &str) -> Run {
+    run(fake_rccl::library(), fake_hip::programs(), mode)
+}
+
+/// Ranks on the library in a folder, above what lies in another.
+fn run(library: &Path, below: &Path, mode: &str) -> Run {
     let scratch = TempDir::new().expect("a scratch folder");
     let trace = scratch.path().join("trace");
     let mut line = Command::new(hetrace());
     line.args(["run", "-q", "--buffer", "8192", "--device-times", "events", "-o"]).arg(&trace);
-    line.arg("--").arg(fake_nccl::library().join("ranks")).arg(mode);
-    let folders = [fake_nccl::library(), fake::driver()].map(|f| f.display().to_string());
+    line.arg("--").arg(library.join("ranks")).arg(mode);
+    let folders = [library, below].map(|f| f.display().to_string());
     line.env("LD_LIBRARY_PATH", folders.join(":")).env("TMPDIR", scratch.path());
     line.env("FAKE_CUDA_DEVICES", "2");
     let done = hetrace_tests::bed::run(&mut line);
@@ -291,4 +302,64 @@ fn a_rank_that_never_comes() {
     let (tally, print) = (run.report("tally"), run.report("print"));
     assert!(tally.contains("UNFINISHED") && tally.contains("ncclCommInitRank"), "{tally}");
     assert!(print.contains("<no end"), "{print}");
+}
+
+/// To us RCCL is a copy of NCCL above HIP.
+#[test]
+fn two_ranks_of_rccl() {
+    let run = rccl("work");
+    let found = run.ranks();
+    assert_eq!(found.len(), 2);
+    for rank in &found {
+        let calls = run.called.of("nccl", rank.pid);
+        assert!(calls.iter().all(|c| c.end.is_some() && c.label("result") == Some("ncclSuccess")));
+        assert_eq!(calls[0].name, "ncclCommInitRank");
+        assert_eq!(calls[0].list("comm"), [rank.comms[0]]);
+        let hip = run.called.of("hip", rank.pid);
+        let launches: Vec<_> = hip.iter().filter(|c| c.name == "hipLaunchKernel").collect();
+        let above = |launch: &&Call| calls.iter().find(|c| c.holds(launch)).map(|c| c.name.as_str());
+        let above: Vec<_> =
+            launches.into_iter().map(|launch| above(launch).expect("a call around it")).collect();
+        let expected = [
+            "ncclAllReduce",
+            "ncclAllReduce",
+            "ncclAllGather",
+            "ncclBroadcast",
+            "ncclReduceScatter",
+            "ncclGroupEnd",
+            "ncclReduce",
+        ];
+        assert_eq!(above, expected);
+    }
+    let tally = run.report("tally");
+    assert!(tally.contains("Collectives | 3 communicators | 5 ranks"), "{tally}");
+}
+
+/// What RCCL does by calling others of its functions is one operation.
+#[test]
+fn what_only_rccl_has() {
+    let run = rccl("own");
+    for rank in &run.ranks() {
+        let calls = run.called.of("nccl", rank.pid);
+        let find = |name: &str| calls.iter().filter(|c| c.name == name).collect::<Vec<_>>();
+        assert_eq!(line(find("ncclAllToAll")[0]), "ncclAllToAll Some(300) ncclFloat32");
+        assert_eq!(find("ncclAllToAllv")[0].label("datatype"), Some("ncclFloat8e5m2"));
+        let [good, bad] = find("ncclAllReduceWithBias")[..] else { panic!("two of them") };
+        assert_eq!(line(good), "ncclAllReduceWithBias Some(50) ncclFloat32 ncclSum");
+        assert_eq!(bad.label("result"), Some("ncclInvalidArgument"));
+        let load = find("mscclLoadAlgo")[0];
+        assert_eq!(text(load.fields.get("mscclAlgoFilePath")), "all-to-all.xml");
+        assert_eq!(find("mscclUnloadAlgo").len(), 1);
+        assert_eq!(find("ncclSend").len(), 0, "what the library calls of itself is its own");
+    }
+    let tally: serde_json::Value = serde_json::from_str(&{
+        let trace = run.scratch.path().join("trace");
+        hetrace_tests::bed::run(Command::new(hetrace()).args(["tally", "--json"]).arg(trace)).out
+    })
+    .expect("JSON");
+    let rows = tally["collectives"].as_array().expect("collectives").iter();
+    let mut operations: Vec<_> =
+        rows.map(|r| (r["operation"].as_str().unwrap_or(""), r["calls"].as_u64().unwrap_or(0))).collect();
+    operations.sort_unstable();
+    assert_eq!(operations, [("all-reduce", 4), ("all-to-all", 2), ("all-to-all", 2)], "{tally:#}");
 }

@@ -266,6 +266,20 @@ fn a_delay_opens_the_window_and_a_duration_closes_it() {
 }
 
 #[test]
+fn a_duration_closes_a_window_that_a_range_opened() {
+    // The range does not end before the window does.
+    let script = ["launch:5", "open:step", "wait:go", "launch:9", "close"];
+    let run = Beside::start(&["--range", "step@0..1", "--duration", "1ms"], &script);
+    run.until(|run| flips(&run.trace()).len() == 2);
+    run.touch("go");
+    let (seen, events) = run.end();
+    assert_eq!(
+        (launches(&seen), events),
+        (0, ["capture:begin range", "capture:end time"].map(str::to_owned).into())
+    );
+}
+
+#[test]
 fn a_signal_opens_and_closes_the_window_again_and_again() {
     let script = [
         "launch:10",
@@ -367,6 +381,7 @@ fn reports_say_what_the_trace_covers() {
     assert_eq!(done.status, 0, "{}", done.err);
     let drawn = String::from_utf8_lossy(&std::fs::read(drawn).expect("a timeline")).into_owned();
     assert!(drawn.contains("capture window opens: launch 100"));
+    assert!(drawn.contains("capture window (--launches 100..200)"), "as a slice");
     for report in ["why", "lint"] {
         let shown = text(report, &traced.folder);
         assert!(shown.contains("apture window"), "{report}: {shown}");

@@ -5,7 +5,7 @@ PROGRAMS is a folder with programs of HeCBench by name (src/NAME-cuda, nvcc -arc
 as it is and in each way below; kernel time is the device's (CUPTI), by `tally --json`. For each way:
 
 - all: the time of all kernels in the run by that of the bare run: what the program pays, whatever recorded;
-- twins: the mean launch of those that recorded by the mean launch of the same kernels in the bare run.
+- twins: the time of the launches that recorded by that of the same launches (by kernel, and which of its launches) in the bare run.
 
 In the way `whole` everything is recorded: a large pool (WHOLE_BUFFER, 8G), and the first launches of each kernel, as many as find
 room: FIRST (4), then 2, then 1. If one launch alone fills the pool, `whole` says full and its price is not of a whole recording.
@@ -16,6 +16,8 @@ Besides, for each program:
 - seconds that calls which load code take (cuModuleLoad…, cuLibraryLoad…): bare, with twins and both caches empty, with both filled; and
   what the program waited for its images to be rewritten of that;
 - the host's mean cuLaunchKernel…, ns: bare, with `--inside` of a kernel that is not there, and with twins.
+
+WAYS chooses some of the ways ("whole"), LOADING=0 leaves the last two out, ONLY names programs, SECONDS_LEFT (500) ends it.
 
 OTHER_HETRACE, an earlier build, is measured in the same call in the way `default`. Prints a line for each, a summary beside what hip-analyzer's slides
 have (mean 1.77, median 1.32), and leaves OUT/inside_price.json. `inside_price.py --self-test` needs no GPU: it reads a made pool."""
@@ -31,7 +33,8 @@ import sys
 import tempfile
 import time
 
-TWIN = "__hetrace_inside"
+# Behind the names of kernels that recorded.
+INSIDE = " [inside]"
 # ga is checked on the host, in time by the length of its query: 1000 take that most of a minute, for each of the runs.
 ARGUMENTS = {
     "stencil1d": "16777216 100", "adam": "10000 200 100", "scatterAdd": "10000000 32 8 20", "s8n": "1513 2048 10",
@@ -47,6 +50,7 @@ WAYS = {
     "whole": ["--inside-buffer", os.environ.get("WHOLE_BUFFER", "8G")],
     "branches": [*ALL, "--inside-mode", "branches"],
 }
+WAYS = {way: WAYS[way] for way in os.environ.get("WAYS", " ".join(WAYS)).split()}
 # Launches of each kernel that record in the way "whole": fewer if the pool is full.
 FIRST = [int(n) for n in os.environ.get("FIRST", "4 2 1").split()]
 LOADS = ("cuModuleLoad", "cuLibraryLoad")
@@ -78,6 +82,36 @@ def kernels(tables):
             calls, total = found.get(row["symbol"], (0, 0.0))
             found[row["symbol"]] = (calls + row["calls"], total + row["calls"] * row["avg_ns"])
     return found
+
+
+def launches(hetrace, trace):
+    """By kernel: microseconds of each launch, and whether it recorded, in the order in which they began."""
+    path = trace + ".json"
+    if os.path.exists(path):
+        os.remove(path)
+    done = subprocess.run([hetrace, "export", "-f", "chrome", "--no-arguments", "-o", path, trace], capture_output=True, text=True, timeout=100)
+    if done.returncode:
+        raise RuntimeError(done.stderr[-300:])
+    with open(path) as file:
+        return by_kernel(json.load(file)["traceEvents"])
+
+
+def by_kernel(events):
+    found = {}
+    for event in sorted((e for e in events if e.get("cat") == "kernel" and "dur" in e), key=lambda e: e["ts"]):
+        name = event["name"]
+        found.setdefault(name.removesuffix(INSIDE), []).append((event["dur"], name.endswith(INSIDE)))
+    return found
+
+
+def same_launches(bare, inside):
+    """Microseconds of the launches that recorded, and of the same ones in the bare run."""
+    recorded = expected = 0.0
+    for name, rows in inside.items():
+        for (took, records), (plain, _) in zip(rows, bare.get(name, [])):
+            if records:
+                recorded, expected = recorded + took, expected + plain
+    return recorded, expected
 
 
 def calls(tables, names):
@@ -125,7 +159,7 @@ def traced(hetrace, options, program, folder):
     pools = glob.glob(os.path.join(trace, "inside/*.pool"))
     pool = sum(os.path.getsize(path) for path in pools)
     looked, records, chunks = (sum(part) for part in zip(*map(events, pools))) if pools else (0, 0, 0)
-    return {"times": times, "notes": notes, "pool": pool, "seconds": took, "status": done.returncode,
+    return {"times": times, "order": launches(hetrace, trace), "notes": notes, "pool": pool, "seconds": took, "status": done.returncode,
             "looked": looked, "records": records, "chunks": chunks, "loads": calls(tables, LOADS),
             "launched": calls(tables, LAUNCHES), "own": tables.get("tracing", {}).get("own_device_ns", 0),
             "pass": done.stdout.count("PASS"), "fail": done.stdout.count("FAIL")}
@@ -133,18 +167,13 @@ def traced(hetrace, options, program, folder):
 
 def compare(bare, inside):
     every = sum(total for _, total in inside["times"].values()) / sum(total for _, total in bare["times"].values())
-    recorded = expected = 0.0
-    for symbol, (calls, total) in inside["times"].items():
-        name = symbol.removesuffix(TWIN)
-        if symbol.endswith(TWIN) and name in bare["times"]:
-            as_it_was = bare["times"][name]
-            recorded, expected = recorded + total, expected + calls * as_it_was[1] / as_it_was[0]
+    recorded, expected = same_launches(bare["order"], inside["order"])
     lost = [re.search(r"LOST: (\d+)", note) for note in inside["notes"]]
     return {"all": every, "twins": recorded / expected if expected else None, "pool": inside["pool"],
             "lost": sum(int(found[1]) for found in lost if found), "full": any(lost),
             "bytes_per_record": inside["looked"] / inside["records"] if inside["records"] else None,
             "records_per_chunk": inside["records"] / inside["chunks"] if inside["chunks"] else None,
-            "own_ms": inside["own"] / 1e6, "twin_ms": recorded / 1e6, "same": inside["pass"] == bare["pass"] and inside["fail"] == bare["fail"],
+            "own_ms": inside["own"] / 1e6, "twin_ms": recorded / 1e3, "same": inside["pass"] == bare["pass"] and inside["fail"] == bare["fail"],
             "seconds": round(inside["seconds"], 2), "notes": inside["notes"]}
 
 
@@ -187,6 +216,10 @@ def self_test():
         file.write(bytes(4096) + chunk(4096, 252) + chunk(4096, 3) + bytes(4096 * 30) + chunk(256, 12) + chunk(256, 1) + bytes(256 * 14))
         file.flush()
         assert events(file.name) == (33 * 4096, 268, 4), events(file.name)
+    event = lambda ts, name, dur: {"cat": "kernel", "ts": ts, "name": name, "dur": dur}  # noqa: E731
+    bare = by_kernel([event(3, "a", 9.0), event(1, "a", 1.0), event(2, "b", 5.0)])
+    inside = by_kernel([event(1, "a [inside]", 2.0), event(2, "b", 5.0), event(4, "a", 9.5), {"cat": "cuda", "ts": 0, "dur": 7}])
+    assert same_launches(bare, inside) == (2.0, 1.0), same_launches(bare, inside)
     assert waited({"notes": ["--inside: the program waited 1500 ms for 3 images to be rewritten"]}) == 1.5
     print("ok")
 
@@ -216,7 +249,8 @@ def main():
                         row[way] = whole(hetrace, options, program, folder, bare)
                     else:
                         row[way] = compare(bare, traced(hetrace, ["--inside", "*", *options], program, folder))
-                row["host"] = loading(hetrace, program, folder, bare)
+                if os.environ.get("LOADING", "1") != "0":
+                    row["host"] = loading(hetrace, program, folder, bare)
                 for one in other:
                     row["other"] = compare(bare, traced(one, ["--inside", "*", *ALL], program, folder))
             except Exception as error:  # noqa: BLE001
@@ -225,11 +259,11 @@ def main():
             shown = {way: (round(row[way]["all"], 3), round(row[way]["twins"] or 0, 3), row[way]["full"], row[way]["pool"] >> 20,
                            row[way]["same"]) for way in [*WAYS, "other"] if way in row}
             print(name, round(row.get("bare_ms", 0), 3), row.get("launches"), shown, row.get("error", ""), flush=True)
-            if "host" in row:
+            if "whole" in row:
                 of = row["whole"]
                 print(" ", f"whole: first {of['first']}, {of['bytes_per_record'] or 0:.1f} bytes a record, "
                       f"{of['records_per_chunk'] or 0:.1f} records a chunk; own {of['own_ms']:.1f} ms;",
-                      {name: round(value, 3) for name, value in row["host"].items()}, flush=True)
+                      {name: round(value, 3) for name, value in row.get("host", {}).items()}, flush=True)
             with open(os.path.join(out, "inside_price.json"), "w") as file:
                 json.dump(table, file, indent=1)
     for way in [*WAYS, "other"]:

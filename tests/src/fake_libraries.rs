@@ -159,7 +159,7 @@ fn passes_on(model: &Value, major: u32) -> String {
 }
 
 /// A program that calls each function once, with zeros, and says so.
-fn each_call(model: &Value) -> String {
+pub(crate) fn each_call(model: &Value) -> String {
     let (structs, all) = prototypes(model);
     let mut out = format!("#include <stdio.h>\n{structs}");
     for f in &all {

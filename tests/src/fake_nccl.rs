@@ -22,32 +22,27 @@ pub fn library() -> &'static Path {
 }
 
 fn build(out: &Path) {
+    make(out, "libnccl.so.2", "ranks", fake::driver(), &["-Wl,-Bsymbolic", "-l:libcuda.so.1"]);
+}
+
+/// Makes a library and the program of ranks that is linked to it, with what is `below` them.
+pub(crate) fn make(out: &Path, library: &str, program: &str, below: &Path, options: &[&str]) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tests/ lies in the root");
     std::fs::create_dir_all(out).expect("a folder");
-    let api = model("nccl");
-    std::fs::write(out.join("defaults.c"), defaults(&api)).expect("a file");
+    std::fs::write(out.join("defaults.c"), defaults(&model("nccl"))).expect("a file");
     let sources = root.join("tests/programs/nccl");
-    let cc = |arguments: &[&str]| {
+    let cc = |arguments: &[String]| {
         let mut command = Command::new("cc");
-        command.args(["-std=gnu11", "-O1", "-g", "-Wall", "-Werror", "-pthread"]);
-        let done = command.args(arguments).output().expect("cc: run scripts/install-deps.sh");
-        assert!(done.status.success(), "the fake NCCL: {}", String::from_utf8_lossy(&done.stderr));
+        command.args(["-std=gnu11", "-O1", "-g", "-Wall", "-Werror", "-pthread", "-Wl,--as-needed"]);
+        command.args(arguments).arg(format!("-L{}", below.display())).args(options);
+        let done = command.output().expect("cc: run scripts/install-deps.sh");
+        assert!(done.status.success(), "the fake {library}: {}", String::from_utf8_lossy(&done.stderr));
     };
     let text = |path: PathBuf| path.display().to_string();
-    cc(&[
-        "-shared",
-        "-fPIC",
-        "-Wl,-soname,libnccl.so.2",
-        "-Wl,-Bsymbolic",
-        "-o",
-        &text(out.join("libnccl.so.2")),
-        &text(sources.join("fake_nccl.c")),
-        &text(out.join("defaults.c")),
-        "-ldl",
-    ]);
-    let find = [out, fake::driver()].map(|folder| format!("-L{}", folder.display()));
-    let (program, source) = (text(out.join("ranks")), text(sources.join("ranks.c")));
-    cc(&["-o", &program, &source, &find[0], &find[1], "-l:libnccl.so.2", "-l:libcuda.so.1"]);
+    let [made, soname] = [text(out.join(library)), format!("-Wl,-soname,{library}")];
+    let [fake, defaults] = [text(sources.join("fake_nccl.c")), text(out.join("defaults.c"))];
+    cc(&["-shared".into(), "-fPIC".into(), soname, "-o".into(), made.clone(), fake, defaults, "-ldl".into()]);
+    cc(&["-o".into(), text(out.join(program)), text(sources.join("ranks.c")), made]);
 }
 
 /// A prototype in C, in which of each type only its size matters.

@@ -8,6 +8,7 @@
 pub mod bed;
 pub mod called;
 pub mod counts;
+pub mod each;
 pub mod expect;
 pub mod fake;
 pub mod fake_cublas;
@@ -17,6 +18,10 @@ pub mod fake_hsa;
 pub mod fake_libraries;
 pub mod fake_nccl;
 pub mod fake_nvshmem;
+pub mod fake_oneccl;
+pub mod fake_opencl;
+pub mod fake_rccl;
+pub mod fake_rocm;
 pub mod fake_roctx;
 pub mod fake_ze;
 pub mod invented;

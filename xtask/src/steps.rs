@@ -2,14 +2,20 @@
 //!
 //! A step runs unless one that it needs did not pass. What a machine lacks makes a step skipped, and
 //! those that need it; the summary shows that, and it is no failure.
+//!
+//! Two steps run at a time, each in a lane: compilers end with one thread and tests wait for things, so one lane
+//! alone leaves processors idle.
+
+mod lane;
 
 use std::fmt;
-use std::process::Command;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use crate::repo;
+pub use lane::Lane;
 
 /// What became of a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,42 +48,64 @@ impl fmt::Display for Outcome {
     }
 }
 
+/// What a step does in the lane that it was given.
+type Work<'s> = Box<dyn FnOnce(&Lane) -> Result<Outcome> + Send + 's>;
+
 /// One check.
 pub struct Step<'s> {
     name: String,
     needs: Option<String>,
-    work: Box<dyn FnOnce() -> Result<Outcome> + 's>,
+    behind: bool,
+    work: Work<'s>,
 }
 
 impl<'s> Step<'s> {
     /// A step of this name. An error of `work` is a failure of the step.
-    pub fn new(name: impl Into<String>, work: impl FnOnce() -> Result<Outcome> + 's) -> Self {
-        Step { name: name.into(), needs: None, work: Box::new(work) }
+    pub fn new(name: impl Into<String>, work: impl FnOnce(&Lane) -> Result<Outcome> + Send + 's) -> Self {
+        Step { name: name.into(), needs: None, behind: false, work: Box::new(work) }
     }
 
     /// A step that is one `cargo` command.
     pub fn cargo(name: impl Into<String>, arguments: &[impl AsRef<str>]) -> Self {
         let arguments: Vec<String> = arguments.iter().map(|a| a.as_ref().to_owned()).collect();
-        Step::new(name, move || cargo(&arguments, &[]))
+        Step::new(name, move |lane| lane.cargo(&arguments, &[]))
     }
 
-    /// The same step, to be run only if the step of this name has passed.
+    /// The same step, to be run only if the step of this name, which stands before it, has passed.
     #[must_use]
     pub fn after(self, needs: impl Into<String>) -> Self {
         Step { needs: Some(needs.into()), ..self }
     }
+
+    /// The same step in the second lane, where it takes what the first one leaves of the processors. What it
+    /// prints is shown when it has ended.
+    #[must_use]
+    pub fn behind(self) -> Self {
+        Step { behind: true, ..self }
+    }
+}
+
+/// A step that was run, or would have been.
+#[derive(Debug)]
+struct Row {
+    name: String,
+    /// None before the end.
+    outcome: Option<Outcome>,
+    time: Duration,
 }
 
 /// What became of all steps.
 #[derive(Debug, Default)]
 pub struct Summary {
-    rows: Vec<(String, Outcome, Duration)>,
+    rows: Vec<Row>,
+    /// Of all together: less than the sum, as two run at a time.
+    time: Duration,
 }
 
 impl Summary {
     /// Whether any step failed, or was not run because another failed.
     pub fn failed(&self) -> bool {
-        self.rows.iter().any(|(_, outcome, _)| outcome.is_failure())
+        self.failures() > 0
     }
 
     /// Whether there was no step.
@@ -85,80 +113,96 @@ impl Summary {
         self.rows.is_empty()
     }
 
-    /// Why a step cannot be run that needs this one, if it cannot.
-    fn prevents(&self, needed: &str) -> Option<Outcome> {
-        match self.rows.iter().find(|(name, ..)| name == needed).map(|(_, outcome, _)| outcome) {
-            Some(Outcome::Passed) => None,
-            Some(Outcome::Skipped(why)) => Some(Outcome::Skipped(why.clone())),
-            _ => Some(Outcome::NotRun(needed.to_owned())),
-        }
+    fn failures(&self) -> usize {
+        self.rows.iter().filter(|row| row.outcome.as_ref().is_none_or(Outcome::is_failure)).count()
     }
 }
 
 impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let width = self.rows.iter().map(|(name, ..)| name.chars().count()).max().unwrap_or(0);
-        for (name, outcome, time) in &self.rows {
+        let width = self.rows.iter().map(|row| row.name.chars().count()).max().unwrap_or(0);
+        for Row { name, outcome, time } in &self.rows {
+            let outcome = outcome.as_ref().map_or("not ended".to_owned(), Outcome::to_string);
             writeln!(f, "{name:width$}  {:>5} s  {outcome}", time.as_secs())?;
         }
-        let failures = self.rows.iter().filter(|(_, outcome, _)| outcome.is_failure()).count();
-        let total: Duration = self.rows.iter().map(|(.., time)| time).sum();
-        write!(f, "{} steps, {failures} failed, {} s", self.rows.len(), total.as_secs())
+        write!(f, "{} steps, {} failed, {} s", self.rows.len(), self.failures(), self.time.as_secs())
     }
 }
 
-/// Runs all steps whose names contain `only`, and those that they need, in this order.
+/// What both lanes know.
+struct Course {
+    rows: Mutex<Vec<Row>>,
+    /// Signalled when a step has ended.
+    ended: Condvar,
+}
+
+impl Course {
+    fn rows(&self) -> MutexGuard<'_, Vec<Row>> {
+        self.rows.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for the end of a step that stands before another; returns why the other cannot be run, if it cannot.
+    fn prevents(&self, needed: &str, before: usize) -> Option<Outcome> {
+        let mut rows = self.rows();
+        loop {
+            let row = rows.iter().take(before).find(|row| row.name == needed);
+            match row.map(|row| row.outcome.as_ref()) {
+                Some(None) => rows = self.ended.wait(rows).unwrap_or_else(PoisonError::into_inner),
+                Some(Some(Outcome::Passed)) => return None,
+                Some(Some(Outcome::Skipped(why))) => return Some(Outcome::Skipped(why.clone())),
+                Some(Some(_)) | None => return Some(Outcome::NotRun(needed.to_owned())),
+            }
+        }
+    }
+
+    /// Runs the steps of one lane. Each lane goes in the order of all steps, and a step needs only such as stand before
+    /// it, so that lanes never wait for each other in a circle.
+    fn run(&self, lane: Vec<(usize, Step<'_>)>) {
+        for (number, step) in lane {
+            let prevented = step.needs.as_deref().and_then(|needed| self.prevents(needed, number));
+            println!(
+                "==> {}{}",
+                step.name,
+                if step.behind { " begins, and is shown at its end" } else { "" }
+            );
+            let begin = Instant::now();
+            let outcome = prevented.unwrap_or_else(|| {
+                let done =
+                    if step.behind { Lane::behind(&step.name, step.work) } else { (step.work)(&Lane::FRONT) };
+                done.unwrap_or_else(|error| Outcome::Failed(format!("{error:#}")))
+            });
+            if outcome != Outcome::Passed {
+                println!("==> {}: {outcome}", step.name);
+            }
+            let mut rows = self.rows();
+            (rows[number].outcome, rows[number].time) = (Some(outcome), begin.elapsed());
+            self.ended.notify_all();
+        }
+    }
+}
+
+/// Runs all steps whose names contain `only`, and those that they need.
 pub fn run_all(steps: Vec<Step<'_>>, only: &str) -> Summary {
-    let mut summary = Summary::default();
+    let begin = Instant::now();
     let needed: Vec<String> =
         steps.iter().filter(|s| s.name.contains(only)).filter_map(|s| s.needs.clone()).collect();
-    for step in steps {
-        if !step.name.contains(only) && !needed.contains(&step.name) {
-            continue;
-        }
-        println!("==> {}", step.name);
-        let begin = Instant::now();
-        let outcome = step.needs.and_then(|needed| summary.prevents(&needed));
-        let outcome = outcome
-            .unwrap_or_else(|| (step.work)().unwrap_or_else(|error| Outcome::Failed(format!("{error:#}"))));
-        if outcome != Outcome::Passed {
-            println!("==> {}: {outcome}", step.name);
-        }
-        summary.rows.push((step.name, outcome, begin.elapsed()));
-    }
-    summary
-}
-
-/// What a shell may have of an installed hetrace (`hetrace env`, `HETRACE_LIBRARIES`): tests are of the one built here.
-const INSTALLED: [&str; 7] = [
-    "HETRACE_LIBRARIES",
-    "HETRACE_SESSION",
-    "HETRACE_MARKS",
-    "OPENCL_LAYERS",
-    "NVTX_INJECTION64_PATH",
-    "INTEL_LIBITTNOTIFY64",
-    "OMP_TOOL_LIBRARIES",
-];
-
-/// Runs one `cargo` command with additional variables.
-pub fn cargo(arguments: &[impl AsRef<str>], environment: &[(&str, &str)]) -> Result<Outcome> {
-    let arguments: Vec<&str> = arguments.iter().map(AsRef::as_ref).collect();
-    let mut command = Command::new("cargo");
-    INSTALLED.iter().for_each(|name| _ = command.env_remove(name));
-    command.args(&arguments).envs(environment.iter().copied());
-    status(command.current_dir(repo::root()))
-}
-
-/// Runs a command; a status other than 0 is a failure.
-pub fn status(command: &mut Command) -> Result<Outcome> {
-    println!("    {command:?}");
-    let status = command.status()?;
-    Ok(if status.success() { Outcome::Passed } else { Outcome::Failed(status.to_string()) })
+    let chosen = steps.into_iter().filter(|step| step.name.contains(only) || needed.contains(&step.name));
+    let chosen: Vec<(usize, Step<'_>)> = chosen.enumerate().collect();
+    let row =
+        |(_, step): &(usize, Step<'_>)| Row { name: step.name.clone(), outcome: None, time: Duration::ZERO };
+    let course = Course { rows: Mutex::new(chosen.iter().map(row).collect()), ended: Condvar::new() };
+    let (behind, front): (Vec<_>, Vec<_>) = chosen.into_iter().partition(|(_, step)| step.behind);
+    thread::scope(|scope| {
+        scope.spawn(|| course.run(behind));
+        course.run(front);
+    });
+    let rows = course.rows.into_inner().unwrap_or_else(PoisonError::into_inner);
+    Summary { rows, time: begin.elapsed() }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::cell::RefCell;
+    use std::sync::mpsc;
 
     use anyhow::bail;
 
@@ -170,22 +214,22 @@ mod tests {
 
     #[test]
     fn a_failure_keeps_nothing_else_from_running() {
-        let ran = RefCell::new(Vec::new());
+        let ran = Mutex::new(Vec::new());
         let step = |name: &'static str, outcome: Outcome| {
             let ran = &ran;
-            Step::new(name, move || {
-                ran.borrow_mut().push(name);
+            Step::new(name, move |_| {
+                ran.lock().unwrap().push(name);
                 Ok(outcome)
             })
         };
         let steps = vec![
             step("first", failed()),
-            Step::new("error", || bail!("no such program")),
+            Step::new("error", |_| bail!("no such program")),
             step("build", Outcome::Passed),
             step("last", Outcome::Passed).after("build"),
         ];
         let summary = run_all(steps, "");
-        assert_eq!(*ran.borrow(), ["first", "build", "last"]);
+        assert_eq!(*ran.lock().unwrap(), ["first", "build", "last"]);
         assert!(summary.failed());
         let text = summary.to_string();
         let lines: Vec<&str> = text.lines().collect();
@@ -202,8 +246,8 @@ mod tests {
             [(failed(), true, "NOT RUN  build: failed"), (skipped, false, "skipped  no compiler")]
         {
             let steps = vec![
-                Step::new("build", || Ok(outcome.clone())),
-                Step::new("tests", || panic!("it must not run")).after("build"),
+                Step::new("build", |_| Ok(outcome.clone())),
+                Step::new("tests", |_| panic!("it must not run")).after("build"),
             ];
             let summary = run_all(steps, "");
             assert_eq!(summary.failed(), fails, "{summary}");
@@ -215,31 +259,65 @@ mod tests {
     #[test]
     fn what_the_machine_lacks_is_shown_and_no_failure() {
         let summary =
-            run_all(vec![Step::new("valgrind", || Ok(Outcome::Skipped("not installed".to_owned())))], "");
+            run_all(vec![Step::new("valgrind", |_| Ok(Outcome::Skipped("not installed".to_owned())))], "");
         assert!(!summary.failed());
         assert!(summary.to_string().starts_with("valgrind      0 s  skipped  not installed\n"), "{summary}");
     }
 
     #[test]
     fn chosen_steps_bring_what_they_need() {
-        let ran = RefCell::new(Vec::new());
+        let ran = Mutex::new(Vec::new());
         let step = |name: &'static str| {
             let ran = &ran;
-            Step::new(name, move || {
-                ran.borrow_mut().push(name);
+            Step::new(name, move |_| {
+                ran.lock().unwrap().push(name);
                 Ok(Outcome::Passed)
             })
         };
         let steps = vec![step("lints"), step("build"), step("end-to-end tests").after("build"), step("fuzz")];
         assert!(!run_all(steps, "end-to-end").failed());
-        assert_eq!(*ran.borrow(), ["build", "end-to-end tests"]);
+        assert_eq!(*ran.lock().unwrap(), ["build", "end-to-end tests"]);
     }
 
     #[test]
-    fn statuses_and_programs_that_are_missing_are_failures() {
-        let passes = |program: &str| status(&mut Command::new(program));
-        assert_eq!(passes("true").ok(), Some(Outcome::Passed));
-        assert_eq!(passes("false").ok(), Some(failed()));
-        assert!(passes("no-such-program-here").is_err());
+    fn a_step_waits_for_what_it_needs_in_the_other_lane() {
+        let (begun, waits) = mpsc::channel();
+        let ran = Mutex::new(Vec::new());
+        let note = |name: &'static str| ran.lock().unwrap().push(name);
+        let steps = vec![
+            // It ends only after a step behind it in the order has begun: so they run at a time.
+            Step::new("build", move |_| {
+                waits.recv().unwrap();
+                note("build");
+                Ok(Outcome::Passed)
+            })
+            .behind(),
+            Step::new("lints", move |_| {
+                note("lints");
+                begun.send(()).unwrap();
+                Ok(Outcome::Passed)
+            }),
+            Step::new("end-to-end tests", |_| {
+                note("end-to-end tests");
+                Ok(Outcome::Passed)
+            })
+            .after("build"),
+        ];
+        let summary = run_all(steps, "");
+        assert!(!summary.failed(), "{summary}");
+        assert_eq!(*ran.lock().unwrap(), ["lints", "build", "end-to-end tests"]);
+        let names: Vec<String> =
+            summary.to_string().lines().map(|l| l.split("  ").next().unwrap().to_owned()).collect();
+        assert_eq!(names[..3], ["build", "lints", "end-to-end tests"], "in the order of the steps");
+    }
+
+    #[test]
+    fn what_stands_behind_a_step_is_not_waited_for() {
+        let steps = vec![
+            Step::new("tests", |_| panic!("it must not run")).after("build"),
+            Step::new("build", |_| Ok(Outcome::Passed)).behind(),
+        ];
+        let text = run_all(steps, "").to_string();
+        assert!(text.starts_with("tests      0 s  NOT RUN  build: failed\n"), "{text}");
     }
 }

@@ -1,7 +1,7 @@
 //! `cargo xtask test`: everything that shows whether hetrace works.
 //!
-//! The order is that of how quickly steps fail; but all are run, and the end says what became of
-//! each. Steps are in [`crate::steps`]; what takes long is behind `--full`.
+//! The order is that of how quickly steps fail, but for what others wait for; all are run, and the end says what became
+//! of each. Steps are in [`crate::steps`]; what takes long is behind `--full`.
 
 mod fuzz;
 mod sanitize;
@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, ensure};
 use clap::Parser;
 
-use crate::steps::{self, Step, cargo, run_all};
+use crate::steps::{Lane, Outcome, Step, run_all};
 use crate::{repo, torture};
 
 /// Arguments of `test`.
@@ -57,6 +57,8 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 
 fn ordinary<'s>() -> Result<Vec<Step<'s>>> {
     let mut steps = vec![
+        // The longest: the end-to-end tests wait for it.
+        Step::cargo("build", &repo::build_arguments()?).behind(),
         Step::cargo("formatting", &["fmt", "--all", "--check"]),
         Step::cargo("lints", &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]),
         Step::cargo("generated code is current", &["xtask", "codegen", "--check"]),
@@ -65,17 +67,16 @@ fn ordinary<'s>() -> Result<Vec<Step<'s>>> {
             "unit and property tests",
             &["test", "--workspace", "--exclude", "hetrace-tests", "--no-fail-fast"],
         ),
-        Step::new("every interleaving (loom)", interleavings),
+        Step::new("every interleaving (loom)", interleavings).behind(),
     ];
     for api in repo::apis()? {
         steps.push(Step::cargo(format!("model of {api}"), &["xtask", "model", &api]));
     }
     steps.push(sanitize::unit_tests());
-    steps.push(Step::cargo("build", &repo::build_arguments()?));
     let own = std::env::current_exe()?.display().to_string();
     // They drive what was built: linking each of them with link-time optimization takes longer than they do.
     let end_to_end = ["test", "-p", "hetrace-tests", "--no-fail-fast"];
-    let run = move || cargo(&end_to_end, &[("HETRACE_XTASK", own.as_str())]);
+    let run = move |lane: &Lane| lane.cargo(&end_to_end, &[("HETRACE_XTASK", own.as_str())]);
     steps.push(Step::new("end-to-end tests", run).after("build"));
     steps.push(Step::cargo("packages install and run", &["xtask", "dist", "--native"]).after("build"));
     Ok(steps)
@@ -97,10 +98,10 @@ fn slow<'s>() -> Vec<Step<'s>> {
 
 /// Explores what threads do to each other, in seconds: linking with link-time optimization would take longer. In a folder
 /// of its own, since the flag would have everything else built again.
-fn interleavings() -> Result<steps::Outcome> {
+fn interleavings(lane: &Lane) -> Result<Outcome> {
     let target = repo::root().join("target/loom");
     let target = target.to_str().context("the path of the repository is not text")?;
-    cargo(
+    lane.cargo(
         &["test", "--release", "-p", "hetrace-ring", "-p", "hetrace-interpose", "--test", "loom*"],
         &[("RUSTFLAGS", "--cfg loom"), ("CARGO_TARGET_DIR", target), ("CARGO_PROFILE_RELEASE_LTO", "off")],
     )

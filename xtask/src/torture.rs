@@ -14,11 +14,11 @@ use anyhow::{Context, Result, ensure};
 use hetrace_tests::torture::{self, Case, Place, Row, User};
 
 use crate::repo;
-use crate::steps::{self, Outcome};
+use crate::steps::{Lane, Outcome};
 
 /// Runs the cases whose names contain `only`, and all else that the table shows.
 pub fn run(only: &str, seed: Option<u64>) -> Result<ExitCode> {
-    let built = steps::cargo(&repo::build_arguments()?, &[])?;
+    let built = Lane::FRONT.cargo(&repo::build_arguments()?, &[])?;
     ensure!(built == Outcome::Passed, "build: {built}");
     let seed = seed.unwrap_or_else(arbitrary);
     println!("==> torture: seed {seed}");

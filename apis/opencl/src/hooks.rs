@@ -2,6 +2,7 @@
 //! hand out other functions. Named `hook` in `semantics.toml`.
 
 mod captured;
+mod inside_hooks;
 
 use std::ffi::CStr;
 
@@ -12,9 +13,10 @@ use crate::generated::prelude::{EXTENSIONS, INSTANCES, P, REAL, look_up, null_mu
 use crate::generated::real;
 use crate::generated::tables::{HANDED_OUT, LOADER, NAMES};
 use crate::queues::{self, ASKED, OUT_OF_ORDER, PROFILED};
-use crate::{capture, device, kernels, layer};
+use crate::{capture, device, inside, kernels, layer};
 
 pub use captured::*;
+pub use inside_hooks::*;
 
 const CL_SUCCESS: i32 = 0;
 const CL_PROFILING_INFO_NOT_AVAILABLE: i32 = -7;
@@ -336,6 +338,7 @@ pub unsafe fn clReleaseCommandQueue(_: u64, queue: P) -> i32 {
 /// As above.
 pub unsafe fn clReleaseContext(_: u64, context: P) -> i32 {
     device::synchronized();
+    inside::context_released(context);
     // SAFETY: the program's own argument.
     unsafe { real::clReleaseContext(context) }
 }
@@ -355,6 +358,7 @@ pub unsafe fn clCreateKernel(time: u64, program: P, name: *const i8, errcode_ret
     let kernel = unsafe { real::clCreateKernel(program, name, errcode_ret) };
     kernels::forget(kernel);
     capture::kernel_made(time, kernel, null_mut());
+    inside::kernel_made(program, kernel);
     kernel
 }
 
@@ -364,6 +368,7 @@ pub unsafe fn clCloneKernel(time: u64, source: P, errcode_ret: *mut i32) -> P {
     let kernel = unsafe { real::clCloneKernel(source, errcode_ret) };
     kernels::forget(kernel);
     capture::kernel_made(time, kernel, source);
+    inside::cloned(source, kernel);
     kernel
 }
 
@@ -386,6 +391,7 @@ pub unsafe fn clCreateKernelsInProgram(
             let kernel = unsafe { *kernels.add(i) };
             kernels::forget(kernel);
             capture::kernel_made(time, kernel, null_mut());
+            inside::kernel_made(program, kernel);
         }
     }
     error

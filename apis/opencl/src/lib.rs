@@ -5,6 +5,7 @@
 //! * [`entry`]: the way in for loaders without layers;
 //! * [`device`]: how commands on devices are timed;
 //! * [`hooks`]: functions whose answers must look as if we were not there;
+//! * [`inside`]: launches of kernels that record what happens inside them;
 //! * [`measure`]: sizes that only the API itself knows.
 #![allow(non_snake_case, clippy::missing_safety_doc, missing_docs)]
 
@@ -19,6 +20,7 @@ mod device;
 mod entry;
 mod generated;
 mod hooks;
+mod inside;
 mod kernels;
 mod layer;
 mod measure;

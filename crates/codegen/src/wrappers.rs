@@ -260,6 +260,7 @@ fn behind(scope: &Scope<'_>, p: &Param, ok: Option<&str>) -> Result<String, Stri
             "bytes({name}, {}, caps)",
             guarded(format!("({} as usize).min(behind({}))", ident(size), ident(size_ret)), ok)
         ),
+        Follow::Bytes { length: n, .. } if p.pointers == 0 => format!("begin({name}, {}, caps)", length(n)?),
         Follow::Bytes { length: n, .. } => format!("bytes({name}, {}, caps)", length(n)?),
         Follow::Chain { tags } => match ok {
             Some(ok) => format!(

@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use hetrace_gpu_kernel::ptx::{Request, rewrite};
+use hetrace_gpu_kernel::ptx::{Base, Request, rewrite};
 use hetrace_gpu_kernel::{Decoder, Description, Ended, Mode, pool};
 
 type Failure = Box<dyn std::error::Error>;
@@ -29,7 +29,7 @@ fn twins(mode: &str, from: &str, to: &str, described: &str) -> Result<(), Failur
         mode: Mode::named(mode).unwrap_or(Mode::Branches),
         sums: mode != "single",
         sample: std::env::var("SAMPLE").ok().and_then(|n| n.parse().ok()).unwrap_or(1),
-        linked: false,
+        base: if std::env::var_os("PARAMETER").is_some() { Base::Parameter } else { Base::Module },
         first: 0,
         image: from,
     };

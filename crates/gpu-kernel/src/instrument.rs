@@ -2,7 +2,7 @@
 
 use crate::description::{Description, Refused};
 use crate::plan::Mode;
-use crate::ptx::{Request, image, rewrite};
+use crate::ptx::{Base, Request, image, rewrite};
 
 /// What is asked of an image.
 #[expect(missing_debug_implementations, reason = "a function has none")]
@@ -19,8 +19,8 @@ pub struct Ask<'a> {
     pub mode: Mode,
     /// They record in thread blocks whose number is a multiple of this.
     pub sample: u32,
-    /// It is linked with others.
-    pub linked: bool,
+    /// Where they find the pool's address.
+    pub base: Base,
     /// Number of the first of them.
     pub first: u32,
     /// How many they may be.
@@ -54,8 +54,8 @@ pub fn instrument(ask: &Ask<'_>) -> Result<Instrumented, String> {
         Ok(text) => text,
         Err(error) => return without_text(ask, &error.to_string()),
     };
-    let Ask { hash, wanted, mode, sample, linked, first, most, .. } = *ask;
-    let request = Request { wanted, mode, sums: mode == Mode::Branches, sample, linked, first, image: hash };
+    let Ask { hash, wanted, mode, sample, base, first, most, .. } = *ask;
+    let request = Request { wanted, mode, sums: mode == Mode::Branches, sample, base, first, image: hash };
     let done = rewrite(&text, &request).map_err(|error| error.to_string())?;
     let twins = u32::try_from(done.description.kernels.len()).unwrap_or(u32::MAX);
     if twins > most {

@@ -31,4 +31,5 @@ pub use description::Description;
 pub use graph::{Block, Edge, Graph, Loops};
 pub use instrument::{Ask, Instrumented, instrument};
 pub use plan::{Mode, Plan, Site};
+pub use ptx::Base;
 pub use record::{Lanes, Record};

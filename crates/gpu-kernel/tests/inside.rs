@@ -10,7 +10,7 @@ use std::fmt::Write;
 
 use hetrace_gpu_kernel::description::Kernel;
 use hetrace_gpu_kernel::graph::{EXIT, Graph};
-use hetrace_gpu_kernel::ptx::{self, Kind, Request, rewrite};
+use hetrace_gpu_kernel::ptx::{self, Base, Kind, Request, rewrite};
 use hetrace_gpu_kernel::{Decoder, Ended, Mode, Step, pool};
 use interpreter::{Device, Launch, Program, Random, Truth};
 use proptest::prelude::*;
@@ -112,23 +112,25 @@ struct Way {
     mode: Mode,
     sums: bool,
     sample: u32,
+    base: Base,
 }
 
-const WAYS: [Way; 7] = [
-    Way { mode: Mode::Branches, sums: true, sample: 1 },
-    Way { mode: Mode::Branches, sums: false, sample: 1 },
-    Way { mode: Mode::Edges, sums: false, sample: 1 },
-    Way { mode: Mode::Blocks, sums: false, sample: 1 },
-    Way { mode: Mode::Branches, sums: true, sample: 2 },
-    Way { mode: Mode::Paths, sums: false, sample: 1 },
-    Way { mode: Mode::Paths, sums: false, sample: 2 },
+const WAYS: [Way; 9] = [
+    Way { mode: Mode::Branches, sums: true, sample: 1, base: Base::Module },
+    Way { mode: Mode::Branches, sums: false, sample: 1, base: Base::Module },
+    Way { mode: Mode::Edges, sums: false, sample: 1, base: Base::Module },
+    Way { mode: Mode::Blocks, sums: false, sample: 1, base: Base::Module },
+    Way { mode: Mode::Branches, sums: true, sample: 2, base: Base::Module },
+    Way { mode: Mode::Paths, sums: false, sample: 1, base: Base::Module },
+    Way { mode: Mode::Paths, sums: false, sample: 2, base: Base::Module },
+    Way { mode: Mode::Paths, sums: false, sample: 1, base: Base::Parameter },
+    Way { mode: Mode::Branches, sums: true, sample: 2, base: Base::Parameter },
 ];
 const PATHS: Way = WAYS[5];
 
 fn twin(text: &str, way: Way) -> (String, Kernel) {
-    let Way { mode, sums, sample } = way;
-    let request =
-        Request { wanted: &|name| name == "k", mode, sums, sample, linked: false, first: 7, image: "x" };
+    let Way { mode, sums, sample, base } = way;
+    let request = Request { wanted: &|name| name == "k", mode, sums, sample, base, first: 7, image: "x" };
     let mut rewritten = rewrite(text, &request).expect("twins");
     assert_eq!(rewritten.description.refused, []);
     (rewritten.text, rewritten.description.kernels.remove(0))
@@ -154,7 +156,7 @@ fn run_in(header: &[u8], program: &Program, threads: u32, seed: u64, chunks: u64
     device.memory[POOL..POOL + 4096].copy_from_slice(header);
     let pool = if chunks == 0 { 0 } else { Device::address(POOL) };
     let launch = |grid| {
-        let parameters = &[Device::address(0), 15 + 15 * u64::from(threads % 4)];
+        let parameters = &[Device::address(0), 15 + 15 * u64::from(threads % 4), pool];
         device.run(program, &Launch { grid, blocks: BLOCKS, threads, parameters, pool })
     };
     let launches = (0..LAUNCHES).map(|grid| 5 + grid).map(launch).collect();
@@ -295,7 +297,7 @@ fn kernels_that_would_break_are_refused() {
         mode: Mode::Branches,
         sums: true,
         sample: 1,
-        linked: false,
+        base: Base::Module,
         first: 0,
         image: "x",
     };
@@ -310,6 +312,18 @@ fn kernels_that_would_break_are_refused() {
         assert_eq!(rewritten.text, text);
         let [refused] = rewritten.description.refused.as_slice() else { panic!("{line}") };
         assert!(refused.name == "k" && refused.reason.contains(reason), "{refused:?}");
+    }
+    // Beside the program's own, a module has variables of its own; those that nobody writes may be twice.
+    let apart = Request { base: Base::Parameter, ..request };
+    for (variable, reason) in [
+        (".visible .global .align 4 .u32 count[2] = {1, 2};", Some("(count)")),
+        (".const .align 4 .b8 table[16];", None),
+        (".global .samplerref linear = {filter_mode = linear};", None),
+    ] {
+        let text = body("").replace(".entry", &format!("{variable}\n.entry"));
+        let refused = rewrite(&text, &apart).expect("a module").description.refused;
+        assert_eq!(refused.first().map(|r| r.reason.contains(reason.unwrap_or("?"))), reason.map(|_| true));
+        assert_eq!(rewrite(&text, &request).expect("a module").description.refused, []);
     }
     let refused = |text: &str| rewrite(text, &request).expect_err("a refusal").to_string();
     assert!(refused(&body("ret;").replace("size 64", "size 32")).contains("64 bits"));
@@ -326,7 +340,7 @@ fn a_module_stays_as_it_was_before_its_twins() {
         mode,
         sums: true,
         sample: 1,
-        linked: false,
+        base: Base::Module,
         first: 3,
         image: "hash",
     };
@@ -346,7 +360,7 @@ fn a_module_stays_as_it_was_before_its_twins() {
     ));
     assert_eq!((small.description.image.as_str(), small.description.kernels[0].number), ("hash", 3));
     // Linked with others, all have one variable, wherever their constants leave room.
-    let linked = rewrite(BARRIER, &Request { linked: true, ..request(Mode::Paths) }).expect("twins");
+    let linked = rewrite(BARRIER, &Request { base: Base::Linked, ..request(Mode::Paths) }).expect("twins");
     assert!(has(
         &linked.text,
         [
@@ -354,6 +368,21 @@ fn a_module_stays_as_it_was_before_its_twins() {
             "ld.global.u64 %hetrace_b, [__hetrace_inside];"
         ]
     ));
+    // In a program of its own the buffer is a parameter.
+    let apart = Request { base: Base::Parameter, ..request(Mode::Paths) };
+    let own = rewrite(BARRIER, &apart).expect("twins").text;
+    assert!(own.contains(
+        "k__hetrace_inside(\n\t.param .u64 k_out,\n\t.param .u64 k_fuel,\n\t.param .u64 .ptr .global .align 8 hetrace_pool\n)"
+    ));
+    assert!(own.contains("ld.param.u64 %hetrace_b, [hetrace_pool];") && !own.contains("[__hetrace_inside]"));
+    for head in ["k()", "k"] {
+        let text = format!(".version 8.0\n.target sm_90\n.address_size 64\n.entry {head}\n{{\nret;\n}}\n");
+        let twins = rewrite(&text, &apart).expect("twins").text;
+        assert!(
+            twins.contains(".entry k__hetrace_inside(.param .u64 .ptr .global .align 8 hetrace_pool\n)"),
+            "{twins}"
+        );
+    }
     // Names that the module has are not taken.
     let taken = rewrite(&BARRIER.replace("%mark", "%hetrace_m"), &request(Mode::Blocks)).expect("twins");
     assert!(taken.text.contains("%hetrace2_m"));
@@ -498,8 +527,8 @@ proptest! {
             let at = place.index(text.len());
             text.replace_range(at..at + 1, &with);
         }
-        let Way { mode, sums, sample } = WAYS[way];
-        let request = Request { wanted: &|_| true, mode, sums, sample, linked: false, first: 0, image: "x" };
+        let Way { mode, sums, sample, base } = WAYS[way];
+        let request = Request { wanted: &|_| true, mode, sums, sample, base, first: 0, image: "x" };
         if let Ok(rewritten) = rewrite(&text, &request) {
             for kernel in &rewritten.description.kernels {
                 kernel.plan(&kernel.graph().expect("a graph")).expect("a plan");

@@ -1,7 +1,7 @@
 //! Structs as wrappers see them: passed by value, or looked into behind a
 //! pointer.
 
-use crate::put::Put;
+use crate::put::{Caps, Put};
 
 /// A struct that is passed by value: as many numbers as fill it, so that it
 /// travels in the registers or on the stack where the program put it.
@@ -22,6 +22,37 @@ impl<T: Copy> Put for Val<T> {
         unsafe {
             at.cast::<T>().write_unaligned(self.0);
             at.add(size_of::<T>())
+        }
+    }
+}
+
+/// A 16-bit count and that many bytes from the beginning of a struct that is passed by value.
+#[derive(Debug, Clone, Copy)]
+pub struct Begin<T> {
+    value: T,
+    length: usize,
+}
+
+/// At most [`Caps::bytes`] bytes of a struct that is too large for a record.
+#[inline(always)]
+pub fn begin<T: Copy>(value: Val<T>, length: usize, caps: Caps) -> Begin<T> {
+    Begin { value: value.0, length: length.min(size_of::<T>()).min(caps.bytes) }
+}
+
+impl<T: Copy> Put for Begin<T> {
+    #[inline(always)]
+    fn size(&self) -> usize {
+        2 + self.length
+    }
+
+    #[inline(always)]
+    unsafe fn put(&self, at: *mut u8) -> *mut u8 {
+        // SAFETY: contract of `put`: room for `size` bytes. The struct has `length` bytes at least (`begin`), all
+        // written by the caller: it has no padding, being made of numbers.
+        unsafe {
+            at.cast::<u16>().write_unaligned((self.length as u16).to_le());
+            at.add(2).copy_from_nonoverlapping((&raw const self.value).cast::<u8>(), self.length);
+            at.add(2 + self.length)
         }
     }
 }
@@ -135,6 +166,20 @@ mod tests {
         // SAFETY: room for a count and 16 bytes; the struct says it has 9.
         unsafe { sized(old.as_ptr().cast::<[u8; 16]>(), true).put(out.as_mut_ptr()) };
         assert_eq!(out, [1, 9, 0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 0xee]);
+    }
+
+    #[test]
+    fn of_a_large_value_its_beginning_is_recorded() {
+        let caps = Caps { seq: 1, bytes: 6, text: 1 };
+        let put = |length| {
+            let begin = begin(Val([0x0102_0304u32, 5]), length, caps);
+            let mut out = [0xeeu8; 12];
+            // SAFETY: room for a count and 8 bytes.
+            unsafe { begin.put(out.as_mut_ptr()) };
+            (begin.size(), out)
+        };
+        assert_eq!(put(3), (5, [3, 0, 4, 3, 2, 0xee, 0xee, 0xee, 0xee, 0xee, 0xee, 0xee]));
+        assert_eq!(put(100).0, 8, "not more than is asked for in all");
     }
 
     #[test]

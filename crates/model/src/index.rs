@@ -15,6 +15,7 @@
 //! frame is the model up to its first function; each function is a line of its own.
 
 use std::ops::Range;
+use std::sync::OnceLock;
 
 use serde::{Deserialize, Serialize};
 
@@ -79,7 +80,10 @@ pub struct Index {
     text: String,
     /// Where each kind's line is in the text.
     kinds: Vec<Range<usize>>,
-    rows: Vec<Place>,
+    /// Where the functions' lines begin.
+    rows_at: usize,
+    /// Those lines, once somebody has asked for one.
+    rows: OnceLock<Vec<Place>>,
 }
 
 /// Where a function's words are in the text: each line is read once, and asked often.
@@ -111,28 +115,58 @@ impl Index {
     /// # Errors
     /// When it is none.
     pub fn parse(text: String) -> Result<Self, IndexError> {
+        let index = Self::begin(text)?;
+        index.check()?;
+        Ok(index)
+    }
+
+    /// Reads what is said of the whole API and of the kinds. The functions' lines, which take by far the longest, are read
+    /// when one is first asked for; lines behind one that is none are not there ([`Index::check`]).
+    ///
+    /// # Errors
+    /// When it is no index, as far as it is read.
+    pub fn begin(text: String) -> Result<Self, IndexError> {
         let (first, mut at) = line(&text, 0);
         let head: Head = serde_json::from_str(first).map_err(|e| IndexError(e.to_string()))?;
-        let wrong = |what: &str, line: &str| IndexError(format!("`{line}` is no {what}'s line"));
         let mut kinds = Vec::new();
         while let (words, next) = line(&text, at)
             && !words.is_empty()
         {
-            kind(words).ok_or_else(|| wrong("kind", words))?;
+            kind(words).ok_or_else(|| IndexError(format!("`{words}` is no kind's line")))?;
             kinds.push(at..at + words.len());
             at = next;
         }
-        at += 1;
-        let (mut rows, mut json) = (Vec::with_capacity(text.len() / SHORT), head.frame_bytes);
-        while at < text.len() {
-            let row = row(text.as_bytes(), at).filter(|(_, kind, _)| *kind < kinds.len());
-            let (bytes, kind, name) = row.ok_or_else(|| wrong("function", line(&text, at).0))?;
-            let end = json.saturating_add(bytes);
-            at = name.end + 1;
-            rows.push(Place { name, kind, json: json..end });
-            json = end.saturating_add(BETWEEN);
+        Ok(Index { head, text, kinds, rows_at: at + 1, rows: OnceLock::new() })
+    }
+
+    /// Reads the functions' lines.
+    ///
+    /// # Errors
+    /// When one of them is none.
+    pub fn check(&self) -> Result<(), IndexError> {
+        let rows = self.places();
+        let next = rows.last().map_or(self.rows_at, |last| last.name.end + 1);
+        match self.text.get(next..).filter(|rest| !rest.is_empty()) {
+            None => Ok(()),
+            Some(rest) => Err(IndexError(format!("`{}` is no function's line", line(rest, 0).0))),
         }
-        Ok(Index { head, text, kinds, rows })
+    }
+
+    /// Returns where functions' words are, up to the first line that is none.
+    fn places(&self) -> &[Place] {
+        self.rows.get_or_init(|| {
+            let (mut at, mut json) = (self.rows_at, self.head.frame_bytes);
+            let mut rows = Vec::with_capacity(self.text.len() / SHORT);
+            while at < self.text.len() {
+                let row = row(self.text.as_bytes(), at).filter(|(_, kind, _)| *kind < self.kinds.len());
+                let Some((bytes, kind, name)) = row else { break };
+                let end = json.saturating_add(bytes);
+                at = name.end + 1;
+                rows.push(Place { name, kind, json: json..end });
+                json = end.saturating_add(BETWEEN);
+            }
+            rows
+        })
     }
 
     /// Returns the kinds of functions.
@@ -142,12 +176,12 @@ impl Index {
 
     /// Returns all functions in the model's order.
     pub fn rows(&self) -> impl Iterator<Item = Row<'_>> {
-        self.rows.iter().filter_map(|place| self.at(place))
+        self.places().iter().filter_map(|place| self.at(place))
     }
 
     /// Returns one function; none beyond the last.
     pub fn row(&self, function: usize) -> Option<Row<'_>> {
-        self.at(self.rows.get(function)?)
+        self.at(self.places().get(function)?)
     }
 
     fn at(&self, Place { name, kind, json }: &Place) -> Option<Row<'_>> {
@@ -350,6 +384,19 @@ mod tests {
         let rows: Vec<Row> = index.rows().collect();
         assert!(function(renamed.as_bytes(), &rows[1]).is_err());
         assert!(function(b"{}", &rows[0]).is_err());
+    }
+
+    #[test]
+    fn lines_of_functions_are_read_when_they_are_asked_for() {
+        let good = print(&model(), JSON).unwrap();
+        let index = Index::begin(good.clone()).unwrap();
+        assert!(index.rows.get().is_none(), "nobody has asked");
+        assert_eq!(index.kinds().count(), 2);
+        assert_eq!(index.row(1).map(|row| row.name), Some("toyRun"));
+        assert_eq!(index, Index::parse(good.clone()).unwrap());
+        let torn = Index::begin(format!("{good}12\t0\n12\t0\ttoyMore\n")).unwrap();
+        assert_eq!(torn.check().unwrap_err().to_string(), "`12\t0` is no function's line");
+        assert_eq!(torn.rows().count(), 2, "those before it");
     }
 
     #[test]

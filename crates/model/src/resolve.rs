@@ -395,8 +395,10 @@ fn type_values(extracted: &Extracted, ctype: &str) -> Option<String> {
 ///
 /// # Errors
 /// What is wrong with it.
-fn spec(text: Option<&str>, by_value: bool, ctype: &str) -> Result<ParamSpec, String> {
+fn spec(text: Option<&str>, by_value: bool, size: u32, ctype: &str) -> Result<ParamSpec, String> {
     match text.map(ParamSpec::parse) {
+        // Of a large struct there may be only the beginning.
+        Some(Ok(spec)) if by_value && size > LARGE && is_begin(&spec) => Ok(spec),
         // A value can be named, but there is nothing behind it to follow.
         Some(Ok(ParamSpec { follow: Follow::Pointee, values: Some(group), .. })) if by_value => {
             Ok(ParamSpec { values: Some(group), ..value_spec() })
@@ -404,9 +406,20 @@ fn spec(text: Option<&str>, by_value: bool, ctype: &str) -> Result<ParamSpec, St
         Some(Ok(_)) if by_value => Err("described as a pointer, but passed by value".to_owned()),
         Some(Ok(spec)) => Ok(spec),
         Some(Err(e)) => Err(e.to_string()),
+        None if by_value && size > LARGE => Err(format!(
+            "`{ctype}` has {size} bytes, too many for a record: write how many of them, `in bytes(LENGTH)`"
+        )),
         None if by_value => Ok(value_spec()),
         None => Err(format!("`{ctype}` is a pointer without a description")),
     }
+}
+
+/// Structs of more bytes, passed by value, do not fit into a record beside other arguments.
+const LARGE: u32 = 2048;
+
+/// Returns whether a description of a struct that is passed by value says how much of its beginning is recorded.
+fn is_begin(spec: &ParamSpec) -> bool {
+    spec.direction == Direction::In && matches!(spec.follow, Follow::Bytes { .. })
 }
 
 fn param(
@@ -432,7 +445,7 @@ fn param(
         }
         semantics.rules.iter().find(|r| r.fits(f, p)).map(|r| r.is.as_str())
     });
-    let spec = spec(text, by_value, &p.ctype).unwrap_or_else(|what| {
+    let spec = spec(text, by_value, ty.map_or(0, |t| t.size), &p.ctype).unwrap_or_else(|what| {
         report(&place, what);
         value_spec()
     });
@@ -601,6 +614,25 @@ mod tests {
             problems("", "params.out = \"out bytes(4, zz)\""),
             "toyGet.out: mentions `zz`, not a parameter"
         );
+    }
+
+    #[test]
+    fn of_a_large_struct_only_the_beginning_is_recorded() {
+        let resolved = |size: u32, described: &str| {
+            let (mut e, s) = inputs("", &format!("params.out = \"out value\"\n{described}"));
+            let large = serde_json::json!({"name": "toy_large", "kind": "struct", "size": size});
+            e.types.push(serde_json::from_value(large).unwrap());
+            let n = e.functions[0].params.iter_mut().find(|p| p.name == "n").expect("a parameter");
+            n.ctype = "toy_large".to_owned();
+            resolve(&e, &s).map(|m| m.functions[0].params.iter().find(|p| p.name == "n").cloned())
+        };
+        let refused = |size, described| resolved(size, described).unwrap_err()[0].to_string();
+        assert!(refused(4096, "").contains("4096 bytes, too many for a record"));
+        let n = resolved(4096, "params.n = \"in bytes(64)\"").unwrap().expect("it is there");
+        assert!(matches!(n.follow, Follow::Bytes { .. }) && n.pointers == 0);
+        assert!(refused(4096, "params.n = \"out bytes(64)\"").contains("passed by value"));
+        assert!(refused(64, "params.n = \"in bytes(64)\"").contains("passed by value"));
+        assert!(resolved(64, "").is_ok());
     }
 
     #[test]

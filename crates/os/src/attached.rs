@@ -19,10 +19,11 @@ use std::time::Duration;
 use rustix::event::{EventfdFlags, eventfd};
 
 use crate::clock::now;
+use crate::emptier::READER_ENDED;
 use crate::hash::NumberMap;
 use crate::order::PATIENCE;
 use crate::proc::{descendants, numbers, start_of, ticks_now};
-use crate::recorder::{READER_ENDED, best, unwatched};
+use crate::recorder::{best, unwatched};
 use crate::sources::Beside;
 use crate::way::Probe;
 use crate::worker::{Pace, Source, Worker};
@@ -280,6 +281,7 @@ impl Attendant {
             return;
         }
         self.worker.source = source;
+        self.worker.begin_taking();
         self.enable();
         self.worker.look();
         // What was followed and lives: a number may be another process's by now.

@@ -7,6 +7,7 @@ use std::thread::{self, JoinHandle};
 use rustix::event::{EventfdFlags, eventfd};
 
 use crate::clock::now;
+use crate::emptier::READER_ENDED;
 use crate::perf::close;
 use crate::perf::open::Pid;
 use crate::sources::{Beside, Sources};
@@ -14,9 +15,6 @@ use crate::tracefs::Tracefs;
 use crate::way::{Probe, Way, less};
 use crate::worker::{Source, Worker};
 use crate::{Options, Place, Report};
-
-/// What is said of a reader that is gone.
-pub(crate) const READER_ENDED: &str = "its reader ended unexpectedly";
 
 /// Says that events which are not the program's own are not recorded.
 pub(crate) fn unwatched(error: &std::io::Error) -> String {

@@ -6,13 +6,15 @@ use std::ffi::CString;
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 
 use crate::catalog::{self, Kind, SYSCALL_ENTRY, SYSCALL_EXIT, TRACEPOINTS, Tracepoint};
 use crate::decoder::{Decoder, Role};
+use crate::emptier::Feed;
 use crate::event::Event;
 use crate::layout::Layout;
 use crate::perf::bpf::direct::Direct;
-use crate::perf::bpf::{Calls, Loaded, Own, Reading};
+use crate::perf::bpf::{self, Buffers, Calls, Loaded, Own, Reading};
 use crate::perf::open::{self, Of, Pid};
 use crate::perf::ring::Ring;
 use crate::perf::user::{self, Hits, MOST};
@@ -24,18 +26,22 @@ pub use beside::Beside;
 
 /// The number of the first probe's records, from where it goes down: tracepoints have theirs from the other end.
 const FIRST_PROBE: u16 = u16::MAX;
+/// Where programs record what comes most often, perf's ring buffers are smaller by this.
+const RARE: usize = 4;
 /// The share of a ring buffer that is filled when its reader wakes.
 const WATERMARK: usize = 4;
 
 /// Open events, and the ring buffers that they are in.
 #[derive(Debug)]
 pub struct Sources {
-    /// By place among the CPUs. Their events lead those of the whole machine.
-    pub rings: Vec<Ring>,
+    /// What the kernel writes into, and who empties it.
+    pub feed: Feed,
+    /// Leaders of the events of the whole machine, by place among the CPUs: those of the ring buffers.
+    machine: Vec<Arc<OwnedFd>>,
     /// Records the program's own events, where programs in the kernel may; otherwise perf does.
     pub own: Option<Own>,
     /// Probes in the program's code.
-    pub hits: Option<Hits>,
+    hits: Vec<Arc<OwnedFd>>,
     /// Leaders of the program's own events of perf, by place among the CPUs.
     leaders: Vec<OwnedFd>,
     /// Members of these groups.
@@ -66,6 +72,25 @@ impl Sources {
         beside: impl FnOnce() -> Beside,
         tracefs: &Tracefs,
     ) -> Result<(Self, Vec<(u32, String)>), String> {
+        let few = options.scope == Scope::Tree && crate::proc::first_namespace() && bpf::is_allowed();
+        let part = Options { ring_bytes: options.ring_bytes / RARE, ..options.clone() };
+        let opened = Self::by_perf(options, if few { &part } else { options }, starter, beside, tracefs)?;
+        if few && opened.0.own.is_none() {
+            // Nothing but perf records, then. What is open closes once this is.
+            let again = Self::by_perf(options, options, starter, Beside::default, tracefs)?;
+            return Ok((again.0, opened.1));
+        }
+        Ok(opened)
+    }
+
+    /// Opens tracepoints with ring buffers of perf's as `part` says, and attaches programs.
+    fn by_perf(
+        options: &Options,
+        part: &Options,
+        starter: Option<Pid>,
+        beside: impl FnOnce() -> Beside,
+        tracefs: &Tracefs,
+    ) -> Result<(Self, Vec<(u32, String)>), String> {
         let mut sources = Self::of(online(), starter);
         for tracepoint in TRACEPOINTS {
             let machine = tracepoint.kind == Kind::Machine && options.scope == Scope::Tree;
@@ -73,13 +98,13 @@ impl Sources {
                 continue;
             }
             if let Some(layout) = sources.layout(tracefs, tracepoint.system, tracepoint.name) {
-                sources.tracepoint(options, tracepoint, &layout)?;
+                sources.tracepoint(part, tracepoint, &layout)?;
             }
         }
-        if sources.rings.is_empty() {
+        if sources.machine.is_empty() {
             return Err(sources.missing.swap_remove(0));
         }
-        sources.drivers(options, tracefs);
+        sources.drivers(part, tracefs);
         let Beside { loaded, disks } = beside();
         sources.by_programs(options, loaded, tracefs)?;
         sources.user_probes(options);
@@ -115,16 +140,17 @@ impl Sources {
                 Some(starter) => open::switches(Of::Child(starter), cpu, watermark)?,
                 None => open::anchor(cpu, watermark)?,
             };
-            sources.rings.push(Ring::map(event, bytes)?);
+            sources.add_ring(Ring::map(event, bytes)?);
         }
         Ok(sources)
     }
 
     fn of(cpus: Vec<u32>, starter: Option<Pid>) -> Self {
         Self {
-            rings: Vec::new(),
+            feed: Feed::default(),
+            machine: Vec::new(),
             own: None,
-            hits: None,
+            hits: Vec::new(),
             leaders: Vec::new(),
             others: Vec::new(),
             starter,
@@ -153,9 +179,9 @@ impl Sources {
             self.unfollowed += 1;
             return;
         }
-        for (cpu, ring) in self.cpus.iter().zip(&self.rings) {
+        for (cpu, leader) in self.cpus.iter().zip(&self.machine) {
             let event = open::switches(Of::Thread(thread), *cpu, (OWN_RING / WATERMARK) as u32);
-            match event.and_then(|event| open::redirect(&event, ring.event()).map(|()| event)) {
+            match event.and_then(|event| open::redirect(&event, leader.as_fd()).map(|()| event)) {
                 Ok(event) => self.others.push(event),
                 // It has ended.
                 Err(error) if error.raw_os_error() == Some(libc::ESRCH) => return,
@@ -189,12 +215,12 @@ impl Sources {
     /// Returns all that is open.
     pub fn events(&self) -> Vec<BorrowedFd<'_>> {
         let links = self.own.iter().flat_map(Own::links);
-        let hits = self.hits.iter().flat_map(Hits::events);
+        let hits = self.hits.iter().map(|hit| hit.as_fd());
         self.leaders().chain(hits).chain(self.others.iter().map(AsFd::as_fd)).chain(links).collect()
     }
 
     fn leaders(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        self.rings.iter().map(Ring::event).chain(self.leaders.iter().map(AsFd::as_fd))
+        self.machine.iter().map(|leader| leader.as_fd()).chain(self.leaders.iter().map(AsFd::as_fd))
     }
 
     /// Begins to record what is of the whole machine. The program's own events begin with it.
@@ -202,13 +228,12 @@ impl Sources {
     /// # Errors
     /// When the system refuses.
     pub fn enable(&self) -> io::Result<()> {
-        self.rings.iter().try_for_each(|ring| open::enable(ring.event()))?;
-        self.hits.iter().flat_map(Hits::events).try_for_each(open::enable)
+        self.machine.iter().chain(&self.hits).try_for_each(|event| open::enable(event.as_fd()))
     }
 
     /// Records nothing more.
     pub fn disable(&self) {
-        for event in self.leaders().chain(self.hits.iter().flat_map(Hits::events)) {
+        for event in self.leaders().chain(self.hits.iter().map(|hit| hit.as_fd())) {
             // One that cannot be stopped ends with its descriptor.
             let _ = open::disable(event);
         }
@@ -223,7 +248,7 @@ impl Sources {
 
     fn tracepoint(&mut self, options: &Options, of: &Tracepoint, layout: &Layout) -> Result<(), String> {
         match self.add(options, layout.id, Of::Machine, Decoder::of(of, layout), None) {
-            Err(why) if self.rings.is_empty() => Err(why.to_string()),
+            Err(why) if self.machine.is_empty() => Err(why.to_string()),
             Err(why) => {
                 self.missing.push(format!("{}:{}: {why}", of.system, of.name));
                 Ok(())
@@ -262,18 +287,15 @@ impl Sources {
         if options.probes.is_empty() {
             return;
         }
-        self.hits = Hits::open(&options.probes, &self.cpus, options.ring_bytes, &mut self.missing);
+        let hits = Hits::open(&options.probes, &self.cpus, options.ring_bytes, &mut self.missing);
+        self.hits = hits.as_ref().map(Hits::events).unwrap_or_default();
+        if let Some(intake) = self.feed.intake() {
+            intake.hits = hits.map(|hits| (hits, FIRST_PROBE));
+        }
         for (at, probe) in (0..).zip(options.probes.iter().take(MOST)) {
             let layout = user::layout(probe, FIRST_PROBE - at);
             let event = Event::new(&probe.event, &layout, &[], &[]);
             self.decodes(layout.id, Decoder::new(Role::Catalog(Kind::Passed), &layout, event));
-        }
-    }
-
-    /// Takes what is unread of a CPU's probes, as records of tracepoints.
-    pub fn take_hits(&mut self, cpu: usize, into: &mut Vec<u8>) {
-        if let Some(hits) = &mut self.hits {
-            hits.take(cpu, FIRST_PROBE, into);
         }
     }
 
@@ -300,7 +322,10 @@ impl Sources {
             self.own_by_perf(options, own);
             return frequent.iter().try_for_each(|(of, layout)| self.tracepoint(options, of, layout));
         }
-        self.own = attached;
+        if let (Some((attached, buffers)), Some(intake)) = (attached, self.feed.intake()) {
+            self.own = Some(attached);
+            intake.buffers = Some(buffers);
+        }
         own.into_iter().for_each(|(layout, decoder)| self.decodes(layout.id, decoder));
         for (of, layout) in &frequent {
             self.decodes(layout.id, Decoder::of(of, layout));
@@ -332,7 +357,7 @@ impl Sources {
         loaded: Loaded,
         own: &[(Layout, Decoder)],
         frequent: &[(&Tracepoint, Layout)],
-    ) -> Option<Own> {
+    ) -> Option<(Own, Buffers)> {
         let first = *self.cpus.first()?;
         let own = own.iter().map(|(layout, _)| layout);
         let layouts: Vec<&Layout> = own.chain(frequent.iter().map(|(_, layout)| layout)).collect();
@@ -374,7 +399,7 @@ impl Sources {
         let mut opened = Vec::new();
         for (place, cpu) in self.cpus.iter().enumerate() {
             let leader = match of {
-                Of::Machine => self.rings.get(place).map(Ring::event),
+                Of::Machine => self.machine.get(place).map(|leader| leader.as_fd()),
                 Of::Child(_) | Of::Thread(_) => self.leaders.get(place).map(AsFd::as_fd),
             };
             let event = open::tracepoint(id, of, *cpu, watermark, leader)?;
@@ -384,20 +409,28 @@ impl Sources {
             }
             opened.push(event);
         }
-        if self.rings.is_empty() {
+        if self.machine.is_empty() {
             let rings: io::Result<Vec<Ring>> =
                 opened.into_iter().map(|event| Ring::map(event, options.ring_bytes)).collect();
-            self.rings = rings?;
+            rings?.into_iter().for_each(|ring| self.add_ring(ring));
         } else {
             opened
                 .iter()
-                .zip(&self.rings)
-                .try_for_each(|(event, ring)| open::redirect(event, ring.event()))?;
+                .zip(&self.machine)
+                .try_for_each(|(event, leader)| open::redirect(event, leader.as_fd()))?;
             let leads = matches!(of, Of::Child(_)) && self.leaders.is_empty();
             if leads { self.leaders = opened } else { self.others.extend(opened) }
         }
         self.decodes(id, decoder);
         Ok(())
+    }
+
+    /// Adds the next CPU's ring buffer.
+    fn add_ring(&mut self, ring: Ring) {
+        self.machine.push(ring.share());
+        if let Some(intake) = self.feed.intake() {
+            intake.rings.push(ring);
+        }
     }
 
     /// Records that begin with this number are read so.

@@ -1,19 +1,22 @@
 //! The reader: sleeps until a ring buffer is filled to its mark, and writes what concerns the program.
 
-use std::collections::VecDeque;
+mod parts;
+
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use hetrace_ctf::class::TraceClass;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::{ClockId, Timespec};
 
-use crate::border::{Border, Borders, Passed};
+use crate::border::Passed;
 use crate::clock::{nanoseconds, now};
-use crate::dump;
+use crate::emptier::{Feed, READER_ENDED};
 use crate::form::{self, Environment};
 use crate::hash::NumberSet;
+use crate::intake::Batch;
 use crate::keep::Keep;
 use crate::order::{Order, PATIENCE, Piece};
 use crate::perf::bpf::Own;
@@ -25,12 +28,13 @@ use crate::stream::{Trace, Written};
 use crate::tracefs::Tracefs;
 use crate::writer::Writer;
 use crate::{Options, Place, Report, Scope, Way};
+use parts::Parts;
 
 /// Longest sleep, in nanoseconds: what the buffers hold is lost with this process.
 const NAP: i64 = 250_000_000;
 /// While the program runs, writing takes one part of so many of a processor's time, unless much waits.
 const SHARE: u64 = 8;
-/// Records that are written before ring buffers are emptied again.
+/// Records that are written before what was taken meanwhile is looked at again.
 const BATCH: usize = 4096;
 /// How often packets are written that are not full, in nanoseconds.
 const FLUSH: u64 = 1_000_000_000;
@@ -116,20 +120,8 @@ pub struct Worker {
     parts: Option<Parts>,
     /// What could not be recorded by sources that are closed.
     pub missed: Vec<String>,
-}
-
-/// The parts of a trace.
-#[derive(Debug)]
-struct Parts {
-    borders: Arc<Borders>,
-    /// Those that are to come, with the threads that there were.
-    asked: VecDeque<(Border, Vec<dump::Thread>)>,
-    /// The part that is written.
-    number: u32,
-    /// What had been counted when it was begun,
-    before: Report,
-    /// and what was recorded in those before.
-    sum: Report,
+    /// Processor time of the threads that empty what the kernel writes into, in nanoseconds.
+    taking_ns: Arc<AtomicU64>,
 }
 
 impl Worker {
@@ -146,17 +138,12 @@ impl Worker {
     ) -> io::Result<Self> {
         let cpus = source.sources().map_or_else(|| vec![0], |s| s.cpus.clone());
         let class = class(&place, source.way(), options.scope);
-        let parts = place.borders.clone().map(|borders| Parts {
-            borders,
-            asked: VecDeque::new(),
-            number: place.to.part.unwrap_or(1),
-            before: Report::default(),
-            sum: Report::default(),
-        });
+        let first = place.to.part.unwrap_or(1);
+        let parts = place.borders.clone().map(|borders| Parts::new(borders, first));
         let trace = Trace::begin(place.to, &class, &cpus, opened)?;
         let way = source.way();
         let writer = Writer::new(trace, options, pid, way);
-        Ok(Self {
+        let mut worker = Self {
             source,
             way,
             known: NumberSet::default(),
@@ -168,7 +155,17 @@ impl Worker {
             scratch: Vec::new(),
             parts,
             missed: Vec::new(),
-        })
+            taking_ns: Arc::default(),
+        };
+        worker.begin_taking();
+        Ok(worker)
+    }
+
+    /// Has what the kernel writes into be emptied from now on.
+    pub fn begin_taking(&mut self) {
+        if let Some(sources) = self.source.sources_mut() {
+            sources.feed.begin(self.order.waiting(), &self.taking_ns);
+        }
     }
 
     /// Reads until the program has ended, and then all that is left.
@@ -184,6 +181,7 @@ impl Worker {
             if ended {
                 let at = now();
                 self.pass(at, at, None);
+                self.count_skipped();
                 break;
             }
             self.step(&mut pace);
@@ -211,42 +209,6 @@ impl Worker {
         report
     }
 
-    /// Finishes the part that is written. Returns what was recorded in it.
-    fn leave(&mut self, time: u64) -> Report {
-        let all = self.report();
-        let (written, account) = self.writer.trace.leave(time);
-        let Some(parts) = &mut self.parts else { return all };
-        let before = std::mem::replace(&mut parts.before, all.clone());
-        let report = Report { account, ..with(all, &written).since(&before) };
-        parts.sum.add(&report);
-        report
-    }
-
-    /// Takes note of borders that were asked for, and of the threads that there are.
-    fn hear_borders(&mut self) {
-        let Some(parts) = &mut self.parts else { return };
-        for border in parts.borders.fresh(parts.asked.len()) {
-            let threads = match self.source {
-                Source::Tracepoints { .. } => self.writer.threads(),
-                Source::Switches(_) | Source::Statistics | Source::Paused => Vec::new(),
-            };
-            parts.asked.push_back((border, threads));
-        }
-    }
-
-    /// Goes over to the next part: all that happened before is written.
-    fn cross(&mut self) {
-        let next = self.parts.as_mut().and_then(|parts| Some((parts.asked.pop_front()?, parts.number)));
-        let Some(((border, threads), number)) = next else { return };
-        self.writer.dump_before(border.at);
-        let report = self.leave(border.at);
-        self.writer.go_over(&border, threads);
-        if let Some(parts) = &mut self.parts {
-            parts.number = border.number;
-            parts.borders.pass(Passed { number, report });
-        }
-    }
-
     /// Looks at what there is when tracepoints begin to be recorded, for the state dump.
     pub fn look(&mut self) {
         if let Source::Tracepoints { disks, .. } = &mut self.source {
@@ -260,13 +222,31 @@ impl Worker {
         let pressed = self.writer.trace.keep().is_some_and(Keep::is_pressed);
         let share = at.saturating_sub(pace.passed) / SHARE;
         pace.passed = at;
-        self.pass(at.saturating_sub(PATIENCE), at, Some(share).filter(|_| !pressed));
+        let Self { source, order, writer, .. } = self;
+        let emptied = source.sources_mut().map(|sources| {
+            take(sources, order, writer);
+            sources.feed.emptied()
+        });
+        // Where nothing more is taken before something is written, all is written that is old enough.
+        let all = pressed || order.waiting().is_full();
+        let until = emptied.filter(|_| !all).map_or(at, |emptied| emptied.min(at));
+        self.pass(until.saturating_sub(PATIENCE), until, Some(share).filter(|_| !pressed));
         if pressed || at.saturating_sub(pace.flushed) >= FLUSH {
             pace.flushed = at;
+            self.count_skipped();
             self.writer.trace.flush_all();
         }
         if pressed && let Some(keep) = self.writer.trace.keep() {
             keep.seal(at.saturating_sub(PATIENCE));
+        }
+    }
+
+    /// Counts what programs in the kernel were not run for.
+    fn count_skipped(&mut self) {
+        let own = self.source.sources_mut().and_then(|sources| sources.own.as_mut());
+        let skipped = own.map_or(0, Own::skipped);
+        if skipped > 0 {
+            self.writer.dropped(0, skipped);
         }
     }
 
@@ -310,28 +290,26 @@ impl Worker {
 
     /// Sleeps. Returns whether the program has ended, or somebody woke it.
     pub fn wait(&self) -> bool {
-        let rings = self.source.sources().map(|s| s.rings.as_slice()).unwrap_or_default();
-        let own = self.source.sources().and_then(|s| s.own.as_ref());
-        let hits = self.source.sources().and_then(|s| s.hits.as_ref()).map(|hits| hits.rings.as_slice());
-        let rings = rings.iter().chain(hits.unwrap_or_default());
-        let events = rings.map(|ring| ring.event()).chain(own.map(Own::wake));
+        let feed = self.source.sources().map(|sources| &sources.feed);
         let mut waited: Vec<PollFd> = vec![PollFd::new(&*self.stop, PollFlags::IN)];
         waited.extend(self.parts.iter().map(|parts| PollFd::new(parts.borders.wake(), PollFlags::IN)));
-        waited.extend(events.map(|event| PollFd::from_borrowed_fd(event, PollFlags::IN)));
+        let wakes = feed.map(Feed::wakes).unwrap_or_default();
+        waited.extend(wakes.into_iter().map(|event| PollFd::from_borrowed_fd(event, PollFlags::IN)));
         let nap = Timespec { tv_sec: 0, tv_nsec: NAP };
         // An interrupted sleep is a short one.
         let _ = poll(&mut waited, Some(&nap));
-        own.into_iter().for_each(Own::awake);
+        feed.into_iter().for_each(Feed::awake);
         waited.first().is_some_and(|stop| stop.revents().contains(PollFlags::IN))
     }
 
-    /// Reads what there is, and writes what is older than `before`. Ring buffers are emptied again and again
-    /// meanwhile: a copy takes a tenth of what writing takes. With a budget in nanoseconds the rest is put off, as
-    /// long as memory allows: the processor is the program's.
+    /// Takes all that came until `at`, and writes what is older than `before`. With a budget in nanoseconds the rest is put
+    /// off, as long as memory allows: the processor is the program's.
     pub fn pass(&mut self, before: u64, at: u64, budget: Option<u64>) {
+        let begun = now();
         self.hear_borders();
+        self.catch_up(before, at);
         while let Some(border) = self.next_border().filter(|border| *border <= before) {
-            if !self.write_until(border, at, budget) {
+            if !self.write_until(border, begun, budget) {
                 return;
             }
             self.cross();
@@ -339,40 +317,58 @@ impl Worker {
         if matches!(self.source, Source::Statistics) {
             self.writer.statistics(at, self.statistics.sample());
         }
-        self.write_until(before, at, budget);
+        self.write_until(before, begun, budget);
     }
 
-    fn next_border(&self) -> Option<u64> {
-        self.parts.as_ref()?.asked.front().map(|(border, _)| border.at)
-    }
-
-    /// Writes what is older than `before`. Returns whether that is all, within the budget.
-    fn write_until(&mut self, before: u64, at: u64, budget: Option<u64>) -> bool {
-        let Self { source, order, writer, scratch, known, .. } = self;
+    /// Takes all that came until `at`. Where too much waits some of it is written first.
+    fn catch_up(&mut self, before: u64, at: u64) {
         loop {
-            if let Some(sources) = source.sources_mut().filter(|_| !order.is_full()) {
+            let Self { source, order, writer, .. } = self;
+            let Some(sources) = source.sources_mut() else { return };
+            if sources.feed.emptied() >= at {
+                return;
+            }
+            take_all(sources, order, writer);
+            // Of what is younger than that nothing can be written, so no more comes.
+            if order.waiting().is_full() && !self.write(before, BATCH) {
+                return;
+            }
+        }
+    }
+
+    /// Writes what is older than `before`, and takes what has come meanwhile. Returns whether that is all, within the budget
+    /// that began at a time.
+    fn write_until(&mut self, before: u64, begun: u64, budget: Option<u64>) -> bool {
+        loop {
+            let Self { source, order, writer, .. } = self;
+            if let Some(sources) = source.sources_mut() {
                 take(sources, order, writer);
             }
-            let more = match source {
-                Source::Paused | Source::Statistics => false,
-                Source::Switches(_) => order.release(before, BATCH, |cpu, piece| {
-                    if let Piece::Record(record) = piece {
-                        note(known, record.who, &record.what);
-                        writer.own(cpu, &record);
-                    }
-                }),
-                Source::Tracepoints { sources, tracefs, .. } => {
-                    order.release(before, BATCH, |cpu, piece| match piece {
-                        Piece::Record(record) => writer.record(cpu, &record, sources, tracefs),
-                        Piece::Words(words) => words_of_ours(words, cpu, scratch, (writer, sources, tracefs)),
-                    })
-                }
-            };
-            if !more {
+            if !self.write(before, BATCH) {
                 return true;
             }
-            if budget.is_some_and(|budget| now().saturating_sub(at) > budget) && !order.presses() {
+            if budget.is_some_and(|budget| now().saturating_sub(begun) > budget) && !self.order.presses() {
                 return false;
+            }
+        }
+    }
+
+    /// Writes at most so many records that are older than `before`. Returns whether there are more.
+    fn write(&mut self, before: u64, most: usize) -> bool {
+        let Self { source, order, writer, scratch, known, .. } = self;
+        match source {
+            Source::Paused | Source::Statistics => false,
+            Source::Switches(_) => order.release(before, most, |cpu, piece| {
+                if let Piece::Record(record) = piece {
+                    note(known, record.who, &record.what);
+                    writer.own(cpu, &record);
+                }
+            }),
+            Source::Tracepoints { sources, tracefs, .. } => {
+                order.release(before, most, |cpu, piece| match piece {
+                    Piece::Record(record) => writer.record(cpu, &record, sources, tracefs),
+                    Piece::Words(words) => words_of_ours(words, cpu, scratch, (writer, sources, tracefs)),
+                })
             }
         }
     }
@@ -383,7 +379,7 @@ impl Worker {
             late: self.writer.late,
             unseen: self.writer.unseen,
             damaged: self.order.damaged() + self.writer.damaged,
-            cpu_ns: nanoseconds(ClockId::ThreadCPUTime),
+            cpu_ns: nanoseconds(ClockId::ThreadCPUTime) + self.taking_ns.load(Ordering::Relaxed),
             account: self.parts.is_none().then(|| self.writer.trace.account()).flatten(),
             missing: self.missing(),
             ..Report::default()
@@ -423,6 +419,9 @@ fn words_of_ours(
 /// Returns what was not recorded, and why.
 fn missing(sources: &Sources) -> Vec<String> {
     let mut missing = sources.missing.clone();
+    if sources.feed.is_gone() {
+        missing.push(format!("events up to the end: {READER_ENDED}"));
+    }
     let forgotten = sources.own.as_ref().map_or(0, Own::forgotten);
     if forgotten > 0 {
         missing.push(format!(
@@ -438,32 +437,23 @@ fn missing(sources: &Sources) -> Vec<String> {
     missing
 }
 
-/// Takes what is unread in all ring buffers.
+/// Takes what has been copied out of ring buffers.
 fn take(sources: &mut Sources, order: &mut Order, writer: &mut Writer) {
-    for (cpu, ring) in sources.rings.iter_mut().enumerate() {
-        order.add(cpu, |bytes| {
-            ring.take(bytes);
-        });
-    }
-    if sources.hits.is_some() {
-        for cpu in 0..sources.cpus.len() {
-            order.add(cpu, |bytes| sources.take_hits(cpu, bytes));
-        }
-        let hits = sources.hits.as_mut();
-        writer.damaged += hits.map_or(0, |hits| std::mem::take(&mut hits.damaged)) as u64;
-    }
-    let Some(own) = &mut sources.own else { return };
-    for cpu in 0..sources.cpus.len() {
-        let mut damaged = 0;
-        order.add_words(cpu, |put| damaged = own.take(cpu, put));
-        writer.damaged += damaged as u64;
-    }
-    for (number, dropped) in (0..).zip(own.dropped()) {
-        if dropped > 0 {
-            let cpu = sources.cpus.iter().position(|cpu| *cpu == number).unwrap_or(0);
-            writer.dropped(cpu, dropped);
-        }
-    }
+    let waiting = Arc::clone(order.waiting());
+    sources.feed.take(&waiting, |batch| add(batch, order, writer));
+}
+
+/// Takes all that is in ring buffers now.
+fn take_all(sources: &mut Sources, order: &mut Order, writer: &mut Writer) {
+    let waiting = Arc::clone(order.waiting());
+    sources.feed.take_all(&waiting, |batch| add(batch, order, writer));
+}
+
+fn add(batch: Batch, order: &mut Order, writer: &mut Writer) {
+    let Batch { taken, dropped, damaged } = batch;
+    taken.into_iter().for_each(|taken| order.add(taken));
+    dropped.into_iter().for_each(|(cpu, dropped)| writer.dropped(cpu, dropped));
+    writer.damaged += damaged;
 }
 
 /// Returns the trace's class, without events.

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use hetrace_os::catalog::{SYSCALL_ENTRY, SYSCALL_EXIT};
 use hetrace_os::layout::Layout;
-use hetrace_os::perf::bpf::{Calls, Loaded, Own, Reading};
+use hetrace_os::perf::bpf::{Buffers, Calls, Loaded, Own, Reading, length};
 use hetrace_os::perf::open::{self, Of};
 use hetrace_os::perf::record::{Records, What};
 use hetrace_os::tracefs::Tracefs;
@@ -39,11 +39,11 @@ fn layouts() -> Option<Vec<Layout>> {
     all.map(|(system, name)| tracefs.layout(system, name).ok().flatten()).collect()
 }
 
-fn attach(layouts: &[Layout], reading: Reading) -> Option<Own> {
+fn attach(layouts: &[Layout], reading: Reading) -> Option<(Own, Buffers)> {
     attach_for(layouts, reading, &Calls::All)
 }
 
-fn attach_for(layouts: &[Layout], reading: Reading, calls: &Calls) -> Option<Own> {
+fn attach_for(layouts: &[Layout], reading: Reading, calls: &Calls) -> Option<(Own, Buffers)> {
     let loaded = Loaded::load(&cpus(), ROOM, false, calls, reading).ok()?;
     if reading == Reading::Fields && loaded.copies() {
         return None;
@@ -56,22 +56,30 @@ fn attach_for(layouts: &[Layout], reading: Reading, calls: &Calls) -> Option<Own
 }
 
 /// Takes all records. Returns none if some were dropped.
-fn taken(own: &mut Own, layouts: &[Layout]) -> Option<All> {
+fn taken((own, buffers): &mut (Own, Buffers), layouts: &[Layout]) -> Option<All> {
     let mut all = All::new();
     for cpu in 0..cpus().len() {
-        let mut words = Vec::new();
-        assert_eq!(own.take(cpu, &mut |record| words.push(record.to_vec())), 0);
+        let (mut all_words, mut nested) = (Vec::new(), Vec::new());
+        assert_eq!(buffers.take(cpu, &mut all_words, &mut nested), 0);
+        all_words.extend(nested);
+        let mut rest = all_words.as_slice();
+        let next = || (!rest.is_empty()).then(|| rest.split_off(..length(rest)).expect("a record"));
+        let mut words: Vec<&[u64]> = std::iter::from_fn(next).collect();
         words.sort_by_key(|record| record[0]);
         for words in words {
             let mut bytes = Vec::new();
-            own.record(&words, &mut bytes).expect("a record");
+            own.record(words, &mut bytes).expect("a record");
             let What::Sample(raw) = Records::new(&bytes).next().expect("a record").what else { panic!() };
             let id = u16::from_ne_bytes([raw[0], raw[1]]);
             let layout = layouts.iter().find(|layout| layout.id == id).expect("a tracepoint");
             all.entry((cpu, layout.name.clone())).or_default().push(raw.to_vec());
         }
     }
-    own.dropped().iter().all(|dropped| *dropped == 0).then_some(all)
+    dropped_nothing(own, buffers).then_some(all)
+}
+
+fn dropped_nothing(own: &mut Own, buffers: &mut Buffers) -> bool {
+    buffers.dropped().is_empty() && own.skipped() == 0
 }
 
 /// Records the same twice: by fields, and meanwhile by copies. Returns none if some were dropped.
@@ -141,7 +149,7 @@ fn price_of_a_round_trip() {
             let mut own = way.map(|way| attach_for(&layouts, way, &calls).expect("programs"));
             // What fits into a buffer.
             let out = Command::new(&switches).args(["-1", "-n", "4000"]).output().expect("switches");
-            assert!(own.iter_mut().all(|own| own.dropped().iter().all(|dropped| *dropped == 0)));
+            assert!(own.iter_mut().all(|(own, buffers)| dropped_nothing(own, buffers)));
             let text = String::from_utf8(out.stdout).expect("text");
             let line = text.lines().find_map(|line| line.strip_prefix("processor.ns ")).expect("a number");
             taken.push(line.parse().expect("a number"));

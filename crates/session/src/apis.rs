@@ -20,6 +20,8 @@ use object::elf::FileHeader64;
 use object::read::StringTable;
 use object::read::elf::{FileHeader, SectionHeader};
 
+use crate::ldcache;
+
 /// File names of API libraries begin like this.
 const PREFIX: &str = "libhetrace_";
 /// The section with the model.
@@ -42,6 +44,8 @@ pub struct Found {
     pub index: Index,
     /// What distinguishes the index from that of another build.
     pub mark: Checksum,
+    /// None of the libraries and files of which its programs need one is on the machine or on the search path.
+    pub absent: bool,
     file: Kept,
     /// Where the model is in it.
     model_at: u64,
@@ -116,7 +120,8 @@ impl Found {
         std::fs::write(path, json).expect("a file");
         let file = File::open(path).and_then(Kept::new).expect("a file");
         let (path, index) = (path.to_owned(), Index::parse(index).expect("an index"));
-        Found { path, api: model.api, interpose: model.interpose, index, mark, file, model_at: 0 }
+        let absent = ldcache::are_absent(&model.interpose.requires);
+        Found { path, api: model.api, interpose: model.interpose, index, mark, absent, file, model_at: 0 }
     }
 
     /// Returns what is to be said of a model that is not as it should be.
@@ -200,7 +205,13 @@ pub fn open(path: &Path) -> Result<Found, LibraryError> {
         |section: Option<_>, name| section.ok_or_else(|| form(format!("has no {name}; {OTHER_BUILD}")));
     let text = there(index, INDEX_SECTION)?.data(endian, &cache).map_err(|e| form(e.to_string()))?;
     let index = String::from_utf8(text.to_vec()).map_err(|e| form(format!("its index: {e}")))?;
-    let index = Index::parse(index).map_err(|e| form(format!("its index: {e}; {OTHER_BUILD}")))?;
+    let wrong = |e| form(format!("its index: {e}; {OTHER_BUILD}"));
+    let index = Index::begin(index).map_err(wrong)?;
+    let absent = ldcache::are_absent(&index.head.interpose.requires);
+    // Of an API that is not there nobody asks for functions: they would only make each start longer.
+    if !absent {
+        index.check().map_err(wrong)?;
+    }
     let (model_at, bytes) = there(model, MODEL_SECTION)?.file_range(endian).unwrap_or_default();
     if bytes != index.head.model_bytes as u64 {
         return Err(form(format!("its index is not that of its model; {OTHER_BUILD}")));
@@ -209,7 +220,7 @@ pub fn open(path: &Path) -> Result<Found, LibraryError> {
     let (api, interpose) = (index.head.api.clone(), index.head.interpose.clone());
     let file = File::open(path).and_then(Kept::new).map_err(read)?;
     let path = path.canonicalize().map_err(read)?;
-    Ok(Found { path, api, interpose, index, mark, file, model_at })
+    Ok(Found { path, api, interpose, index, mark, absent, file, model_at })
 }
 
 /// What to do about a library that is not as this launcher expects.

@@ -70,7 +70,7 @@ impl Contents {
                 self.odd.insert(file.to_string_lossy().into_owned());
                 continue;
             };
-            let said = drainer.devices().find_map(|d| d.contents().get(&hash).copied());
+            let said = drainer.content(hash);
             if !all && said != Some(found.len()) {
                 continue;
             }
@@ -115,8 +115,7 @@ impl Contents {
         let there = |hash: &u64, size: u64| {
             fs::metadata(self.blobs.join(files::blob(*hash))).is_ok_and(|m| m.len() == size)
         };
-        let contents = drainer.devices().flat_map(|d| d.contents());
-        let missing = contents.filter(|(h, s)| !there(h, **s)).count();
+        let missing = drainer.contents().filter(|(hash, size)| !there(hash, *size)).count();
         let mut notes = Vec::new();
         if missing > 0 {
             let why = match &self.refused {

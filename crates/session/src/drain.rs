@@ -4,6 +4,7 @@ use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ffi::OsString;
 use std::fs;
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,13 +17,14 @@ use hetrace_ring::reader::RingError;
 
 use crate::cost::TimingSums;
 use crate::devices::{Devices, Shared};
-use crate::manifest::{Losses, Process, ThreadLosses, Timing};
+use crate::manifest::{DeviceClock, Losses, Process, ThreadLosses, Timing};
 use crate::output::{Stream, TraceFolder};
 use crate::time::HostClock;
 use crate::trigger::Watch;
 use hetrace_format::class::api_stream;
 
 mod arenas;
+mod ended;
 mod found;
 mod hand_over;
 mod image;
@@ -32,12 +34,26 @@ mod source;
 mod waiting;
 
 use arenas::Opened;
+pub(crate) use ended::Ended;
 use found::Found;
 use image::Image;
 pub use limits::Limits;
 pub(crate) use source::{Past, plausible};
 use source::{Sinks, Source};
 use waiting::Waiting;
+
+/// What is kept of processes that have ended; if it can't be read, nothing, and a note.
+pub(crate) fn read_back<T: Default>(kept: io::Result<T>, notes: &mut Vec<String>) -> T {
+    kept.unwrap_or_else(|error| {
+        notes.push(format!(
+            "what is known of processes that have ended could not be read from its file: {error}"
+        ));
+        T::default()
+    })
+}
+
+/// Images of processes, by number.
+type Images = BTreeMap<usize, Image>;
 
 /// How long before the last look at a ring its oldest record may be, in ticks.
 const MARGIN: u64 = 1 << 32;
@@ -154,7 +170,12 @@ pub struct Drainer {
     arenas: Vec<Opened>,
     /// Number of the next arena.
     next: u32,
-    images: Vec<Image>,
+    /// Images of processes that are not done with, by number.
+    images: Images,
+    /// Number of the next image.
+    next_image: usize,
+    /// Those that are.
+    ended: Ended,
     sources: Vec<Source>,
     seen: HashSet<OsString>,
     /// Arenas that can't be opened, and why; they are tried again.
@@ -164,12 +185,8 @@ pub struct Drainer {
     /// Devices by image.
     devices: HashMap<usize, Devices>,
     shared: Arc<Shared>,
-    /// Devices of processes that are gone.
-    done: Vec<Devices>,
     /// Finished rings' streams, for their counts.
     written: (u64, u64),
-    /// What is in their files.
-    accounts: Vec<StreamAccount>,
     unwritten: u64,
     threads: Vec<ThreadLosses>,
     damaged: u64,
@@ -214,15 +231,15 @@ impl Drainer {
             apis,
             arenas: Vec::new(),
             next: 0,
-            images: Vec::new(),
+            images: Images::new(),
+            next_image: 0,
+            ended: Ended::default(),
             sources: Vec::new(),
             seen: HashSet::new(),
             unopened: HashMap::new(),
             streams: HashMap::new(),
             devices: HashMap::new(),
-            done: Vec::new(),
             written: (0, 0),
-            accounts: Vec::new(),
             unwritten: 0,
             threads: Vec::new(),
             damaged: 0,
@@ -330,10 +347,12 @@ impl Drainer {
         }
         let pid = image::outer_pid(header, &file);
         let key = (pid, header.process_start, header.image);
-        let image = self.images.iter().rposition(|i| i.key == key).unwrap_or_else(|| {
-            let generation = self.images.iter().filter(|i| i.pid == pid).count() as u64;
-            self.images.push(Image::new(header, pid, generation));
-            self.images.len() - 1
+        let known = self.images.iter().rev().find(|(_, image)| image.key == key).map(|(number, _)| *number);
+        let image = known.unwrap_or_else(|| {
+            let number = self.next_image;
+            self.next_image += 1;
+            self.images.insert(number, Image::new(header, pid, self.ended.generation(pid)));
+            number
         });
         if !self.arenas.iter().any(|arena| arena.image == image) {
             self.admit(image);
@@ -348,10 +367,10 @@ impl Drainer {
     fn admit(&mut self, image: usize) {
         // One that has ended makes room, also before its arena is done with.
         let is_admitted = |i: &Image, arena: &Opened| !i.refused && arena.is_alive(i.pid);
-        let admitted = |arena: &&Opened| self.images.get(arena.image).is_some_and(|i| is_admitted(i, arena));
+        let admitted = |arena: &&Opened| self.images.get(&arena.image).is_some_and(|i| is_admitted(i, arena));
         let recorded: HashSet<usize> = self.arenas.iter().filter(admitted).map(|arena| arena.image).collect();
         let refused = !self.limits.admits_process(recorded.len());
-        self.images.get_mut(image).into_iter().for_each(|image| image.refused = refused);
+        self.images.get_mut(&image).into_iter().for_each(|image| image.refused = refused);
     }
 
     /// A thread may call each of its process's APIs, and one below the other: they share what it has.
@@ -365,7 +384,7 @@ impl Drainer {
         let Some(arena) = self.arenas.get_mut(position) else { return };
         let rings = arena.fresh();
         let (number, image, api) = (arena.number, arena.image, arena.api);
-        let (Some(name), Some(pid)) = (self.apis.get(api), self.images.get(image).map(|i| i.pid)) else {
+        let (Some(name), Some(pid)) = (self.apis.get(api), self.images.get(&image).map(|i| i.pid)) else {
             return;
         };
         for ring in rings {
@@ -375,7 +394,7 @@ impl Drainer {
             *stream += 1;
             let stream = Stream::new(&self.folder, file, api_stream(api), instance);
             let mut source = Source::new(ring, number, image, api, stream, self.since);
-            if let Some(image) = self.images.get_mut(image) {
+            if let Some(image) = self.images.get_mut(&image) {
                 if image.refused {
                     source.refuse();
                 }
@@ -444,7 +463,7 @@ impl Drainer {
     /// Writes what waits in memory, and commands that can be ordered by now.
     pub fn flush(&mut self, now: u64, host: &HostClock) {
         for source in &mut self.sources {
-            if let Some(image) = self.images.get_mut(source.image) {
+            if let Some(image) = self.images.get_mut(&source.image) {
                 source.rename(image);
             }
             source.write();
@@ -474,7 +493,7 @@ impl Drainer {
 
     /// Processes that recorded and live still.
     pub fn living(&self) -> usize {
-        let alive = |a: &&Opened| self.images.get(a.image).is_some_and(|i| i.recorded && a.is_alive(i.pid));
+        let alive = |a: &&Opened| self.images.get(&a.image).is_some_and(|i| i.recorded && a.is_alive(i.pid));
         let mut images: Vec<usize> = self.arenas.iter().filter(alive).map(|a| a.image).collect();
         images.sort_unstable();
         images.dedup();
@@ -483,7 +502,7 @@ impl Drainer {
 
     /// Processes that live and are recorded, and when they began: each once or more often.
     pub fn recorded(&self) -> impl Iterator<Item = (u32, u64)> {
-        let image = |arena: &Opened| self.images.get(arena.image);
+        let image = |arena: &Opened| self.images.get(&arena.image);
         self.arenas
             .iter()
             .filter_map(image)
@@ -517,7 +536,7 @@ impl Drainer {
     /// What processes have reported until now, besides records.
     pub fn reported(&self) -> Reported {
         let mut reported = self.reported.clone();
-        let pid = |arena: &Opened| self.images.get(arena.image).map_or(0, |image| image.pid);
+        let pid = |arena: &Opened| self.images.get(&arena.image).map_or(0, |image| image.pid);
         self.arenas.iter().for_each(|arena| reported.add(arena, pid(arena)));
         reported
     }
@@ -529,7 +548,7 @@ impl Drainer {
 
     /// Ends the streams of processes that are gone, or of all.
     fn retire(&mut self, host: &HostClock, all: bool) {
-        let pid = |a: &Opened, images: &[Image]| images.get(a.image).map_or(0, |i| i.pid);
+        let pid = |a: &Opened, images: &Images| images.get(&a.image).map_or(0, |i| i.pid);
         let dead: HashSet<u32> =
             self.arenas.iter().filter(|a| !a.is_alive(pid(a, &self.images))).map(|a| a.number).collect();
         if dead.is_empty() && !all {
@@ -549,7 +568,7 @@ impl Drainer {
         }
         for arena in self.arenas.extract_if(.., |a| ends(a.number)) {
             let header = arena.arena.header();
-            self.reported.add(&arena, self.images.get(arena.image).map_or(0, |image| image.pid));
+            self.reported.add(&arena, self.images.get(&arena.image).map_or(0, |image| image.pid));
             self.timing.add_arena(arena.api, header);
             let reported = plausible(header.counted_reported.load(Ordering::Relaxed)).unwrap_or(0);
             self.counted.1 = self.counted.1.saturating_add(reported);
@@ -604,7 +623,7 @@ impl Drainer {
         self.timing.add(source.api, header);
         source.stream.set_discarded(source.discarded());
         source.write();
-        self.accounts.extend(source.stream.account());
+        self.ended.accounts.extend(source.stream.account(), self.folder.path());
         let (bytes, records, unwritten) = source.stream.counts();
         self.written.0 += records;
         self.written.1 += bytes;
@@ -616,7 +635,8 @@ impl Drainer {
 
     /// Ends the device streams of processes that have no arena any more.
     fn retire_devices(&mut self, host: &HostClock) {
-        let kept = |image: &usize| self.arenas.iter().any(|a| a.image == *image);
+        let used: HashSet<usize> = self.arenas.iter().map(|arena| arena.image).collect();
+        let kept = |image: &usize| used.contains(image);
         // While others record, names of functions are not waited for.
         let busy = |devices: &Devices| !self.arenas.is_empty() && devices.is_naming();
         let gone = self.devices.iter().filter(|(image, devices)| !kept(image) && !busy(devices));
@@ -628,14 +648,18 @@ impl Drainer {
                 devices.take_ran().iter().for_each(|ran| watch.command(ran));
             }
             for stream in devices.streams() {
-                self.accounts.extend(stream.account());
+                self.ended.accounts.extend(stream.account(), self.folder.path());
                 let (bytes, records, unwritten) = stream.counts();
                 self.written.0 += records;
                 self.written.1 += bytes;
                 self.unwritten += unwritten;
             }
-            devices.forget();
-            self.done.push(devices);
+            self.ended.devices(&devices, self.folder.path());
+        }
+        let devices = &self.devices;
+        let is_over = |image: &usize, _: &mut Image| !kept(image) && !devices.contains_key(image);
+        for (_, image) in self.images.extract_if(.., is_over) {
+            self.ended.image(&image, self.folder.path());
         }
     }
 
@@ -660,32 +684,32 @@ impl Drainer {
     }
 
     /// Returns what is in the stream files that are finished.
-    pub fn accounts(&self) -> &[StreamAccount] {
-        &self.accounts
+    pub fn accounts(&self) -> io::Result<Vec<StreamAccount>> {
+        self.ended.accounts.all()
     }
 
     /// Processes that recorded.
-    pub fn processes(&self) -> Vec<Process> {
-        let mut processes: Vec<Process> = Vec::new();
-        let mut starts = HashSet::new();
-        for image in self.images.iter().filter(|i| i.recorded) {
-            // A process that became another program is one still.
-            if starts.insert((image.key.0, image.key.1)) {
-                processes.push(Process {
-                    pid: image.pid.into(),
-                    parent: Some(image.parent.into()),
-                    command: image.command.clone(),
-                    job: image.job.clone(),
-                    host: String::new(),
-                });
-            }
-        }
-        processes
+    pub fn processes(&self) -> io::Result<Vec<Process>> {
+        self.ended.processes(self.images.values())
     }
 
-    /// Devices by process.
-    pub fn devices(&self) -> impl Iterator<Item = &Devices> {
-        self.devices.values().chain(&self.done)
+    /// How well the clocks of devices are known, by process.
+    pub fn device_clocks(&self) -> io::Result<Vec<DeviceClock>> {
+        let mut clocks = self.ended.clocks()?;
+        clocks.extend(self.devices.values().flat_map(Devices::reports));
+        Ok(clocks)
+    }
+
+    /// Contents that programs have stored, as they say, and their sizes.
+    pub fn contents(&self) -> impl Iterator<Item = (u64, u64)> {
+        let living = self.devices.values().flat_map(|devices| devices.contents().iter());
+        living.chain(&self.ended.contents).map(|(hash, size)| (*hash, *size))
+    }
+
+    /// The size of a stored content, if a program has said that there is one.
+    pub fn content(&self, hash: u64) -> Option<u64> {
+        let living = self.devices.values().find_map(|devices| devices.contents().get(&hash));
+        living.or_else(|| self.ended.contents.get(&hash)).copied()
     }
 
     /// Version of a library found in a program that does not fit this launcher.
@@ -733,8 +757,13 @@ impl Drainer {
         // Another drainer had taken them for this trace when it was killed.
         let unwritten = if self.past == Past::OfOthers { 0 } else { self.waiting.found() };
         let unsaid = unsaid.saturating_add(unwritten);
-        losses.device_commands = self.devices().map(Devices::lost).fold(unsaid, u64::saturating_add);
-        losses.commands_without_call = self.devices().map(Devices::without_call).sum();
+        losses.device_commands = self
+            .devices
+            .values()
+            .map(Devices::lost)
+            .fold(unsaid.saturating_add(self.ended.lost), u64::saturating_add);
+        let without = self.devices.values().map(Devices::without_call);
+        losses.commands_without_call = without.fold(self.ended.without_call, u64::saturating_add);
         losses.commands_in_flight = self.commands.0.saturating_sub(self.commands.1);
         losses
     }

@@ -24,7 +24,7 @@ use crate::child::{self, Child, Ending, Event, Inherited, guard};
 use crate::contents::Contents;
 use crate::control::{Control, refused};
 use crate::declare::Declarations;
-use crate::drain::{Drainer, Pass};
+use crate::drain::{Drainer, Pass, read_back};
 use crate::flight::{self, Recorder, Rotating, last_manifest};
 use crate::folder::Folder;
 use crate::inject;
@@ -682,15 +682,16 @@ fn complete(manifest: &mut Manifest, drainer: &Drainer, control: &Control, host:
     control.hear();
     manifest.session = None;
     manifest.end_ns = Some(clock::nanoseconds(libc::CLOCK_MONOTONIC));
-    manifest.processes = drainer.processes();
-    let unread = job::inherit(&mut manifest.processes, &manifest.job);
+    let mut unread = Vec::new();
+    manifest.processes = read_back(drainer.processes(), &mut unread);
+    unread.extend(job::inherit(&mut manifest.processes, &manifest.job));
     manifest.losses = drainer.losses();
     let without = &mut manifest.losses.calls_without_ring;
     *without = without.saturating_add(control.calls_without_arena());
     // Where some of a process's memory could not be read, it is one at least.
     let some = u64::from(!drainer.unread().is_empty());
     manifest.losses.processes = unopened(drainer, control).max(some);
-    manifest.device_clocks = drainer.devices().flat_map(|d| d.reports()).collect();
+    manifest.device_clocks = read_back(drainer.device_clocks(), &mut unread);
     let per_tick = host.segments().last().map_or(0.0, |s| s.ns_per_tick());
     manifest.host_clock = HostClockReport {
         error_ns: host.error_ns(),
@@ -700,7 +701,7 @@ fn complete(manifest: &mut Manifest, drainer: &Drainer, control: &Control, host:
         cost.timing = drainer.timing(per_tick);
     }
     let (records, bytes) = drainer.written();
-    let account = Account { streams: drainer.accounts().to_vec(), ..Account::default() };
+    let account = Account { streams: read_back(drainer.accounts(), &mut unread), ..Account::default() };
     manifest.written = Written { records: Some(records), bytes, account: Some(account) };
     manifest.notes = said(drainer, control, &manifest.losses);
     manifest.notes.extend(unread);

@@ -51,6 +51,13 @@ pub enum Asked {
         /// Which.
         numbers: Range<u64>,
     },
+    /// Launches or ranges, and no longer than a time after the window opened.
+    Within {
+        /// Which.
+        asked: Box<Asked>,
+        /// How long it is open at most.
+        most: Duration,
+    },
     /// A signal to the launcher opens it, and the next one closes it.
     Toggle(i32),
     /// The programs themselves, by calls for that (`hetrace_capture_start`, `hetrace_capture_stop`).
@@ -68,6 +75,7 @@ impl Asked {
                 *window.switch.mask.get_mut() = mask;
                 return;
             }
+            Asked::Within { asked, .. } => return asked.prepare(window, counts),
             Asked::Calls => {
                 window.trigger = trigger::CALLS;
                 *counts.switch.mask.get_mut() = mask;
@@ -96,7 +104,16 @@ impl Asked {
 
     /// Whether calls of functions that launch kernels are counted.
     pub(crate) fn counts_launches(&self) -> bool {
-        matches!(self, Asked::Launches(_))
+        match self {
+            Asked::Launches(_) => true,
+            Asked::Within { asked, .. } => asked.counts_launches(),
+            _ => false,
+        }
+    }
+
+    /// How long a window may be open that programs open; none: as long as they have it.
+    fn most(&self) -> Option<Duration> {
+        if let Asked::Within { most, .. } = self { Some(*most) } else { None }
     }
 }
 
@@ -135,6 +152,8 @@ pub struct Windows {
     /// What is still to be done, with when since the program's start; none if the programs do it.
     plan: Vec<(Duration, bool)>,
     toggle: bool,
+    /// How long a window is open that the programs opened; none: until they close it.
+    most: Option<Duration>,
     /// Flips that were overwritten before they were read.
     missed: u64,
     /// Signals that were taken.
@@ -156,7 +175,7 @@ impl Windows {
             plan.remove(0);
         }
         let toggle = matches!(asked, Asked::Toggle(_));
-        Windows { plan, toggle, ..Self::resume(folder, report) }
+        Windows { plan, toggle, most: asked.most(), ..Self::resume(folder, report) }
     }
 
     /// Those of a trace whose launcher was killed: the events of what it has read are in the trace, and its manifest lacks
@@ -183,6 +202,7 @@ impl Windows {
             report,
             plan: Vec::new(),
             toggle: false,
+            most: None,
             toggled: 0,
             missed: 0,
             started: Instant::now(),
@@ -208,7 +228,23 @@ impl Windows {
             self.toggled = toggled;
         }
         self.drain(page, host, false);
-        self.plan.first().map_or(Duration::MAX, |(at, _)| at.saturating_sub(since))
+        let left = self.plan.first().map(|(at, _)| at.saturating_sub(since));
+        left.or_else(|| self.left(page, host)).unwrap_or(Duration::MAX)
+    }
+
+    /// Closes the window that programs opened if it has been open long enough. Returns how long it may still be; none if it
+    /// is not open, or nothing limits it.
+    fn left(&mut self, page: &Switch, host: &HostClock) -> Option<Duration> {
+        let most = self.most?;
+        let open = self.report.windows.last().filter(|window| window.end_ns.is_none())?;
+        let ticks = clock::ticks();
+        let left = most.saturating_sub(Duration::from_nanos(host.to_ns(ticks).saturating_sub(open.begin_ns)));
+        if left.is_zero() {
+            page.close_for_good(ticks, by(reason::TIME));
+            self.drain(page, host, false);
+            return None;
+        }
+        Some(left)
     }
 
     /// Takes what is in the log. At the end nothing will be completed any more.

@@ -16,6 +16,7 @@
 //!  demangle, titles                names of kernels, devices and queues
 //!  inside/, placed/                what went on inside of kernels, from records of their warps, and where that is on
 //!                                  the host's time line
+//!  layers                          which API called which, and how commands came to their devices
 //!  stacks                          the native and Python stacks of calls
 //!  budget                          threads that recorded less, to keep within a budget
 //!  capture                         the parts of a run that were recorded
@@ -45,6 +46,7 @@ pub mod follow;
 pub mod hash;
 pub mod history;
 pub mod inside;
+pub mod layers;
 pub mod memory;
 pub mod milestones;
 pub mod os;

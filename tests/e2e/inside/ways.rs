@@ -77,6 +77,31 @@ fn sections(names: &[u8], places: &[u32]) -> Vec<u8> {
 }
 
 /// Kernels of machine code are named, if they were wanted.
+/// NVRTC gives machine code, and has its text: what loads the code finds it.
+#[test]
+fn code_of_nvrtc_has_its_text() {
+    let bed = Bed::new(TEXT.as_bytes());
+    let run = bed.run(ALL, &["rtc"], &[]);
+    assert_eq!(run.done.status, 0, "{}{}", run.done.out, run.done.err);
+    check_recorded(&run);
+    let calls = print(&run);
+    for call in ["nvrtcCreateProgram(", "nvrtcCompileProgram(", "options=[\"-arch=sm_90\"]", "nvrtcGetCUBIN("]
+    {
+        assert!(calls.contains(call), "{call}: {calls}");
+    }
+    // What we ask for is in no trace.
+    assert!(!calls.contains("nvrtcGetPTX"), "{calls}");
+    let bare = bed.run(&[], &["rtc"], &[]);
+    assert_eq!(ran(&bare), twins(&[("k1000", 3), ("k2000", 3)]));
+    assert!(!print(&bare).contains("nvrtcGetPTX"));
+}
+
+fn print(run: &Run) -> String {
+    let mut line = std::process::Command::new(hetrace_tests::hetrace());
+    line.arg("print").arg(run.scratch.path().join("trace"));
+    hetrace_tests::bed::run(&mut line).out
+}
+
 #[test]
 fn kernels_of_machine_code_are_named() {
     let names = b"\0.nv.constant0.k1000\0.nv.constant0._Z1mv\0.text.k1000\0";

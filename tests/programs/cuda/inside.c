@@ -7,6 +7,7 @@
 #define _GNU_SOURCE
 #include "fake_cuda.h"
 
+#include <dlfcn.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -83,6 +84,28 @@ static char *read_all(const char *path)
     bytes[fread(bytes, 1, sizeof bytes - 1, f)] = 0;
     fclose(f);
     return bytes;
+}
+
+/* Machine code that NVRTC makes of a source. */
+static void *compiled(const char *source)
+{
+    void *nvrtc = dlopen("libnvrtc.so.13", RTLD_NOW), *program = NULL;
+    if (!nvrtc)
+        exit(3);
+    int (*create)(void **, const char *, const char *, int, const char *const *, const char *const *) = dlsym(nvrtc, "nvrtcCreateProgram");
+    int (*compile)(void *, int, const char *const *) = dlsym(nvrtc, "nvrtcCompileProgram");
+    int (*size_of)(void *, size_t *) = dlsym(nvrtc, "nvrtcGetCUBINSize");
+    int (*give)(void *, char *) = dlsym(nvrtc, "nvrtcGetCUBIN");
+    int (*destroy)(void **) = dlsym(nvrtc, "nvrtcDestroyProgram");
+    const char *options[] = {"-arch=sm_90"};
+    size_t size = 0;
+    OK(create(&program, source, "source.cu", 0, NULL, NULL));
+    OK(compile(program, 1, options));
+    OK(size_of(program, &size));
+    char *cubin = malloc(size);
+    OK(give(program, cubin));
+    OK(destroy(&program));
+    return cubin;
 }
 
 static void print_names(const char *what, unsigned count, CUfunction *list, unsigned room)
@@ -260,6 +283,8 @@ int main(int argc, char **argv)
             OK(cuModuleLoad(&m, file));
         else if (!strcmp(way, "data") || !strcmp(way, "graph") || !strcmp(way, "nodes") || !strcmp(way, "killed") || !strcmp(way, "contexts"))
             OK(cuModuleLoadData(&m, read_all(file)));
+        else if (!strcmp(way, "rtc"))
+            OK(cuModuleLoadData(&m, compiled(read_all(file))));
         else if (!strcmp(way, "options"))
             OK(cuModuleLoadDataEx(&m, read_all(file), 5, names, values));
         else if (!strcmp(way, "fatbin"))

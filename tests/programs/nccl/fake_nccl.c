@@ -1,9 +1,9 @@
-/* Stands for libnccl.so.2: communicators over shared memory, collectives that check their
- * arguments and launch one kernel on the driver that is there. No data is moved.
+/* Stands for libnccl.so.2, and with RCCL for AMD's librccl.so.1: communicators over shared memory,
+ * collectives that check their arguments and launch one kernel on the driver (on_cuda.h) or on HIP
+ * (on_hip.h). No data is moved.
  *
  * Every function that the model has is exported; those that do nothing here are made by
- * tests/src/fake_nccl.rs. The driver is reached as the real library does: opened by name,
- * and everything from cuGetProcAddress.
+ * tests/src/fake_nccl.rs.
  *
  *   FAKE_NCCL_VERSION   what ncclGetVersion returns (22703)
  *
@@ -57,44 +57,15 @@ static ncclResult_t fail(ncclResult_t code, const char *text)
     return code;
 }
 
-/* ---- The driver */
-
-static int (*launch)(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
-                     cudaStream_t, void **, void **);
-static int (*load)(void **, const void *, void *, void *, int, void *, void *, int);
-static int (*kernel_of)(void **, void *, const char *);
-static int (*current_device)(int *);
-static void *code;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-
-static int reach_driver(void)
-{
-    pthread_mutex_lock(&lock);
-    if (!launch) {
-        void *driver = dlopen("libcuda.so.1", RTLD_NOW);
-        int (*get)(const char *, void **, int, uint64_t, int *) =
-            driver ? dlsym(driver, "cuGetProcAddress_v2") : NULL;
-        int status;
-        if (get) {
-            get("cuCtxGetDevice", (void **)&current_device, 12020, 0, &status);
-            get("cuLibraryLoadData", (void **)&load, 12020, 0, &status);
-            get("cuLibraryGetKernel", (void **)&kernel_of, 12020, 0, &status);
-            get("cuLaunchKernel", (void **)&launch, 12020, 0, &status);
-        }
-    }
-    int good = launch && load && kernel_of && current_device;
-    if (good && !code)
-        good = load(&code, "fake code", NULL, NULL, 0, NULL, NULL, 0) == 0;
-    pthread_mutex_unlock(&lock);
-    return good;
-}
+#ifdef RCCL
+#include "on_hip.h"
+#else
+#include "on_cuda.h"
+#endif
 
 static ncclResult_t start(const struct work *w)
 {
-    void *kernel;
-    int blocks = 2 * w->comm->size;
-    if (!reach_driver() || kernel_of(&kernel, code, w->kernel) ||
-        launch(kernel, blocks, 1, 1, 512, 1, 1, 0, w->stream, NULL, NULL))
+    if (!reach_driver() || launch(w->kernel, 2 * w->comm->size, w->stream))
         return fail(ncclUnhandledCudaError, "a launch was refused");
     return ncclSuccess;
 }
@@ -380,3 +351,32 @@ EXPORT ncclResult_t ncclGroupEnd(void)
     group.count = group.failed = 0;
     return e;
 }
+
+#ifdef RCCL
+/* ---- What only RCCL has, made of its other functions, which a preloaded library may stand before. */
+
+EXPORT ncclResult_t ncclAllReduceWithBias(const void *a, void *b, size_t n, ncclDataType_t t, ncclRedOp_t op, ncclComm_t c, cudaStream_t s, const void *bias)
+{ return bias ? all_reduce(a, b, n, t, op, c, s) : fail(ncclInvalidArgument, "a buffer is NULL"); }
+
+EXPORT ncclResult_t ncclAllToAll(const void *a, void *b, size_t n, ncclDataType_t t, ncclComm_t c, cudaStream_t s)
+{
+    ncclResult_t e = check(c);
+    if (e || (e = ncclGroupStart()))
+        return e;
+    for (int rank = 0; !e && rank < c->size; rank++)
+        e = ncclSend(a, n, t, rank, c, s) || ncclRecv(b, n, t, rank, c, s);
+    return e ? e : ncclGroupEnd();
+}
+
+EXPORT ncclResult_t ncclAllToAllv(const void *a, const size_t *counts, const size_t *offsets, void *b, const size_t *to_get,
+                                  const size_t *places, ncclDataType_t t, ncclComm_t c, cudaStream_t s)
+{
+    ncclResult_t e = check(c);
+    if (e || (e = ncclGroupStart()))
+        return e;
+    for (int rank = 0; !e && rank < c->size; rank++)
+        e = ncclSend((const char *)a + offsets[rank], counts[rank], t, rank, c, s) ||
+            ncclRecv((char *)b + places[rank], to_get[rank], t, rank, c, s);
+    return e ? e : ncclGroupEnd();
+}
+#endif

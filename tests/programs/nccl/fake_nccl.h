@@ -1,4 +1,4 @@
-/* The few types of nccl.h and cuda.h that the fake libnccl.so.2 and its programs need. */
+/* The few types of nccl.h and cuda.h that the fake libnccl.so.2 and librccl.so.1, and their programs, need. */
 #ifndef FAKE_NCCL_H
 #define FAKE_NCCL_H
 
@@ -59,6 +59,13 @@ ncclResult_t ncclSend(const void *, size_t, ncclDataType_t, int, ncclComm_t, cud
 ncclResult_t ncclRecv(void *, size_t, ncclDataType_t, int, ncclComm_t, cudaStream_t);
 ncclResult_t ncclGroupStart(void);
 ncclResult_t ncclGroupEnd(void);
+
+/* RCCL's own. */
+ncclResult_t ncclAllReduceWithBias(const void *, void *, size_t, ncclDataType_t, ncclRedOp_t, ncclComm_t, cudaStream_t, const void *);
+ncclResult_t ncclAllToAll(const void *, void *, size_t, ncclDataType_t, ncclComm_t, cudaStream_t);
+ncclResult_t ncclAllToAllv(const void *, const size_t *, const size_t *, void *, const size_t *, const size_t *, ncclDataType_t, ncclComm_t, cudaStream_t);
+ncclResult_t mscclLoadAlgo(const char *, int *, int);
+ncclResult_t mscclUnloadAlgo(int);
 
 int cuInit(unsigned);
 int cuCtxCreate_v2(void **, unsigned, int);

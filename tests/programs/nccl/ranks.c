@@ -1,9 +1,12 @@
-/* Ranks of NCCL, each in a process of its own; the first argument says what they do. The
+/* Ranks of NCCL, or with RCCL of AMD's, each in a process of its own; the first argument says what they do. The
  * parent never touches the driver. Each rank says which communicators it had:
  * `rank R pid P comm HANDLE …`.
  */
 #define _GNU_SOURCE
 #include "fake_nccl.h"
+#ifdef RCCL
+#include "../hip/hip.h"
+#endif
 
 #include <signal.h>
 #include <stdio.h>
@@ -31,6 +34,36 @@
 static cudaStream_t stream;
 static float *a, *b;
 
+#ifdef RCCL
+static void device(void)
+{
+    OK(hipInit(0));
+    OK(hipStreamCreateWithFlags((hipStream_t *)&stream, hipStreamNonBlocking));
+    OK(hipMalloc((void **)&a, 1 << 20));
+    OK(hipMalloc((void **)&b, 1 << 20));
+}
+
+static int synchronize(void) { return hipStreamSynchronize((hipStream_t)stream); }
+
+/* What only RCCL has. */
+static void own(int rank, ncclUniqueId id)
+{
+    ncclComm_t world;
+    size_t counts[2] = {10, 20}, offsets[2] = {0, 40};
+    int algorithm = 0;
+    device();
+    OK(ncclCommInitRank(&world, 2, id, rank));
+    OK(ncclAllToAll(a, b, 300, ncclFloat32, world, stream));
+    OK(ncclAllToAllv(a, counts, offsets, b, counts, offsets, 11 /* ncclFp8E5M2 */, world, stream));
+    OK(ncclAllReduceWithBias(a, b, 50, ncclFloat32, ncclSum, world, stream, a));
+    CHECK(ncclAllReduceWithBias(a, b, 50, ncclFloat32, ncclSum, world, stream, NULL) == ncclInvalidArgument);
+    OK(mscclLoadAlgo("all-to-all.xml", &algorithm, rank));
+    OK(mscclUnloadAlgo(algorithm));
+    OK(synchronize());
+    printf("rank %d pid %d comm %p\n", rank, getpid(), (void *)world);
+    OK(ncclCommDestroy(world));
+}
+#else
 static void device(void)
 {
     void *context;
@@ -40,6 +73,15 @@ static void device(void)
     OK(cuMemAlloc_v2((uint64_t *)&a, 1 << 20));
     OK(cuMemAlloc_v2((uint64_t *)&b, 1 << 20));
 }
+
+static int synchronize(void) { return cuStreamSynchronize(stream); }
+
+static void own(int rank, ncclUniqueId id)
+{
+    (void)rank, (void)id;
+    exit(1);
+}
+#endif
 
 static void work(int rank, ncclUniqueId id)
 {
@@ -69,7 +111,7 @@ static void work(int rank, ncclUniqueId id)
     OK(ncclReduce(a, b, 32, ncclFloat32, ncclSum, 0, half, stream));
     OK(ncclCommSplit(world, rank ? 1 : -1, 0, &none, NULL));
     CHECK(!none == !rank);
-    OK(cuStreamSynchronize(stream));
+    OK(synchronize());
     printf("rank %d pid %d comm %p %p %p\n", rank, getpid(), (void *)world, (void *)half, (void *)none);
     if (none)
         OK(ncclCommDestroy(none));
@@ -85,7 +127,7 @@ static void worlds(int rank, ncclUniqueId id)
     device();
     OK(ncclCommInitRank(&world, 2, id, rank));
     OK(ncclAllReduce(a, b, 1000, ncclFloat32, ncclSum, world, stream));
-    OK(cuStreamSynchronize(stream));
+    OK(synchronize());
     printf("rank %d pid %d comm %p\n", rank, getpid(), (void *)world);
     OK(ncclCommDestroy(world));
 }
@@ -128,7 +170,7 @@ static void nonblocking(int rank, ncclUniqueId id)
     }
     OK(state);
     OK(ncclAllReduce(a, b, 10, ncclFloat32, ncclSum, world, stream));
-    OK(cuStreamSynchronize(stream));
+    OK(synchronize());
     printf("rank %d pid %d comm %p polls %ld\n", rank, getpid(), (void *)world, polls);
     OK(ncclCommDestroy(world));
 }
@@ -148,7 +190,7 @@ static void one_process(void)
         OK(ncclAllGather(a, b, 50, ncclFloat32, comms[i], stream));
     }
     OK(ncclGroupEnd());
-    OK(cuStreamSynchronize(stream));
+    OK(synchronize());
     printf("rank 0 pid %d comm %p %p\n", getpid(), (void *)comms[0], (void *)comms[1]);
     for (int i = 0; i < 2; i++)
         OK(ncclCommDestroy(comms[i]));
@@ -184,7 +226,7 @@ static void waits(int rank, int absent, ncclUniqueId id, int words)
         OK(ncclAllReduce(a, b, 4096, ncclFloat32, ncclSum, world, stream));
     CHECK(write(words, "x", 1) == 1);
     if (rank == 0)
-        OK(cuStreamSynchronize(stream));
+        OK(synchronize());
     for (;;)
         pause();
 }
@@ -225,7 +267,10 @@ int main(int argc, char **argv)
         errors(0, id);
     } else {
         int two = !strcmp(what, "worlds");
-        void (*rank_does)(int, ncclUniqueId) = two ? worlds : !strcmp(what, "nonblocking") ? nonblocking : work;
+        void (*rank_does)(int, ncclUniqueId) = two                            ? worlds
+                                               : !strcmp(what, "nonblocking") ? nonblocking
+                                               : !strcmp(what, "own")         ? own
+                                                                              : work;
         ncclUniqueId ids[2] = {id, id};
         if (two)
             OK(ncclGetUniqueId(&ids[1]));

@@ -14,7 +14,7 @@ use anyhow::{Context, Result};
 
 use super::sanitize::{Sanitizer, TARGET};
 use crate::repo;
-use crate::steps::{Outcome, Step, status};
+use crate::steps::{Lane, Outcome, Step};
 
 /// How long each target is run in an ordinary test: more than four minutes for all of them.
 const SECONDS: u64 = 15;
@@ -33,18 +33,19 @@ pub fn steps<'s>(hours: Option<f64>) -> Result<Vec<Step<'s>>> {
     let targets = targets()?;
     let groups = targets.chunks(BESIDE);
     let each = hours.map_or(SECONDS, |h| (h * 3600.0 / groups.len() as f64).ceil() as u64);
-    let mut steps = vec![Step::new("fuzz targets", build)];
+    let mut steps = vec![Step::new("fuzz targets", build).behind()];
     for group in groups {
         let (name, group) = (format!("fuzz {}", group.join(", ")), group.to_vec());
-        steps.push(Step::new(name, move || run_beside(&group, each)).after("fuzz targets"));
+        steps
+            .push(Step::new(name, move |lane| run_beside(lane, &group, each)).after("fuzz targets").behind());
     }
     Ok(steps)
 }
 
 /// Runs targets side by side. One that fails keeps no other from running to its end.
-fn run_beside(targets: &[String], seconds: u64) -> Result<Outcome> {
+fn run_beside(lane: &Lane, targets: &[String], seconds: u64) -> Result<Outcome> {
     let outcomes: Vec<Result<Outcome>> = thread::scope(|scope| {
-        let all: Vec<_> = targets.iter().map(|target| scope.spawn(|| run(target, seconds))).collect();
+        let all: Vec<_> = targets.iter().map(|target| scope.spawn(|| run(lane, target, seconds))).collect();
         let ended = |run: thread::ScopedJoinHandle<'_, Result<Outcome>>| {
             run.join().unwrap_or_else(|_| Ok(Outcome::Failed("it panicked".to_owned())))
         };
@@ -75,7 +76,7 @@ fn targets() -> Result<Vec<String>> {
     Ok(names)
 }
 
-fn build() -> Result<Outcome> {
+fn build(lane: &Lane) -> Result<Outcome> {
     if let Some(lacks) = Sanitizer::Address.lacks()? {
         return Ok(Outcome::Skipped(lacks));
     }
@@ -91,10 +92,10 @@ fn build() -> Result<Outcome> {
         TARGET,
     ]);
     cargo.env("RUSTC_BOOTSTRAP", "1").env("RUSTFLAGS", FLAGS).env("CARGO_TARGET_DIR", folder());
-    status(cargo.current_dir(repo::root()))
+    lane.status(cargo.current_dir(repo::root()))
 }
 
-fn run(target: &str, seconds: u64) -> Result<Outcome> {
+fn run(lane: &Lane, target: &str, seconds: u64) -> Result<Outcome> {
     let found = folder().join("corpus").join(target);
     let crashes = folder().join("crashes").join(target);
     for folder in [&found, &crashes] {
@@ -106,5 +107,5 @@ fn run(target: &str, seconds: u64) -> Result<Outcome> {
     fuzzer.arg(&found).arg(repo::root().join("fuzz/corpus").join(target));
     fuzzer.args([format!("-max_total_time={seconds}"), format!("-artifact_prefix={}/", crashes.display())]);
     fuzzer.args([HANGS, "-verbosity=0", "-print_final_stats=1", "-rss_limit_mb=4096"]);
-    status(fuzzer.current_dir(repo::root()))
+    lane.status(fuzzer.current_dir(repo::root()))
 }

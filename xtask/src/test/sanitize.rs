@@ -13,7 +13,7 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use crate::steps::{Outcome, Step, cargo, status};
+use crate::steps::{Lane, Outcome, Step};
 use crate::{model, repo};
 
 /// The only target whose runtimes and code paths are tried.
@@ -69,7 +69,7 @@ impl Sanitizer {
     }
 
     /// Runs `cargo` with this sanitizer, or skips when its runtime is not here.
-    fn cargo(self, arguments: &[&str], environment: &[(&str, &str)]) -> Result<Outcome> {
+    fn cargo(self, lane: &Lane, arguments: &[&str], environment: &[(&str, &str)]) -> Result<Outcome> {
         if let Some(lacks) = self.lacks()? {
             return Ok(Outcome::Skipped(lacks));
         }
@@ -94,7 +94,7 @@ impl Sanitizer {
             ("CARGO_PROFILE_DEV_PANIC", "unwind"),
         ];
         all.extend(environment);
-        cargo(&arguments, &all)
+        lane.cargo(&arguments, &all)
     }
 
     /// What is missing on this machine, if something is.
@@ -131,22 +131,23 @@ const SKIPPED: [&str; 9] = [
 /// Unit tests with AddressSanitizer: what runs in traced programs, and what reads what these leave.
 pub fn unit_tests<'s>() -> Step<'s> {
     let crates = &["hetrace-ring", "hetrace-interpose", "hetrace-ctf"];
-    Step::new("unit tests with the address sanitizer", || tests(Sanitizer::Address, crates))
+    Step::new("unit tests with the address sanitizer", |lane| tests(lane, Sanitizer::Address, crates))
+        .behind()
 }
 
 /// Unit tests with ThreadSanitizer, of what runs in traced programs. One of the slow ones: it builds the
 /// standard library.
 fn races<'s>() -> Step<'s> {
     let crates = &["hetrace-ring", "hetrace-interpose"];
-    Step::new("unit tests with the thread sanitizer", || tests(Sanitizer::Thread, crates))
+    Step::new("unit tests with the thread sanitizer", |lane| tests(lane, Sanitizer::Thread, crates))
 }
 
 /// The slow ones: all that reads traces or shared memory.
 pub fn slow_tests<'s>() -> Vec<Step<'s>> {
     let crates = &["hetrace-session", "hetrace-edit", "hetrace-trace", "hetrace-report", "hetrace-export"];
     let step = |sanitizer: Sanitizer| {
-        Step::new(format!("readers with the {} sanitizer", sanitizer.name()), move || {
-            tests(sanitizer, crates)
+        Step::new(format!("readers with the {} sanitizer", sanitizer.name()), move |lane| {
+            tests(lane, sanitizer, crates)
         })
     };
     let mut steps: Vec<Step<'s>> = Sanitizer::ALL.into_iter().map(step).collect();
@@ -157,15 +158,15 @@ pub fn slow_tests<'s>() -> Vec<Step<'s>> {
     steps
 }
 
-fn tests(sanitizer: Sanitizer, crates: &[&str]) -> Result<Outcome> {
+fn tests(lane: &Lane, sanitizer: Sanitizer, crates: &[&str]) -> Result<Outcome> {
     let mut arguments = vec!["test", "--target", TARGET, "--tests", "--no-fail-fast"];
     arguments.extend(crates.iter().flat_map(|name| ["-p", name]));
     arguments.extend(SKIPPED);
     if sanitizer == Sanitizer::Thread {
-        return sanitizer.cargo(&arguments, &[("TSAN_OPTIONS", "halt_on_error=0")]);
+        return sanitizer.cargo(lane, &arguments, &[("TSAN_OPTIONS", "halt_on_error=0")]);
     }
     // Tests make things that live as long as the process, which count as leaks.
-    sanitizer.cargo(&arguments, &[("ASAN_OPTIONS", "detect_leaks=0")])
+    sanitizer.cargo(lane, &arguments, &[("ASAN_OPTIONS", "detect_leaks=0")])
 }
 
 /// Left out under valgrind, where unoptimized code takes tens of times as long: what computes budgets, with no
@@ -190,7 +191,7 @@ const TOO_SLOW: [&str; 15] = [
 
 /// Memcheck over the tests of the readers: other than AddressSanitizer it knows which bytes were
 /// never written, and sees all of the standard library.
-fn valgrind() -> Result<Outcome> {
+fn valgrind(lane: &Lane) -> Result<Outcome> {
     if Command::new("valgrind").arg("--version").output().is_err() {
         return Ok(Outcome::Skipped("valgrind is not installed (scripts/install-deps.sh --full)".to_owned()));
     }
@@ -212,7 +213,7 @@ fn valgrind() -> Result<Outcome> {
         "profile.dev.package.zstd-sys.opt-level=3",
     ];
     let slow: Vec<&str> = TOO_SLOW.iter().flat_map(|name| ["--skip", name]).collect();
-    cargo(
+    lane.cargo(
         &[&["test", "--no-fail-fast", "--tests"][..], &unoptimized, &packages, &SKIPPED, &slow].concat(),
         &environment,
     )
@@ -221,7 +222,7 @@ fn valgrind() -> Result<Outcome> {
 /// Miri over writer and reader of a ring: it knows which references may be used for what, and shows a thread
 /// old values of another's words where their order allows it. It follows neither signals nor
 /// calls into the system, so that no more than this can run there.
-fn miri() -> Result<Outcome> {
+fn miri(lane: &Lane) -> Result<Outcome> {
     let present = Command::new("cargo").args(["+nightly", "miri", "--version"]).output();
     if !present.is_ok_and(|out| out.status.success()) {
         let lacks =
@@ -231,7 +232,7 @@ fn miri() -> Result<Outcome> {
     let folder = repo::root().join("target/miri").display().to_string();
     // What is shared with a program is never given back, and files are real ones.
     let flags = "-Zmiri-disable-isolation -Zmiri-ignore-leaks";
-    cargo(
+    lane.cargo(
         &["+nightly", "miri", "test", "-p", "hetrace-ring", "--test", "ring"],
         &[("MIRIFLAGS", flags), ("CARGO_TARGET_DIR", &folder)],
     )
@@ -249,7 +250,7 @@ fn comes_late(api: &str) -> Result<bool> {
 /// Programs with a sanitizer, recorded by libraries with the same sanitizer.
 fn libraries<'s>(sanitizer: Sanitizer) -> Step<'s> {
     let name = format!("libraries with the {} sanitizer", sanitizer.name());
-    let work = move || {
+    let work = move |lane: &Lane| {
         let mut build = vec!["build".to_owned(), "--target".to_owned(), TARGET.to_owned()];
         for api in repo::apis()? {
             if comes_late(&api)? {
@@ -259,7 +260,7 @@ fn libraries<'s>(sanitizer: Sanitizer) -> Step<'s> {
         let build: Vec<&str> = build.iter().map(String::as_str).collect();
         // Libraries in programs of others abort.
         let environment = [("RUSTFLAGS", sanitizer.library_flags()), ("CARGO_PROFILE_DEV_PANIC", "abort")];
-        match sanitizer.cargo(&build, &environment)? {
+        match sanitizer.cargo(lane, &build, &environment)? {
             Outcome::Passed => {}
             other => return Ok(other),
         }
@@ -267,7 +268,7 @@ fn libraries<'s>(sanitizer: Sanitizer) -> Step<'s> {
         let mut tests = Command::new("cargo");
         tests.args(["test", "--release", "-p", "hetrace-tests", "--test", "instrumented", "--", "--ignored"]);
         tests.arg(sanitizer.name()).env("HETRACE_INSTRUMENTED", folder).current_dir(repo::root());
-        status(&mut tests)
+        lane.status(&mut tests)
     };
     Step::new(name, work).after("build")
 }

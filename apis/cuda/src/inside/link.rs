@@ -14,7 +14,7 @@ use std::ffi::CStr;
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use hetrace_interpose::inside::{Replaced, replaced};
+use hetrace_interpose::inside::{Replaced, Use, replaced};
 use hetrace_interpose::published::Published;
 use hetrace_interpose::table::Table;
 use hetrace_interpose::{ErrnoGuard, hash};
@@ -156,7 +156,7 @@ fn keep(state: P, input: impl FnOnce(&mut Parts) -> Option<Input>) {
 /// Returns an input as it is to be linked: with twins, if there are some.
 fn prepared(parts: &mut Parts, kind: u32, bytes: &[u8], name: Vec<u8>, options: Box<Jit>) -> Option<Input> {
     let may = matches!(kind, CUBIN | PTX | FATBINARY) && image::may_have_text(bytes);
-    let image = may.then(|| replaced(bytes, capability()?, true)).flatten();
+    let image = may.then(|| replaced(bytes, capability()?, Use::Linked)).flatten();
     Some(match image {
         Some(image) => {
             parts.twins = parts.twins.saturating_add(image.twins);

@@ -9,7 +9,6 @@
 //!
 //! Between threads this file has flags that say something was said, and counts; [`twins`] and [`pool`] say what they hand over.
 
-mod image;
 mod jit;
 pub mod link;
 mod own;
@@ -20,8 +19,10 @@ use std::ffi::CStr;
 use std::fs;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
+use hetrace_interpose::inside::image;
 pub use hetrace_interpose::inside::is_on;
-use hetrace_interpose::inside::{Replaced, leave_late, replaced, waited};
+use hetrace_interpose::inside::twins::say_late;
+use hetrace_interpose::inside::{Replaced, Use, replaced, say_waited};
 use hetrace_interpose::{ErrnoGuard, pid};
 
 use crate::device::driver;
@@ -141,7 +142,7 @@ fn with_twins(bytes: &[u8]) -> Option<Replaced> {
         }
         return None;
     }
-    replaced(bytes, capability()?, false)
+    replaced(bytes, capability()?, Use::Loaded)
 }
 
 /// Images that were machine code only.
@@ -218,36 +219,12 @@ extern "C" fn ended() {
     }
     let _errno = ErrnoGuard::new();
     pool::end(|_| true);
-    let (images, us) = waited();
-    if images > 0 {
-        let note = Note::new().text(b"--inside: the program waited ").number(us / 1000).text(b" ms for ");
-        note.number(images.into()).text(b" images to be rewritten").leave();
-    }
+    say_waited();
     say_late();
     let without = WITHOUT_TEXT.load(Ordering::Relaxed);
     if without > 1 {
         let note = Note::new().text(b"--inside: images of machine code without PTX: ");
         note.number(without.into()).leave();
-    }
-}
-
-/// Says which kernels' launches came when there was no room any more, and leaves their list.
-fn say_late() {
-    let (mut all, mut list) = (0u64, Vec::new());
-    twins::without_room(|name, late| {
-        all = all.saturating_add(late);
-        if name.is_empty() {
-            return;
-        }
-        list.extend(format!("{late} ").into_bytes());
-        list.extend(name);
-        list.push(b'\n');
-    });
-    if all > 0 {
-        let note = Note::new().text(b"--inside: ").number(all);
-        note.text(b" launches ran as they were, as there was no room any more for what they would record")
-            .leave();
-        leave_late(&list);
     }
 }
 

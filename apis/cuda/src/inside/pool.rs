@@ -2,111 +2,34 @@
 //!
 //! Nothing of the program's is waited for: work of ours goes through a stream of its own, and what is copied out is what has been
 //! written by then.
-//!
-//! One thread at a time makes or ends pools ([`Claim`]). Others find a pool by its context, which is [`Published`] when
-//! the rest is written, and taken away when nothing may record there any more; loom explores the interleavings of both.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-
-use hetrace_interpose::commands::{Claim, pages};
-use hetrace_interpose::inside::pool::{CHUNK, FULL, HOST_FULL, MOST as MOST_PLACES, empty, used};
-use hetrace_interpose::inside::{PoolFile, pool_bytes, spills};
-use hetrace_interpose::published::Published;
+use hetrace_interpose::commands::pages;
+use hetrace_interpose::inside::pool::{CHUNK, FULL, HOST_FULL, empty};
+use hetrace_interpose::inside::pools::{self, Uncopied, places_in};
+use hetrace_interpose::inside::{PoolFile, spills};
 
 use super::Code;
 use super::own::{Own, Refused, ok};
 use crate::device::driver;
 use crate::device::record::Note;
-use crate::generated::prelude::{P, c_void, null_mut};
+use crate::generated::prelude::{P, null_mut};
 
-/// Contexts that have a pool at the same time; kernels of more do not record.
-const MOST: usize = 64;
-static POOLS: [Pool; MOST] = [const { Pool::new() }; MOST];
-/// Whether a thread makes or ends pools.
-static BUSY: Claim = Claim::new();
 /// The variable that has a pool's address.
 const BASE: &std::ffi::CStr = c"__hetrace_inside";
 
-/// A context's pool.
-struct Pool {
-    context: Published<c_void>,
-    /// Its address on the device; 0: it could not be made.
-    address: AtomicU64,
-    bytes: AtomicU64,
-    /// Memory of the host that is not 0 once the pool is full; NULL: that is not known here.
-    full: Published<AtomicU32>,
-}
-
-impl Pool {
-    const fn new() -> Pool {
-        let (address, bytes) = (AtomicU64::new(0), AtomicU64::new(0));
-        Pool { context: Published::new(), address, bytes, full: Published::new() }
-    }
-}
-
-/// Makes or ends pools, alone. Returns none where another thread is at it for ten seconds: in a child that was forked
-/// meanwhile, for ever.
-fn alone<R>(work: impl FnOnce() -> R) -> Option<R> {
-    let mut work = Some(work);
-    for _ in 0..10_000 {
-        if let Some(result) = BUSY.holding(|| work.take().map(|work| work())) {
-            return result;
-        }
-        // SAFETY: no preconditions.
-        unsafe { libc::usleep(1000) };
-    }
-    None
-}
-
-fn known(context: P) -> Option<&'static Pool> {
-    POOLS.iter().find(|pool| pool.context.get() == context)
-}
-
 /// Returns the address of a context's pool, made if need be; none if it has none.
 pub fn of(context: P) -> Option<u64> {
-    if context.is_null() {
-        return None;
-    }
-    let address = |pool: &Pool| Some(pool.address.load(Ordering::Acquire)).filter(|address| *address > 0);
-    if let Some(pool) = known(context) {
-        return address(pool);
-    }
-    alone(|| known(context).map_or_else(|| make(context), address)).flatten()
+    pools::of(context, |bytes| make(context, bytes))
 }
 
-/// Makes a context's pool, alone. Returns its address.
-fn make(context: P) -> Option<u64> {
-    let Some(place) = known(null_mut()) else {
-        static SAID: AtomicBool = AtomicBool::new(false);
-        if !SAID.swap(true, Ordering::Relaxed) {
-            Note::new().text(b"--inside: too many contexts at once; kernels of some do not record").leave();
-        }
-        return None;
-    };
-    let bytes = pool_bytes();
+/// Makes a context's pool. Returns its address, and where the host sees that it is full.
+fn make(context: P, bytes: u64) -> Option<(u64, *mut u8)> {
     let made = if spills() { spilled(context, bytes) } else { on_device(context, bytes) };
-    let (made, full) = made.map_or_else(|refused| (Err(refused), null_mut()), |(at, full)| (Ok(at), full));
     if let Err((error, what)) = made {
         let note = Note::new().text(b"--inside: no pool for a context, so its kernels are as they were: ");
         note.text(what).text(b" (CUDA error ").number(error.unsigned_abs().into()).text(b")").leave();
     }
-    place.bytes.store(bytes, Ordering::Relaxed);
-    place.full.set(full.cast());
-    place.address.store(made.unwrap_or(0), Ordering::Relaxed);
-    place.context.set(context);
     made.ok()
-}
-
-/// Returns whether nothing can be recorded any more in a context: its twins would only look, and go on as they are.
-pub fn is_full(context: P) -> bool {
-    let flag = known(context).map_or(null_mut(), |pool| pool.full.get());
-    // SAFETY: NULL, or pages of ours that are never unmapped.
-    !context.is_null() && unsafe { flag.as_ref() }.is_some_and(|full| full.load(Ordering::Relaxed) != 0)
-}
-
-/// Returns how many chunks there are in a pool of so many bytes, beside its header.
-fn chunks_in(bytes: u64) -> u64 {
-    (bytes / CHUNK - 1).min(MOST_PLACES)
 }
 
 /// Makes a context current, and lifts the bans of captures, as long as both live.
@@ -136,7 +59,7 @@ fn on_device(context: P, bytes: u64) -> Result<(u64, *mut u8), Refused> {
     let error = unsafe { driver::cuMemAlloc_v2(&mut raw, (bytes + CHUNK) as usize) };
     ok(error, b"memory of the device; see --inside-buffer")?;
     let address = raw.next_multiple_of(CHUNK);
-    let mut header = empty(chunks_in(bytes));
+    let mut header = empty(places_in(bytes));
     let mut full = pages(CHUNK as usize);
     // Without it twins are launched, and look themselves.
     match (!full.is_null()).then(|| mapped(full, CHUNK as usize)) {
@@ -162,7 +85,7 @@ fn spilled(context: P, bytes: u64) -> Result<(u64, *mut u8), Refused> {
     let file = PoolFile::make(bytes as usize, true)
         .ok_or((0, &b"no room in the session's folder; see --inside-buffer"[..]))?;
     // SAFETY: the file has as many bytes.
-    unsafe { file.at.copy_from_nonoverlapping(empty(chunks_in(bytes)).as_ptr(), CHUNK as usize) };
+    unsafe { file.at.copy_from_nonoverlapping(empty(places_in(bytes)).as_ptr(), CHUNK as usize) };
     // SAFETY: within the file's first page, which stays mapped.
     Ok((mapped(file.at, file.length)?, unsafe { file.at.add(FULL) }))
 }
@@ -194,41 +117,28 @@ pub fn write_base(code: P, kind: Code, context: P, address: u64) -> bool {
 
 /// Takes what the kernels of contexts have recorded that are about to end.
 pub fn end(is_it: impl Fn(P) -> bool) {
-    let ends = |of: P| !of.is_null() && is_it(of);
-    alone(|| POOLS.iter().filter(|pool| ends(pool.context.get())).for_each(take));
+    pools::end(is_it, take);
 }
 
-/// Takes a pool, and gives its place to another.
-fn take(pool: &Pool) {
-    let context = pool.context.get();
-    let (address, bytes) = (pool.address.swap(0, Ordering::AcqRel), pool.bytes.load(Ordering::Relaxed));
+/// Takes what is in a pool.
+fn take(context: P, address: u64, bytes: u64) {
     // What spills is in its file.
-    if address != 0
-        && !spills()
+    if !spills()
         && let Err((error, what)) = copy_out(context, address, bytes)
     {
         let note = Note::new().text(b"--inside: what the kernels of a context recorded is lost: ").text(what);
         let note = note.text(b" (CUDA error ").number(error.unsigned_abs().into());
         note.text(b"); --inside-on-full spill keeps it").leave();
     }
-    pool.full.set(null_mut());
-    pool.context.set(null_mut());
 }
 
 fn copy_out(context: P, address: u64, bytes: u64) -> Result<(), Refused> {
     let _entered = enter(context)?;
     let own = Own::new()?;
-    let mut header = [0u8; CHUNK as usize];
-    // SAFETY: the header of a pool of ours, and room for it.
-    unsafe { own.read(header.as_mut_ptr(), address, header.len(), b"its header")? };
-    let used = used(&header, chunks_in(bytes)) + 1;
-    let length = (used * CHUNK) as usize;
-    let file = PoolFile::make(length, false).ok_or((0, &b"no room in the session's folder"[..]))?;
-    // SAFETY: as many bytes of the pool, and of the file.
-    let done = unsafe { own.read(file.at, address, length, b"copying it") };
-    match done {
-        Ok(()) => file.complete(),
-        Err(_) => file.forget(),
-    }
-    done
+    // SAFETY: `read` gets room for as many bytes as it says, of a pool of ours that has them.
+    let read = |to: *mut u8, length| unsafe { own.read(to, address, length, b"copying it") };
+    pools::copy_out(bytes, read).map_err(|why| match why {
+        Uncopied::Room => (0, &b"no room in the session's folder"[..]),
+        Uncopied::Read(refused) => refused,
+    })
 }

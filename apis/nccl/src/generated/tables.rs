@@ -8,7 +8,7 @@ use super::wrappers;
 pub const API: &str = "nccl";
 
 /// Names of all functions with a NUL, in the order of their numbers.
-pub static NAMES: [&std::ffi::CStr; 168] = [
+pub static NAMES: [&std::ffi::CStr; 184] = [
     c"ncclMemAlloc",
     c"pncclMemAlloc",
     c"ncclMemFree",
@@ -153,6 +153,22 @@ pub static NAMES: [&std::ffi::CStr; 168] = [
     c"pncclParamGetAllParameterKeys",
     c"ncclParamDumpAll",
     c"pncclParamDumpAll",
+    c"ncclCommInitRankMulti",
+    c"pncclCommInitRankMulti",
+    c"ncclAllReduceWithBias",
+    c"pncclAllReduceWithBias",
+    c"ncclAllToAll",
+    c"pncclAllToAll",
+    c"ncclAllToAllv",
+    c"pncclAllToAllv",
+    c"ncclAlltoAllv",
+    c"pncclAlltoAllv",
+    c"mscclLoadAlgo",
+    c"pmscclLoadAlgo",
+    c"mscclRunAlgo",
+    c"pmscclRunAlgo",
+    c"mscclUnloadAlgo",
+    c"pmscclUnloadAlgo",
     c"ncclCommQueryProperties",
     c"ncclDevCommCreate",
     c"ncclDevCommDestroy",
@@ -180,7 +196,7 @@ pub static NAMES: [&std::ffi::CStr; 168] = [
 ];
 
 /// Number and wrapper of each function that the loader exports.
-pub static LOADER: [(usize, Address); 168] = [
+pub static LOADER: [(usize, Address); 184] = [
     (0, Address(wrappers::ncclMemAlloc as *const c_void)),
     (1, Address(wrappers::pncclMemAlloc as *const c_void)),
     (2, Address(wrappers::ncclMemFree as *const c_void)),
@@ -325,30 +341,46 @@ pub static LOADER: [(usize, Address); 168] = [
     (141, Address(wrappers::pncclParamGetAllParameterKeys as *const c_void)),
     (142, Address(wrappers::ncclParamDumpAll as *const c_void)),
     (143, Address(wrappers::pncclParamDumpAll as *const c_void)),
-    (144, Address(wrappers::ncclCommQueryProperties as *const c_void)),
-    (145, Address(wrappers::ncclDevCommCreate as *const c_void)),
-    (146, Address(wrappers::ncclDevCommDestroy as *const c_void)),
-    (147, Address(wrappers::ncclGetLsaMultimemDevicePointer as *const c_void)),
-    (148, Address(wrappers::ncclGetMultimemDevicePointer as *const c_void)),
-    (149, Address(wrappers::ncclGetLsaDevicePointer as *const c_void)),
-    (150, Address(wrappers::ncclGetPeerDevicePointer as *const c_void)),
-    (151, Address(wrappers::ncclGetMultimemDeviceLeInfo as *const c_void)),
-    (152, Address(wrappers::ncclGetCftDeviceLeInfo as *const c_void)),
-    (153, Address(wrappers::ncclGetPeerDeviceLeInfo as *const c_void)),
-    (154, Address(wrappers::ncclTeamWorld as *const c_void)),
-    (155, Address(wrappers::ncclTeamLsa as *const c_void)),
-    (156, Address(wrappers::ncclTeamCft as *const c_void)),
-    (157, Address(wrappers::ncclTeamCftMultimem as *const c_void)),
-    (158, Address(wrappers::ncclTeamRankToWorld as *const c_void)),
-    (159, Address(wrappers::ncclTeamRankToLsa as *const c_void)),
-    (160, Address(wrappers::ncclTeamRail as *const c_void)),
-    (161, Address(wrappers::ncclLsaBarrierCreateRequirement as *const c_void)),
-    (162, Address(wrappers::ncclGinBarrierCreateRequirement as *const c_void)),
-    (163, Address(wrappers::ncclCftBarrierCreateRequirement as *const c_void)),
-    (164, Address(wrappers::ncclLLA2ACalcSlots as *const c_void)),
-    (165, Address(wrappers::ncclLLA2ACreateRequirement as *const c_void)),
-    (166, Address(wrappers::ncclResetDebugInit as *const c_void)),
-    (167, Address(wrappers::pncclResetDebugInit as *const c_void)),
+    (144, Address(wrappers::ncclCommInitRankMulti as *const c_void)),
+    (145, Address(wrappers::pncclCommInitRankMulti as *const c_void)),
+    (146, Address(wrappers::ncclAllReduceWithBias as *const c_void)),
+    (147, Address(wrappers::pncclAllReduceWithBias as *const c_void)),
+    (148, Address(wrappers::ncclAllToAll as *const c_void)),
+    (149, Address(wrappers::pncclAllToAll as *const c_void)),
+    (150, Address(wrappers::ncclAllToAllv as *const c_void)),
+    (151, Address(wrappers::pncclAllToAllv as *const c_void)),
+    (152, Address(wrappers::ncclAlltoAllv as *const c_void)),
+    (153, Address(wrappers::pncclAlltoAllv as *const c_void)),
+    (154, Address(wrappers::mscclLoadAlgo as *const c_void)),
+    (155, Address(wrappers::pmscclLoadAlgo as *const c_void)),
+    (156, Address(wrappers::mscclRunAlgo as *const c_void)),
+    (157, Address(wrappers::pmscclRunAlgo as *const c_void)),
+    (158, Address(wrappers::mscclUnloadAlgo as *const c_void)),
+    (159, Address(wrappers::pmscclUnloadAlgo as *const c_void)),
+    (160, Address(wrappers::ncclCommQueryProperties as *const c_void)),
+    (161, Address(wrappers::ncclDevCommCreate as *const c_void)),
+    (162, Address(wrappers::ncclDevCommDestroy as *const c_void)),
+    (163, Address(wrappers::ncclGetLsaMultimemDevicePointer as *const c_void)),
+    (164, Address(wrappers::ncclGetMultimemDevicePointer as *const c_void)),
+    (165, Address(wrappers::ncclGetLsaDevicePointer as *const c_void)),
+    (166, Address(wrappers::ncclGetPeerDevicePointer as *const c_void)),
+    (167, Address(wrappers::ncclGetMultimemDeviceLeInfo as *const c_void)),
+    (168, Address(wrappers::ncclGetCftDeviceLeInfo as *const c_void)),
+    (169, Address(wrappers::ncclGetPeerDeviceLeInfo as *const c_void)),
+    (170, Address(wrappers::ncclTeamWorld as *const c_void)),
+    (171, Address(wrappers::ncclTeamLsa as *const c_void)),
+    (172, Address(wrappers::ncclTeamCft as *const c_void)),
+    (173, Address(wrappers::ncclTeamCftMultimem as *const c_void)),
+    (174, Address(wrappers::ncclTeamRankToWorld as *const c_void)),
+    (175, Address(wrappers::ncclTeamRankToLsa as *const c_void)),
+    (176, Address(wrappers::ncclTeamRail as *const c_void)),
+    (177, Address(wrappers::ncclLsaBarrierCreateRequirement as *const c_void)),
+    (178, Address(wrappers::ncclGinBarrierCreateRequirement as *const c_void)),
+    (179, Address(wrappers::ncclCftBarrierCreateRequirement as *const c_void)),
+    (180, Address(wrappers::ncclLLA2ACalcSlots as *const c_void)),
+    (181, Address(wrappers::ncclLLA2ACreateRequirement as *const c_void)),
+    (182, Address(wrappers::ncclResetDebugInit as *const c_void)),
+    (183, Address(wrappers::pncclResetDebugInit as *const c_void)),
 ];
 
 /// Number and wrappers of each function that is handed out by address.
@@ -357,7 +389,7 @@ pub static HANDED_OUT: [(usize, [Address; INSTANCES]); 0] = [
 
 /// Functions whose symbol had another signature before a version, and their wrappers.
 pub static CHANGED: [(usize, (u32, u32), Address); 1] = [
-    (145, (2, 29), Address(wrappers::ncclDevCommCreate as *const c_void)),
+    (161, (2, 29), Address(wrappers::ncclDevCommCreate as *const c_void)),
 ];
 
 /// Numbers of the functions in the order of the loader's dispatch table.

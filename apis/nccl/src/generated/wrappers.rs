@@ -436,75 +436,123 @@ wrapper! { #[unsafe(no_mangle)] 142 ncclParamDumpAll(), on, {
 wrapper! { #[unsafe(no_mangle)] 143 pncclParamDumpAll(), on, {
     call(on, 461, move || (), move |_| real::pncclParamDumpAll(), move |result| { let _ = result; () }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 144 ncclCommQueryProperties(comm: P, props: *mut [u8; 152]) -> u32, on, {
-    call(on, 464, move || (comm,sized(props, true),), move |_| real::ncclCommQueryProperties(comm, props), move |result| { let ok = result == 0; (result,sized(props, ok),) }, || ())
+value_wrapper! { #[unsafe(no_mangle)] 144 ncclCommInitRankMulti(comm: *mut P, nranks: i32, commId: Val<[u64; 16]>, rank: i32, virtualId: i32) -> u32, on, {
+    call(on, 464, move || (nranks,commId,rank,virtualId,), move |_| real::ncclCommInitRankMulti(comm, nranks, commId, rank, virtualId), move |result| { let ok = result == 0 || result == 7; (result,one(comm, ok),) }, || ())
 } }
-changed_wrapper! { NAMES, #[unsafe(export_name = "ncclDevCommCreate")] 145 ncclDevCommCreate(comm: P, reqs: *const [u8; 120], outDevComm: *mut [u8; 248]) -> u32, on, {
-    call(on, 467, move || (comm,sized(reqs, true),), move |_| real::ncclDevCommCreate(comm, reqs, outDevComm), move |result| { let ok = result == 0; (result,one(outDevComm, ok),) }, || ())
+value_wrapper! { #[unsafe(no_mangle)] 145 pncclCommInitRankMulti(comm: *mut P, nranks: i32, commId: Val<[u64; 16]>, rank: i32, virtualId: i32) -> u32, on, {
+    call(on, 467, move || (nranks,commId,rank,virtualId,), move |_| real::pncclCommInitRankMulti(comm, nranks, commId, rank, virtualId), move |result| { let ok = result == 0 || result == 7; (result,one(comm, ok),) }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 146 ncclDevCommDestroy(comm: P, devComm: *const [u8; 248]) -> u32, on, {
-    call(on, 470, move || (comm,one(devComm, true),), move |_| real::ncclDevCommDestroy(comm, devComm), move |result| { let _ = result; (result,) }, || ())
+wrapper! { #[unsafe(no_mangle)] 146 ncclAllReduceWithBias(sendbuff: *const c_void, recvbuff: *mut c_void, count: u64, datatype: u32, op: u32, comm: P, stream: P, acc: *const c_void) -> u32, on, {
+    call(on, 470, move || (sendbuff,recvbuff,count,datatype,op,comm,stream,acc,), move |_| real::ncclAllReduceWithBias(sendbuff, recvbuff, count, datatype, op, comm, stream, acc), move |result| { let _ = result; (result,) }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 147 ncclGetLsaMultimemDevicePointer(window: P, offset: u64, outPtr: *mut P) -> u32, on, {
-    call(on, 473, move || (window,offset,), move |_| real::ncclGetLsaMultimemDevicePointer(window, offset, outPtr), move |result| { let ok = result == 0; (result,one(outPtr, ok),) }, || ())
+wrapper! { #[unsafe(no_mangle)] 147 pncclAllReduceWithBias(sendbuff: *const c_void, recvbuff: *mut c_void, count: u64, datatype: u32, op: u32, comm: P, stream: P, acc: *const c_void) -> u32, on, {
+    call(on, 473, move || (sendbuff,recvbuff,count,datatype,op,comm,stream,acc,), move |_| real::pncclAllReduceWithBias(sendbuff, recvbuff, count, datatype, op, comm, stream, acc), move |result| { let _ = result; (result,) }, || ())
 } }
-value_wrapper! { #[unsafe(no_mangle)] 148 ncclGetMultimemDevicePointer(window: P, offset: u64, multimem: Val<[u64; 1]>, outPtr: *mut P) -> u32, on, {
-    call(on, 476, move || (window,offset,multimem,), move |_| real::ncclGetMultimemDevicePointer(window, offset, multimem, outPtr), move |result| { let ok = result == 0; (result,one(outPtr, ok),) }, || ())
+wrapper! { #[unsafe(no_mangle)] 148 ncclAllToAll(sendbuff: *const c_void, recvbuff: *mut c_void, count: u64, datatype: u32, comm: P, stream: P) -> u32, on, {
+    call(on, 476, move || (sendbuff,recvbuff,count,datatype,comm,stream,), move |_| real::ncclAllToAll(sendbuff, recvbuff, count, datatype, comm, stream), move |result| { let _ = result; (result,) }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 149 ncclGetLsaDevicePointer(window: P, offset: u64, lsaRank: i32, outPtr: *mut P) -> u32, on, {
-    call(on, 479, move || (window,offset,lsaRank,), move |_| real::ncclGetLsaDevicePointer(window, offset, lsaRank, outPtr), move |result| { let ok = result == 0; (result,one(outPtr, ok),) }, || ())
+wrapper! { #[unsafe(no_mangle)] 149 pncclAllToAll(sendbuff: *const c_void, recvbuff: *mut c_void, count: u64, datatype: u32, comm: P, stream: P) -> u32, on, {
+    call(on, 479, move || (sendbuff,recvbuff,count,datatype,comm,stream,), move |_| real::pncclAllToAll(sendbuff, recvbuff, count, datatype, comm, stream), move |result| { let _ = result; (result,) }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 150 ncclGetPeerDevicePointer(window: P, offset: u64, peer: i32, outPtr: *mut P) -> u32, on, {
-    call(on, 482, move || (window,offset,peer,), move |_| real::ncclGetPeerDevicePointer(window, offset, peer, outPtr), move |result| { let ok = result == 0; (result,one(outPtr, ok),) }, || ())
+wrapper! { #[unsafe(no_mangle)] 150 ncclAllToAllv(sendbuff: *const c_void, sendcounts: *const u64, sdispls: *const u64, recvbuff: *mut c_void, recvcounts: *const u64, rdispls: *const u64, datatype: u32, comm: P, stream: P) -> u32, on, {
+    call(on, 482, move || (sendbuff,sendcounts,sdispls,recvbuff,recvcounts,rdispls,datatype,comm,stream,), move |_| real::ncclAllToAllv(sendbuff, sendcounts, sdispls, recvbuff, recvcounts, rdispls, datatype, comm, stream), move |result| { let _ = result; (result,) }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 151 ncclGetMultimemDeviceLeInfo(window: P, offset: u64, leId: *mut u32, leOffset: *mut u64) -> u32, on, {
-    call(on, 485, move || (window,offset,), move |_| real::ncclGetMultimemDeviceLeInfo(window, offset, leId, leOffset), move |result| { let ok = result == 0; (result,one(leId, ok),one(leOffset, ok),) }, || ())
+wrapper! { #[unsafe(no_mangle)] 151 pncclAllToAllv(sendbuff: *const c_void, sendcounts: *const u64, sdispls: *const u64, recvbuff: *mut c_void, recvcounts: *const u64, rdispls: *const u64, datatype: u32, comm: P, stream: P) -> u32, on, {
+    call(on, 485, move || (sendbuff,sendcounts,sdispls,recvbuff,recvcounts,rdispls,datatype,comm,stream,), move |_| real::pncclAllToAllv(sendbuff, sendcounts, sdispls, recvbuff, recvcounts, rdispls, datatype, comm, stream), move |result| { let _ = result; (result,) }, || ())
 } }
-value_wrapper! { #[unsafe(no_mangle)] 152 ncclGetCftDeviceLeInfo(window: P, offset: u64, peerCft: i32, cftTeam: Val<[u32; 3]>, leId: *mut u32, leOffset: *mut u64) -> u32, on, {
-    call(on, 488, move || (window,offset,peerCft,cftTeam,), move |_| real::ncclGetCftDeviceLeInfo(window, offset, peerCft, cftTeam, leId, leOffset), move |result| { let ok = result == 0; (result,one(leId, ok),one(leOffset, ok),) }, || ())
+wrapper! { #[unsafe(no_mangle)] 152 ncclAlltoAllv(sendbuff: *const c_void, sendcounts: *const u64, sdispls: *const u64, recvbuff: *mut c_void, recvcounts: *const u64, rdispls: *const u64, datatype: u32, comm: P, stream: P) -> u32, on, {
+    call(on, 488, move || (sendbuff,sendcounts,sdispls,recvbuff,recvcounts,rdispls,datatype,comm,stream,), move |_| real::ncclAlltoAllv(sendbuff, sendcounts, sdispls, recvbuff, recvcounts, rdispls, datatype, comm, stream), move |result| { let _ = result; (result,) }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 153 ncclGetPeerDeviceLeInfo(window: P, offset: u64, peerWorld: i32, leId: *mut u32, leOffset: *mut u64) -> u32, on, {
-    call(on, 491, move || (window,offset,peerWorld,), move |_| real::ncclGetPeerDeviceLeInfo(window, offset, peerWorld, leId, leOffset), move |result| { let ok = result == 0; (result,one(leId, ok),one(leOffset, ok),) }, || ())
+wrapper! { #[unsafe(no_mangle)] 153 pncclAlltoAllv(sendbuff: *const c_void, sendcounts: *const u64, sdispls: *const u64, recvbuff: *mut c_void, recvcounts: *const u64, rdispls: *const u64, datatype: u32, comm: P, stream: P) -> u32, on, {
+    call(on, 491, move || (sendbuff,sendcounts,sdispls,recvbuff,recvcounts,rdispls,datatype,comm,stream,), move |_| real::pncclAlltoAllv(sendbuff, sendcounts, sdispls, recvbuff, recvcounts, rdispls, datatype, comm, stream), move |result| { let _ = result; (result,) }, || ())
 } }
-value_wrapper! { #[unsafe(no_mangle)] 154 ncclTeamWorld(comm: P) -> Val<[u32; 3]>, on, {
-    call(on, 494, move || (comm,), move |_| real::ncclTeamWorld(comm), move |result| { let _ = result; (result,) }, || ())
+wrapper! { #[unsafe(no_mangle)] 154 mscclLoadAlgo(mscclAlgoFilePath: *const i8, mscclAlgoHandle: *mut i32, rank: i32) -> u32, on, {
+    call(on, 494, move || { let caps = Caps::current(); (text(mscclAlgoFilePath, 0, caps),rank,) }, move |_| real::mscclLoadAlgo(mscclAlgoFilePath, mscclAlgoHandle, rank), move |result| { let ok = result == 0; (result,one(mscclAlgoHandle, ok),) }, || ())
 } }
-value_wrapper! { #[unsafe(no_mangle)] 155 ncclTeamLsa(comm: P) -> Val<[u32; 3]>, on, {
-    call(on, 497, move || (comm,), move |_| real::ncclTeamLsa(comm), move |result| { let _ = result; (result,) }, || ())
+wrapper! { #[unsafe(no_mangle)] 155 pmscclLoadAlgo(mscclAlgoFilePath: *const i8, mscclAlgoHandle: *mut i32, rank: i32) -> u32, on, {
+    call(on, 497, move || { let caps = Caps::current(); (text(mscclAlgoFilePath, 0, caps),rank,) }, move |_| real::pmscclLoadAlgo(mscclAlgoFilePath, mscclAlgoHandle, rank), move |result| { let ok = result == 0; (result,one(mscclAlgoHandle, ok),) }, || ())
 } }
-value_wrapper! { #[unsafe(no_mangle)] 156 ncclTeamCft(comm: P, mode: u32) -> Val<[u32; 3]>, on, {
-    call(on, 500, move || (comm,mode,), move |_| real::ncclTeamCft(comm, mode), move |result| { let _ = result; (result,) }, || ())
+wrapper! { #[unsafe(no_mangle)] 156 mscclRunAlgo(sendBuff: *const c_void, sendCounts: *const u64, sDisPls: *const u64, recvBuff: *mut c_void, recvCounts: *const u64, rDisPls: *const u64, count: u64, dataType: u32, root: i32, peer: i32, op: u32, mscclAlgoHandle: i32, comm: P, stream: P) -> u32, on, {
+    call(on, 500, move || (sendBuff,sendCounts,sDisPls,recvBuff,recvCounts,rDisPls,count,dataType,root,peer,op,(mscclAlgoHandle,comm,stream,),), move |_| real::mscclRunAlgo(sendBuff, sendCounts, sDisPls, recvBuff, recvCounts, rDisPls, count, dataType, root, peer, op, mscclAlgoHandle, comm, stream), move |result| { let _ = result; (result,) }, || ())
 } }
-value_wrapper! { #[unsafe(no_mangle)] 157 ncclTeamCftMultimem(comm: P) -> Val<[u32; 3]>, on, {
-    call(on, 503, move || (comm,), move |_| real::ncclTeamCftMultimem(comm), move |result| { let _ = result; (result,) }, || ())
+wrapper! { #[unsafe(no_mangle)] 157 pmscclRunAlgo(sendBuff: *const c_void, sendCounts: *const u64, sDisPls: *const u64, recvBuff: *mut c_void, recvCounts: *const u64, rDisPls: *const u64, count: u64, dataType: u32, root: i32, peer: i32, op: u32, mscclAlgoHandle: i32, comm: P, stream: P) -> u32, on, {
+    call(on, 503, move || (sendBuff,sendCounts,sDisPls,recvBuff,recvCounts,rDisPls,count,dataType,root,peer,op,(mscclAlgoHandle,comm,stream,),), move |_| real::pmscclRunAlgo(sendBuff, sendCounts, sDisPls, recvBuff, recvCounts, rDisPls, count, dataType, root, peer, op, mscclAlgoHandle, comm, stream), move |result| { let _ = result; (result,) }, || ())
 } }
-value_wrapper! { #[unsafe(no_mangle)] 158 ncclTeamRankToWorld(comm: P, team: Val<[u32; 3]>, rank: i32) -> i32, on, {
-    call(on, 506, move || (comm,team,rank,), move |_| real::ncclTeamRankToWorld(comm, team, rank), move |result| { let _ = result; (result,) }, || ())
+wrapper! { #[unsafe(no_mangle)] 158 mscclUnloadAlgo(mscclAlgoHandle: i32) -> u32, on, {
+    call(on, 506, move || (mscclAlgoHandle,), move |_| real::mscclUnloadAlgo(mscclAlgoHandle), move |result| { let _ = result; (result,) }, || ())
 } }
-value_wrapper! { #[unsafe(no_mangle)] 159 ncclTeamRankToLsa(comm: P, team: Val<[u32; 3]>, rank: i32) -> i32, on, {
-    call(on, 509, move || (comm,team,rank,), move |_| real::ncclTeamRankToLsa(comm, team, rank), move |result| { let _ = result; (result,) }, || ())
+wrapper! { #[unsafe(no_mangle)] 159 pmscclUnloadAlgo(mscclAlgoHandle: i32) -> u32, on, {
+    call(on, 509, move || (mscclAlgoHandle,), move |_| real::pmscclUnloadAlgo(mscclAlgoHandle), move |result| { let _ = result; (result,) }, || ())
 } }
-value_wrapper! { #[unsafe(no_mangle)] 160 ncclTeamRail(comm: P) -> Val<[u32; 3]>, on, {
-    call(on, 512, move || (comm,), move |_| real::ncclTeamRail(comm), move |result| { let _ = result; (result,) }, || ())
+wrapper! { #[unsafe(no_mangle)] 160 ncclCommQueryProperties(comm: P, props: *mut [u8; 152]) -> u32, on, {
+    call(on, 512, move || (comm,sized(props, true),), move |_| real::ncclCommQueryProperties(comm, props), move |result| { let ok = result == 0; (result,sized(props, ok),) }, || ())
 } }
-value_wrapper! { #[unsafe(no_mangle)] 161 ncclLsaBarrierCreateRequirement(team: Val<[u32; 3]>, nBarriers: i32, outHandle: *mut [u8; 8], outReq: *mut [u8; 56]) -> u32, on, {
-    call(on, 515, move || (team,nBarriers,outHandle,), move |_| real::ncclLsaBarrierCreateRequirement(team, nBarriers, outHandle, outReq), move |result| { let ok = result == 0; (result,one(outReq, ok),) }, || ())
+changed_wrapper! { NAMES, #[unsafe(export_name = "ncclDevCommCreate")] 161 ncclDevCommCreate(comm: P, reqs: *const [u8; 120], outDevComm: *mut [u8; 248]) -> u32, on, {
+    call(on, 515, move || (comm,sized(reqs, true),), move |_| real::ncclDevCommCreate(comm, reqs, outDevComm), move |result| { let ok = result == 0; (result,one(outDevComm, ok),) }, || ())
 } }
-value_wrapper! { #[unsafe(no_mangle)] 162 ncclGinBarrierCreateRequirement(comm: P, team: Val<[u32; 3]>, nBarriers: i32, outHandle: *mut [u8; 8], outReq: *mut [u8; 56]) -> u32, on, {
-    call(on, 518, move || (comm,team,nBarriers,outHandle,), move |_| real::ncclGinBarrierCreateRequirement(comm, team, nBarriers, outHandle, outReq), move |result| { let ok = result == 0; (result,one(outReq, ok),) }, || ())
+wrapper! { #[unsafe(no_mangle)] 162 ncclDevCommDestroy(comm: P, devComm: *const [u8; 248]) -> u32, on, {
+    call(on, 518, move || (comm,one(devComm, true),), move |_| real::ncclDevCommDestroy(comm, devComm), move |result| { let _ = result; (result,) }, || ())
 } }
-value_wrapper! { #[unsafe(no_mangle)] 163 ncclCftBarrierCreateRequirement(team: Val<[u32; 3]>, nBarriers: i32, outHandle: *mut [u8; 8], outReq: *mut [u8; 56]) -> u32, on, {
-    call(on, 521, move || (team,nBarriers,outHandle,), move |_| real::ncclCftBarrierCreateRequirement(team, nBarriers, outHandle, outReq), move |result| { let ok = result == 0; (result,one(outReq, ok),) }, || ())
+wrapper! { #[unsafe(no_mangle)] 163 ncclGetLsaMultimemDevicePointer(window: P, offset: u64, outPtr: *mut P) -> u32, on, {
+    call(on, 521, move || (window,offset,), move |_| real::ncclGetLsaMultimemDevicePointer(window, offset, outPtr), move |result| { let ok = result == 0; (result,one(outPtr, ok),) }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 164 ncclLLA2ACalcSlots(maxElts: i32, maxEltSize: i32) -> i32, on, {
-    call(on, 524, move || (maxElts,maxEltSize,), move |_| real::ncclLLA2ACalcSlots(maxElts, maxEltSize), move |result| { let _ = result; (result,) }, || ())
+value_wrapper! { #[unsafe(no_mangle)] 164 ncclGetMultimemDevicePointer(window: P, offset: u64, multimem: Val<[u64; 1]>, outPtr: *mut P) -> u32, on, {
+    call(on, 524, move || (window,offset,multimem,), move |_| real::ncclGetMultimemDevicePointer(window, offset, multimem, outPtr), move |result| { let ok = result == 0; (result,one(outPtr, ok),) }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 165 ncclLLA2ACreateRequirement(nBlocks: i32, nSlots: i32, outHandle: *mut [u8; 8], outReq: *mut [u8; 56]) -> u32, on, {
-    call(on, 527, move || (nBlocks,nSlots,outHandle,), move |_| real::ncclLLA2ACreateRequirement(nBlocks, nSlots, outHandle, outReq), move |result| { let ok = result == 0; (result,one(outReq, ok),) }, || ())
+wrapper! { #[unsafe(no_mangle)] 165 ncclGetLsaDevicePointer(window: P, offset: u64, lsaRank: i32, outPtr: *mut P) -> u32, on, {
+    call(on, 527, move || (window,offset,lsaRank,), move |_| real::ncclGetLsaDevicePointer(window, offset, lsaRank, outPtr), move |result| { let ok = result == 0; (result,one(outPtr, ok),) }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 166 ncclResetDebugInit(), on, {
-    call(on, 530, move || (), move |_| real::ncclResetDebugInit(), move |result| { let _ = result; () }, || ())
+wrapper! { #[unsafe(no_mangle)] 166 ncclGetPeerDevicePointer(window: P, offset: u64, peer: i32, outPtr: *mut P) -> u32, on, {
+    call(on, 530, move || (window,offset,peer,), move |_| real::ncclGetPeerDevicePointer(window, offset, peer, outPtr), move |result| { let ok = result == 0; (result,one(outPtr, ok),) }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 167 pncclResetDebugInit(), on, {
-    call(on, 533, move || (), move |_| real::pncclResetDebugInit(), move |result| { let _ = result; () }, || ())
+wrapper! { #[unsafe(no_mangle)] 167 ncclGetMultimemDeviceLeInfo(window: P, offset: u64, leId: *mut u32, leOffset: *mut u64) -> u32, on, {
+    call(on, 533, move || (window,offset,), move |_| real::ncclGetMultimemDeviceLeInfo(window, offset, leId, leOffset), move |result| { let ok = result == 0; (result,one(leId, ok),one(leOffset, ok),) }, || ())
+} }
+value_wrapper! { #[unsafe(no_mangle)] 168 ncclGetCftDeviceLeInfo(window: P, offset: u64, peerCft: i32, cftTeam: Val<[u32; 3]>, leId: *mut u32, leOffset: *mut u64) -> u32, on, {
+    call(on, 536, move || (window,offset,peerCft,cftTeam,), move |_| real::ncclGetCftDeviceLeInfo(window, offset, peerCft, cftTeam, leId, leOffset), move |result| { let ok = result == 0; (result,one(leId, ok),one(leOffset, ok),) }, || ())
+} }
+wrapper! { #[unsafe(no_mangle)] 169 ncclGetPeerDeviceLeInfo(window: P, offset: u64, peerWorld: i32, leId: *mut u32, leOffset: *mut u64) -> u32, on, {
+    call(on, 539, move || (window,offset,peerWorld,), move |_| real::ncclGetPeerDeviceLeInfo(window, offset, peerWorld, leId, leOffset), move |result| { let ok = result == 0; (result,one(leId, ok),one(leOffset, ok),) }, || ())
+} }
+value_wrapper! { #[unsafe(no_mangle)] 170 ncclTeamWorld(comm: P) -> Val<[u32; 3]>, on, {
+    call(on, 542, move || (comm,), move |_| real::ncclTeamWorld(comm), move |result| { let _ = result; (result,) }, || ())
+} }
+value_wrapper! { #[unsafe(no_mangle)] 171 ncclTeamLsa(comm: P) -> Val<[u32; 3]>, on, {
+    call(on, 545, move || (comm,), move |_| real::ncclTeamLsa(comm), move |result| { let _ = result; (result,) }, || ())
+} }
+value_wrapper! { #[unsafe(no_mangle)] 172 ncclTeamCft(comm: P, mode: u32) -> Val<[u32; 3]>, on, {
+    call(on, 548, move || (comm,mode,), move |_| real::ncclTeamCft(comm, mode), move |result| { let _ = result; (result,) }, || ())
+} }
+value_wrapper! { #[unsafe(no_mangle)] 173 ncclTeamCftMultimem(comm: P) -> Val<[u32; 3]>, on, {
+    call(on, 551, move || (comm,), move |_| real::ncclTeamCftMultimem(comm), move |result| { let _ = result; (result,) }, || ())
+} }
+value_wrapper! { #[unsafe(no_mangle)] 174 ncclTeamRankToWorld(comm: P, team: Val<[u32; 3]>, rank: i32) -> i32, on, {
+    call(on, 554, move || (comm,team,rank,), move |_| real::ncclTeamRankToWorld(comm, team, rank), move |result| { let _ = result; (result,) }, || ())
+} }
+value_wrapper! { #[unsafe(no_mangle)] 175 ncclTeamRankToLsa(comm: P, team: Val<[u32; 3]>, rank: i32) -> i32, on, {
+    call(on, 557, move || (comm,team,rank,), move |_| real::ncclTeamRankToLsa(comm, team, rank), move |result| { let _ = result; (result,) }, || ())
+} }
+value_wrapper! { #[unsafe(no_mangle)] 176 ncclTeamRail(comm: P) -> Val<[u32; 3]>, on, {
+    call(on, 560, move || (comm,), move |_| real::ncclTeamRail(comm), move |result| { let _ = result; (result,) }, || ())
+} }
+value_wrapper! { #[unsafe(no_mangle)] 177 ncclLsaBarrierCreateRequirement(team: Val<[u32; 3]>, nBarriers: i32, outHandle: *mut [u8; 8], outReq: *mut [u8; 56]) -> u32, on, {
+    call(on, 563, move || (team,nBarriers,outHandle,), move |_| real::ncclLsaBarrierCreateRequirement(team, nBarriers, outHandle, outReq), move |result| { let ok = result == 0; (result,one(outReq, ok),) }, || ())
+} }
+value_wrapper! { #[unsafe(no_mangle)] 178 ncclGinBarrierCreateRequirement(comm: P, team: Val<[u32; 3]>, nBarriers: i32, outHandle: *mut [u8; 8], outReq: *mut [u8; 56]) -> u32, on, {
+    call(on, 566, move || (comm,team,nBarriers,outHandle,), move |_| real::ncclGinBarrierCreateRequirement(comm, team, nBarriers, outHandle, outReq), move |result| { let ok = result == 0; (result,one(outReq, ok),) }, || ())
+} }
+value_wrapper! { #[unsafe(no_mangle)] 179 ncclCftBarrierCreateRequirement(team: Val<[u32; 3]>, nBarriers: i32, outHandle: *mut [u8; 8], outReq: *mut [u8; 56]) -> u32, on, {
+    call(on, 569, move || (team,nBarriers,outHandle,), move |_| real::ncclCftBarrierCreateRequirement(team, nBarriers, outHandle, outReq), move |result| { let ok = result == 0; (result,one(outReq, ok),) }, || ())
+} }
+wrapper! { #[unsafe(no_mangle)] 180 ncclLLA2ACalcSlots(maxElts: i32, maxEltSize: i32) -> i32, on, {
+    call(on, 572, move || (maxElts,maxEltSize,), move |_| real::ncclLLA2ACalcSlots(maxElts, maxEltSize), move |result| { let _ = result; (result,) }, || ())
+} }
+wrapper! { #[unsafe(no_mangle)] 181 ncclLLA2ACreateRequirement(nBlocks: i32, nSlots: i32, outHandle: *mut [u8; 8], outReq: *mut [u8; 56]) -> u32, on, {
+    call(on, 575, move || (nBlocks,nSlots,outHandle,), move |_| real::ncclLLA2ACreateRequirement(nBlocks, nSlots, outHandle, outReq), move |result| { let ok = result == 0; (result,one(outReq, ok),) }, || ())
+} }
+wrapper! { #[unsafe(no_mangle)] 182 ncclResetDebugInit(), on, {
+    call(on, 578, move || (), move |_| real::ncclResetDebugInit(), move |result| { let _ = result; () }, || ())
+} }
+wrapper! { #[unsafe(no_mangle)] 183 pncclResetDebugInit(), on, {
+    call(on, 581, move || (), move |_| real::pncclResetDebugInit(), move |result| { let _ = result; () }, || ())
 } }

@@ -18,7 +18,7 @@ mod kernels;
 pub mod launch;
 pub mod objects;
 pub mod properties;
-mod query;
+pub mod query;
 mod reads;
 mod record;
 

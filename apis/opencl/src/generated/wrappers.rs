@@ -442,7 +442,8 @@ wrapper! { #[unsafe(no_mangle)] 133 clReleaseContext(context: P) -> i32, on, {
     call(on, 431, move || (context,), move |time| crate::hooks::clReleaseContext(time, context), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 134 clGetContextInfo(context: P, param_name: u32, param_value_size: u64, param_value: *mut c_void, param_value_size_ret: *mut u64) -> i32, on, {
-    call(on, 434, move || (context,param_name,param_value_size,), move |_| real::clGetContextInfo(context, param_name, param_value_size, param_value, param_value_size_ret), move |result| { let caps = Caps::current(); let ok = result == 0; (result,bytes(param_value, if ok { (param_value_size as usize).min(behind(param_value_size_ret)) } else { 0 }, caps),one(param_value_size_ret, ok),) }, || ())
+    if on & HOOK == 0 { return call(on, 434, move || (context,param_name,param_value_size,), move |_| real::clGetContextInfo(context, param_name, param_value_size, param_value, param_value_size_ret), move |result| { let caps = Caps::current(); let ok = result == 0; (result,bytes(param_value, if ok { (param_value_size as usize).min(behind(param_value_size_ret)) } else { 0 }, caps),one(param_value_size_ret, ok),) }, || ()); }
+    call(on, 434, move || (context,param_name,param_value_size,), move |time| crate::hooks::clGetContextInfo(time, context, param_name, param_value_size, param_value, param_value_size_ret), move |result| { let caps = Caps::current(); let ok = result == 0; (result,bytes(param_value, if ok { (param_value_size as usize).min(behind(param_value_size_ret)) } else { 0 }, caps),one(param_value_size_ret, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 135 clSetContextDestructorCallback(context: P, pfn_notify: *mut P, user_data: *mut c_void) -> i32, on, {
     call(on, 437, move || (context,pfn_notify,user_data,), move |_| real::clSetContextDestructorCallback(context, pfn_notify, user_data), move |result| { let _ = result; (result,) }, || ())
@@ -602,7 +603,8 @@ wrapper! { #[unsafe(no_mangle)] 177 clRetainKernel(kernel: P) -> i32, on, {
     call(on, 563, move || (kernel,), move |_| real::clRetainKernel(kernel), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 178 clReleaseKernel(kernel: P) -> i32, on, {
-    call(on, 566, move || (kernel,), move |_| real::clReleaseKernel(kernel), move |result| { let _ = result; (result,) }, || ())
+    if on & HOOK == 0 { return call(on, 566, move || (kernel,), move |_| real::clReleaseKernel(kernel), move |result| { let _ = result; (result,) }, || ()); }
+    call(on, 566, move || (kernel,), move |time| crate::hooks::clReleaseKernel(time, kernel), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 179 clSetKernelArg(kernel: P, arg_index: u32, arg_size: u64, arg_value: *const c_void) -> i32, on, {
     if on & HOOK == 0 { return call(on, 569, move || { let caps = Caps::current(); (kernel,arg_index,arg_size,bytes(arg_value, (arg_size as usize).min(1024), caps),) }, move |_| real::clSetKernelArg(kernel, arg_index, arg_size, arg_value), move |result| { let _ = result; (result,) }, || ()); }
@@ -616,7 +618,8 @@ extension! { 181 clSetKernelArgDevicePointerEXT(kernel: P, arg_index: u32, arg_v
     call(on, 575, move || (kernel,arg_index,arg_value,), move |_| real::clSetKernelArgDevicePointerEXT::<I>(kernel, arg_index, arg_value), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 182 clSetKernelExecInfo(kernel: P, param_name: u32, param_value_size: u64, param_value: *const c_void) -> i32, on, {
-    call(on, 578, move || { let caps = Caps::current(); (kernel,param_name,param_value_size,bytes(param_value, param_value_size as usize, caps),) }, move |_| real::clSetKernelExecInfo(kernel, param_name, param_value_size, param_value), move |result| { let _ = result; (result,) }, || ())
+    if on & HOOK == 0 { return call(on, 578, move || { let caps = Caps::current(); (kernel,param_name,param_value_size,bytes(param_value, param_value_size as usize, caps),) }, move |_| real::clSetKernelExecInfo(kernel, param_name, param_value_size, param_value), move |result| { let _ = result; (result,) }, || ()); }
+    call(on, 578, move || { let caps = Caps::current(); (kernel,param_name,param_value_size,bytes(param_value, param_value_size as usize, caps),) }, move |time| crate::hooks::clSetKernelExecInfo(time, kernel, param_name, param_value_size, param_value), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 183 clGetKernelInfo(kernel: P, param_name: u32, param_value_size: u64, param_value: *mut c_void, param_value_size_ret: *mut u64) -> i32, on, {
     call(on, 581, move || (kernel,param_name,param_value_size,), move |_| real::clGetKernelInfo(kernel, param_name, param_value_size, param_value, param_value_size_ret), move |result| { let caps = Caps::current(); let ok = result == 0; (result,bytes(param_value, if ok { (param_value_size as usize).min(behind(param_value_size_ret)) } else { 0 }, caps),one(param_value_size_ret, ok),) }, || ())

@@ -8,6 +8,7 @@ use crate::capture::{code, launch, properties};
 use crate::device;
 use crate::generated::prelude::{NO_GEOMETRY, P, geometry};
 use crate::generated::real;
+use crate::inside;
 use crate::measure;
 
 const CL_SUCCESS: i32 = 0;
@@ -353,6 +354,9 @@ pub unsafe fn clSetKernelArg(_: u64, kernel: P, index: u32, size: u64, value: *c
         if objects::active() && error == CL_SUCCESS {
             objects::set(kernel, index, size, value.cast());
         }
+        if error == CL_SUCCESS {
+            inside::configured(kernel, |twin| real::clSetKernelArg(twin, index, size, value));
+        }
         error
     }
 }
@@ -362,6 +366,10 @@ pub unsafe fn clSetKernelArgSVMPointer(_: u64, kernel: P, index: u32, value: *co
     let error = unsafe { real::clSetKernelArgSVMPointer(kernel, index, value) };
     if objects::active() && error == CL_SUCCESS {
         objects::set_shared(kernel, index, value as u64);
+    }
+    if error == CL_SUCCESS {
+        // SAFETY: the program's own arguments, for the twin of its kernel.
+        inside::configured(kernel, |twin| unsafe { real::clSetKernelArgSVMPointer(twin, index, value) });
     }
     error
 }
@@ -396,20 +404,24 @@ pub unsafe fn clEnqueueNDRangeKernel(
     list: *const P,
     event: *mut P,
 ) -> i32 {
-    let call = move |event| {
-        // SAFETY: the program's own arguments, or an event of ours.
-        let real = move |event| unsafe {
-            real::clEnqueueNDRangeKernel(queue, kernel, dimensions, offset, global, local, waits, list, event)
+    inside::launch(queue, kernel, |runs| {
+        let call = move |event| {
+            // SAFETY: the program's own arguments, or the twin of its kernel, or an event of ours.
+            let real = move |event| unsafe {
+                real::clEnqueueNDRangeKernel(
+                    queue, runs, dimensions, offset, global, local, waits, list, event,
+                )
+            };
+            // SAFETY: the program's own arguments.
+            unsafe { launch(time, queue, kernel, (waits, list), event, real) }
         };
-        // SAFETY: the program's own arguments.
-        unsafe { launch(time, queue, kernel, (waits, list), event, real) }
-    };
-    // SAFETY: the program's own sizes, each NULL or `dimensions` long; `call` runs once, with the program's
-    // place for an event or one of ours.
-    unsafe {
-        let shape = geometry(dimensions, offset, global, local);
-        device::enqueue(time, queue, KERNEL, kernel, || 0, shape, event, call, |error| error == CL_SUCCESS)
-    }
+        // SAFETY: the program's own sizes, each NULL or `dimensions` long; `call` runs once, with the program's
+        // place for an event or one of ours.
+        unsafe {
+            let shape = geometry(dimensions, offset, global, local);
+            device::enqueue(time, queue, KERNEL, runs, || 0, shape, event, call, |error| error == CL_SUCCESS)
+        }
+    })
 }
 
 pub unsafe fn clEnqueueTask(
@@ -420,25 +432,16 @@ pub unsafe fn clEnqueueTask(
     list: *const P,
     event: *mut P,
 ) -> i32 {
-    let call = move |event| {
-        // SAFETY: the program's own arguments, or an event of ours.
-        let real = move |event| unsafe { real::clEnqueueTask(queue, kernel, waits, list, event) };
-        // SAFETY: the program's own arguments.
-        unsafe { launch(time, queue, kernel, (waits, list), event, real) }
-    };
-    // SAFETY: the program's own arguments; `call` runs once, with the program's place for an event or
-    // one of ours.
-    unsafe {
-        device::enqueue(
-            time,
-            queue,
-            KERNEL,
-            kernel,
-            || 0,
-            NO_GEOMETRY,
-            event,
-            call,
-            |error| error == CL_SUCCESS,
-        )
-    }
+    inside::launch(queue, kernel, |runs| {
+        let call = move |event| {
+            // SAFETY: the program's own arguments, or the twin of its kernel, or an event of ours.
+            let real = move |event| unsafe { real::clEnqueueTask(queue, runs, waits, list, event) };
+            // SAFETY: the program's own arguments.
+            unsafe { launch(time, queue, kernel, (waits, list), event, real) }
+        };
+        let done = |error| error == CL_SUCCESS;
+        // SAFETY: the program's own arguments; `call` runs once, with the program's place for an event or
+        // one of ours.
+        unsafe { device::enqueue(time, queue, KERNEL, runs, || 0, NO_GEOMETRY, event, call, done) }
+    })
 }

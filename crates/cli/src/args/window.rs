@@ -9,14 +9,15 @@ use hetrace_session::{LONGEST_GLOB, WindowAsked};
 
 use super::time::time;
 
-/// Options of capture windows. One kind of them can be used at a time.
+/// Options of capture windows. One kind of them can be used at a time, but for a duration.
 #[derive(Debug, Args, Clone, Default, PartialEq, Eq)]
 pub struct Window {
     /// Begin to record this long after the program's start, such as 5s or 300ms. Before, and after the
     /// window, only calls are recorded that make, name and free objects, or mark ranges
     #[arg(long, value_name = "TIME", value_parser = time, env = "HETRACE_DELAY")]
     pub delay: Option<u64>,
-    /// Stop recording after this long; the program runs on
+    /// Stop recording after this long; the program runs on. With --launches or --range from the first one on, or at
+    /// their end, whichever comes first
     #[arg(long, value_name = "TIME", value_parser = time, env = "HETRACE_DURATION")]
     pub duration: Option<u64>,
     /// Record from the call that launches kernel number FIRST, counted from 0 over all processes, up to the
@@ -25,7 +26,7 @@ pub struct Window {
         long,
         value_name = "FIRST..END",
         value_parser = numbers,
-        conflicts_with_all = ["delay", "duration"],
+        conflicts_with_all = ["delay"],
         env = "HETRACE_LAUNCHES"
     )]
     pub launches: Option<Range<u64>>,
@@ -35,7 +36,7 @@ pub struct Window {
         long,
         value_name = "GLOB@FIRST..END",
         value_parser = range,
-        conflicts_with_all = ["delay", "duration", "launches"],
+        conflicts_with_all = ["delay", "launches"],
         env = "HETRACE_RANGE"
     )]
     pub range: Option<Marked>,
@@ -82,13 +83,21 @@ impl Window {
             u64::MAX => format!("{}..", numbers.start),
             end => format!("{}..{end}", numbers.start),
         };
+        let time = |ns| format!("{:?}", Duration::from_nanos(ns));
+        let within = |asked, shown| match self.duration {
+            None => Ok(Some((asked, shown))),
+            Some(ns) => {
+                let most = Duration::from_nanos(ns);
+                let shown = format!("{shown} --duration {}", time(ns));
+                Ok(Some((WindowAsked::Within { asked: Box::new(asked), most }, shown)))
+            }
+        };
         if let Some(numbers) = &self.launches {
-            let shown = format!("--launches {}", bounds(numbers));
-            return Ok(Some((WindowAsked::Launches(numbers.clone()), shown)));
+            return within(WindowAsked::Launches(numbers.clone()), format!("--launches {}", bounds(numbers)));
         }
         if let Some(Marked { glob, numbers }) = &self.range {
-            let shown = format!("--range {glob}@{}", bounds(numbers));
-            return Ok(Some((WindowAsked::Ranges { glob: glob.clone(), numbers: numbers.clone() }, shown)));
+            let asked = WindowAsked::Ranges { glob: glob.clone(), numbers: numbers.clone() };
+            return within(asked, format!("--range {glob}@{}", bounds(numbers)));
         }
         if let Some(signal) = self.toggle_on {
             return Ok(Some((WindowAsked::Toggle(signal), format!("--toggle-on {}", name(signal)))));
@@ -99,7 +108,6 @@ impl Window {
         if self.delay.is_none() && self.duration.is_none() {
             return Ok(None);
         }
-        let time = |ns| format!("{:?}", Duration::from_nanos(ns));
         let delay = self.delay.map(|ns| format!("--delay {}", time(ns)));
         let duration = self.duration.map(|ns| format!("--duration {}", time(ns)));
         let shown = delay.into_iter().chain(duration).collect::<Vec<_>>().join(" ");
@@ -221,6 +229,19 @@ mod tests {
                 WindowAsked::Ranges { glob: "a@b".to_owned(), numbers: 1..2 },
                 "--range a@b@1..2",
             ),
+            (
+                &["--range", "a@1..2", "--duration", "3s"],
+                WindowAsked::Within {
+                    asked: Box::new(WindowAsked::Ranges { glob: "a".to_owned(), numbers: 1..2 }),
+                    most: seconds(3),
+                },
+                "--range a@1..2 --duration 3s",
+            ),
+            (
+                &["--duration", "3s", "--launches", "5.."],
+                WindowAsked::Within { asked: Box::new(WindowAsked::Launches(5..u64::MAX)), most: seconds(3) },
+                "--launches 5.. --duration 3s",
+            ),
             (&["--on-calls"], WindowAsked::Calls, "--on-calls"),
             (&["--toggle-on", "sigusr2"], WindowAsked::Toggle(libc::SIGUSR2), "--toggle-on USR2"),
         ] {
@@ -243,6 +264,7 @@ mod tests {
             (&["--toggle-on", "KILL"], "use one of USR1"),
             (&["--delay", "5 parsecs"], "unknown unit"),
             (&["--delay", "1s", "--launches", "0..1"], "cannot be used with"),
+            (&["--delay", "1s", "--range", "a@0..1", "--duration", "1s"], "cannot be used with"),
             (&["--range", "a@0..1", "--launches", "0..1"], "cannot be used with"),
             (&["--on-calls", "--toggle-on", "USR1"], "cannot be used with"),
             (&["--toggle-on", "USR1", "--duration", "1s"], "cannot be used with"),

@@ -10,8 +10,9 @@ use std::time::SystemTime;
 use anyhow::{Context, Result};
 use clap::Args;
 use hetrace_gpu_kernel::plan::Mode;
-use hetrace_gpu_kernel::{Ask, Instrumented, instrument};
-use hetrace_session::{INSIDE_KERNELS, inside_answer};
+use hetrace_gpu_kernel::ptx;
+use hetrace_gpu_kernel::{Ask, Base, Instrumented, instrument};
+use hetrace_session::{INSIDE_KERNELS, INSIDE_TEXT, inside_answer};
 use sha2::{Digest, Sha256};
 
 use crate::args::Sites;
@@ -33,7 +34,8 @@ pub struct Rewrite {
     /// Globs of the kernels.
     #[arg(long)]
     pub kernel: Vec<String>,
-    /// The image; its name is `HASH-FIRST-DEVICE.…`, or `HASH-FIRST-DEVICE-linked.…` if it is linked with others.
+    /// The image; its name is `HASH-FIRST-DEVICE.…`; before the dot `-linked` if it is linked with others,
+    /// with `-parameter` if its kernels find the pool by a parameter.
     pub image: PathBuf,
     /// Where the answer goes.
     pub answer: PathBuf,
@@ -55,9 +57,20 @@ fn done(args: &Rewrite) -> Result<Instrumented> {
     let mut parts = stem.split('-');
     let mut part = || parts.next().context("the image has no name of ours");
     let (hash, first, device) = (part()?, part()?.parse()?, part()?.parse()?);
-    let linked = parts.next().is_some();
-    let image = fs::read(&args.image)?;
-    let cache = Cache::of(args, &image, (first, device, linked));
+    let base = match parts.next() {
+        None => Base::Module,
+        Some("linked") => Base::Linked,
+        Some("parameter") => Base::Parameter,
+        Some(_) => anyhow::bail!("the image has no name of ours"),
+    };
+    let mut image = fs::read(&args.image)?;
+    // Of machine code alone, another API of the program may have handed over the text that it was made of.
+    if ptx::image::text(&image, device).is_err()
+        && let Ok(text) = fs::read(args.image.with_file_name(format!("{hash}{INSIDE_TEXT}")))
+    {
+        image = text;
+    }
+    let cache = Cache::of(args, &image, (first, device, base));
     let known = cache.as_ref().and_then(Cache::get);
     let done = match known {
         Some(known) => known,
@@ -74,7 +87,7 @@ fn done(args: &Rewrite) -> Result<Instrumented> {
                     Sites::Blocks => Mode::Blocks,
                 },
                 sample: args.blocks,
-                linked,
+                base,
                 first,
                 most: INSIDE_KERNELS,
             })
@@ -113,7 +126,7 @@ struct Cache {
 
 impl Cache {
     /// Returns none if there is no place for a cache.
-    fn of(args: &Rewrite, image: &[u8], wanted: (u32, u32, bool)) -> Option<Cache> {
+    fn of(args: &Rewrite, image: &[u8], wanted: (u32, u32, Base)) -> Option<Cache> {
         let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache"));
         let base = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
         let folder = base.or_else(home)?.join("hetrace/inside");

@@ -89,8 +89,8 @@ pub(super) struct Coder<'a> {
     pub(super) out: String,
     /// What all names begin with.
     pub(super) fresh: &'a str,
-    /// Where the pool's address is kept.
-    pub(super) space: &'static str,
+    /// The space in which the pool's address is, and its name there.
+    pub(super) base: &'a (&'static str, String),
     /// The kernel's number.
     pub(super) number: u32,
     /// Labels so far.
@@ -454,7 +454,7 @@ impl Coder<'_> {
     }
 
     pub(super) fn pool(&mut self) {
-        let space = self.space;
-        self.line(&format!("ld.{space}.u64 %#_b, [{}];", super::POOL));
+        let (space, name) = self.base;
+        self.line(&format!("ld.{space}.u64 %#_b, [{name}];"));
     }
 }

@@ -14,7 +14,7 @@ pub mod scan;
 mod twin;
 
 pub use flow::{Body, Flow, flow};
-pub use rewrite::{Refusal, Request, Rewritten, rewrite};
+pub use rewrite::{Base, Refusal, Request, Rewritten, rewrite};
 pub use scan::{BadText, Function, Kind, Module, Statement, scan};
 
 /// What is behind the name of a kernel in that of its twin.

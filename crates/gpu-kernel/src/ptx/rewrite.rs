@@ -23,6 +23,18 @@ const VERSION: (u32, u32) = (6, 2);
 /// The first architecture that has `match`, which passes that are added up need, and paths.
 const MATCHES: u32 = 70;
 
+/// Where twins find the pool's address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
+pub enum Base {
+    /// In a variable of the module, which the program's host writes.
+    #[default]
+    Module,
+    /// In a variable that all modules share that are linked with it.
+    Linked,
+    /// In a parameter behind the kernel's own. The module is loaded beside the program's, whose variables it does not have.
+    Parameter,
+}
+
 /// What is wanted of a module.
 pub struct Request<'a> {
     /// Whether a kernel of this name gets a twin.
@@ -33,8 +45,8 @@ pub struct Request<'a> {
     pub sums: bool,
     /// Twins record in thread blocks whose number is a multiple of this; 0 and 1 are all.
     pub sample: u32,
-    /// The module is linked with others, of which each may have twins: all have one variable.
-    pub linked: bool,
+    /// Where twins find the pool's address.
+    pub base: Base,
     /// The number of the first kernel.
     pub first: u32,
     /// The hash of the image, for the description.
@@ -43,10 +55,10 @@ pub struct Request<'a> {
 
 impl std::fmt::Debug for Request<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { wanted: _, mode, sums, sample, linked, first, image } = self;
+        let Self { wanted: _, mode, sums, sample, base, first, image } = self;
         let mut shown = f.debug_struct("Request");
         shown.field("mode", mode).field("sums", sums).field("sample", sample);
-        shown.field("linked", linked).field("first", first).field("image", image).finish_non_exhaustive()
+        shown.field("base", base).field("first", first).field("image", image).finish_non_exhaustive()
     }
 }
 
@@ -94,7 +106,7 @@ pub fn rewrite(text: &str, request: &Request) -> Result<Rewritten, Refusal> {
         return Err(Refusal::Twice);
     }
     let module = scan(text).map_err(Refusal::Text)?;
-    let head = Head { linked: request.linked, ..Head::of(text, &module) };
+    let head = Head { base: request.base, ..Head::of(text, &module) };
     if head.bits == Some(32) {
         return Err(Refusal::Addresses);
     }
@@ -130,6 +142,11 @@ fn kernel(
     fresh: &str,
 ) -> Result<(String, Kernel, Flow), String> {
     refuse(text, function)?;
+    if let (Base::Parameter, Some(variable)) = (request.base, &head.variable) {
+        return Err(format!(
+            "its module has a variable in global memory ({variable}): its twin would have another"
+        ));
+    }
     let flow = flow(text, function).map_err(|bad| bad.to_string())?;
     let graph = &flow.graph;
     let ways = (0..graph.len()).map(|block| graph.successors(block).len()).max().unwrap_or(0);
@@ -146,9 +163,19 @@ fn kernel(
         return Err(format!("{} sites: a record has room for {SITES}", plan.sites.len()));
     }
     let checks = if mode == Mode::Paths { ways::checks(graph) } else { vec![] };
-    let (plan, space) = (plan, head.space());
-    let twin =
-        Twin { text, function, flow: &flow, plan: &plan, sums: &sums, checks: &checks, fresh, space, number };
+    let base = head.operand(fresh);
+    let twin = Twin {
+        text,
+        function,
+        flow: &flow,
+        plan: &plan,
+        sums: &sums,
+        checks: &checks,
+        fresh,
+        base: &base,
+        parameter: (request.base == Base::Parameter).then(|| parameter(fresh)),
+        number,
+    };
     let twin = twin.write(request.sample)?;
     let kernel = Kernel {
         number,
@@ -183,6 +210,11 @@ fn fresh(text: &str) -> String {
     names.into_iter().find(|name| !text.contains(&format!("{name}_"))).unwrap_or_default()
 }
 
+/// Returns the name of the parameter that has the pool's address.
+fn parameter(fresh: &str) -> String {
+    format!("{fresh}_pool")
+}
+
 /// What a module says of itself outside of functions.
 struct Head {
     /// Where its version is, and which.
@@ -193,13 +225,21 @@ struct Head {
     bits: Option<u32>,
     /// Bytes of its constants.
     constants: u64,
-    /// It is linked with others.
-    linked: bool,
+    /// The first of its variables in global memory that kernels may write.
+    variable: Option<String>,
+    base: Base,
 }
 
 impl Head {
     fn of(text: &str, module: &Module) -> Self {
-        let mut head = Head { version: None, target: None, bits: None, constants: 0, linked: false };
+        let mut head = Head {
+            version: None,
+            target: None,
+            bits: None,
+            constants: 0,
+            variable: None,
+            base: Base::Module,
+        };
         let mut at = 0;
         let ends =
             module.functions.iter().map(|f| (f.head.start, f.body.end)).chain([(text.len(), text.len())]);
@@ -235,16 +275,25 @@ impl Head {
                     }
                     ".address_size" => self.bits = words.next().and_then(|bits| bits.parse().ok()),
                     ".const" => self.constants = self.constants.saturating_add(size(said)),
+                    ".global" if self.variable.is_none() => self.variable = variable(said),
                     _ => {}
                 }
             }
         }
     }
 
-    /// Returns where the pool's address is kept.
+    /// Returns what twins load the pool's address by, without the register that it goes into.
+    fn operand(&self, fresh: &str) -> (&'static str, String) {
+        match self.base {
+            Base::Parameter => ("param", parameter(fresh)),
+            Base::Module | Base::Linked => (self.space(), POOL.to_owned()),
+        }
+    }
+
+    /// Returns where the variable with the pool's address is.
     fn space(&self) -> &'static str {
         // Those of other modules that are linked with it, and what aligning takes, are not known: half is left.
-        if self.linked || self.constants > CONSTANTS / 2 { "global" } else { "const" }
+        if self.base == Base::Linked || self.constants > CONSTANTS / 2 { "global" } else { "const" }
     }
 
     /// Returns the text with twins.
@@ -258,11 +307,23 @@ impl Head {
             }
             _ => out.push_str(text),
         }
-        let linking = if self.linked { ".weak " } else { "" };
-        out.push_str(&format!("\n{linking}.{} .align 8 .u64 {POOL};\n", self.space()));
+        let linking = if self.base == Base::Linked { ".weak " } else { "" };
+        if self.base != Base::Parameter {
+            out.push_str(&format!("\n{linking}.{} .align 8 .u64 {POOL};\n", self.space()));
+        }
         out.push_str(twins);
         out
     }
+}
+
+/// Returns the name of a variable in global memory, unless it is of a kind that kernels cannot write.
+fn variable(declaration: &str) -> Option<String> {
+    let fixed = [".samplerref", ".texref", ".surfref"];
+    if declaration.split_whitespace().any(|word| fixed.contains(&word)) {
+        return None;
+    }
+    let declared = declaration.split(['=', '[', ';']).next().unwrap_or_default();
+    declared.split_whitespace().last().map(str::to_owned)
 }
 
 /// Returns the bytes of a variable's declaration; too many rather than too few.

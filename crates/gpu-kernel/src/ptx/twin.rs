@@ -84,6 +84,20 @@ fn left(graph: &Graph, site: Block, summing: Summing) -> Vec<bool> {
     left
 }
 
+/// Returns what is behind a kernel's name, up to its body, with one parameter more: the address of a buffer.
+fn with_parameter(head: &str, name: &str) -> Result<String, String> {
+    if head.contains("//") || head.contains("/*") {
+        return Err("there is a comment among its parameters".to_owned());
+    }
+    let declared = format!(".param .u64 .ptr .global .align 8 {name}");
+    let Some((before, rest)) = head.split_once('(').filter(|(before, _)| before.trim().is_empty()) else {
+        return Ok(format!("({declared}\n){head}"));
+    };
+    let (own, behind) = rest.split_once(')').ok_or("its parameters have no end")?;
+    let comma = if own.trim().is_empty() { "" } else { ",\n\t" };
+    Ok(format!("{before}({}{comma}{declared}\n){behind}", own.trim_end()))
+}
+
 /// What a twin is made of.
 pub(super) struct Twin<'a> {
     pub(super) text: &'a str,
@@ -94,7 +108,10 @@ pub(super) struct Twin<'a> {
     /// By block, the room that lanes need for ways there, or else say them.
     pub(super) checks: &'a [Option<u32>],
     pub(super) fresh: &'a str,
-    pub(super) space: &'static str,
+    /// The space in which the pool's address is, and its name there.
+    pub(super) base: &'a (&'static str, String),
+    /// The parameter that it is in, if it is in one.
+    pub(super) parameter: Option<String>,
     pub(super) number: u32,
 }
 
@@ -108,9 +125,9 @@ impl Twin<'_> {
     /// If the body has what cannot be copied.
     pub(super) fn write(&self, sample: u32) -> Result<String, String> {
         let Self { text, function, .. } = self;
-        let (fresh, space, number) = (self.fresh, self.space, self.number);
+        let (fresh, base, number) = (self.fresh, self.base, self.number);
         let paths = self.plan.mode == Mode::Paths;
-        let mut coder = Coder { out: String::new(), fresh, space, number, labels: 0, paths };
+        let mut coder = Coder { out: String::new(), fresh, base, number, labels: 0, paths };
         // Thread blocks that do not record run the body as it is. Without a copy of it they cannot be chosen.
         let plain = match self.plain() {
             Ok(copy) => Some((coder.label(), copy)),
@@ -135,7 +152,10 @@ impl Twin<'_> {
         edits.sort_by_key(|(span, _)| span.start);
         let (name, head) = (&function.name, &function.head);
         let mut out = format!("\n{}{}{TWIN}", self.linkage(), &text[head.start..name.end]);
-        out.push_str(&text[name.end..head.end]);
+        match &self.parameter {
+            Some(parameter) => out.push_str(&with_parameter(&text[name.end..head.end], parameter)?),
+            None => out.push_str(&text[name.end..head.end]),
+        }
         // What is recorded at each choice has more live there, and would be kept in memory.
         if let Some(limit) = self.limit().filter(|_| paths) {
             out.push_str(&format!(".maxnreg {limit}\n"));

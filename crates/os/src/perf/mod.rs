@@ -11,6 +11,7 @@
 pub mod bpf;
 pub mod close;
 pub mod open;
+pub mod preferred;
 pub mod record;
 pub mod ring;
 pub mod sampled;

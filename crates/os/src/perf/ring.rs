@@ -9,6 +9,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use memmap2::{MmapOptions, MmapRaw};
@@ -20,7 +21,7 @@ const LEAST: usize = 64 << 10;
 /// A ring buffer. The event that it belongs to is in it: other events may be redirected here.
 #[derive(Debug)]
 pub struct Ring {
-    event: OwnedFd,
+    event: Arc<OwnedFd>,
     map: MmapRaw,
     /// Where the data begins in the map.
     offset: usize,
@@ -45,12 +46,17 @@ impl Ring {
             }
         };
         // The kernel says where its data is since 4.1; before, it is behind the first page.
-        Ok(Self { event, map, offset: page, size })
+        Ok(Self { event: Arc::new(event), map, offset: page, size })
     }
 
     /// Returns the event that it belongs to.
     pub fn event(&self) -> BorrowedFd<'_> {
         self.event.as_fd()
+    }
+
+    /// Returns the event for whoever opens or stops others with it.
+    pub fn share(&self) -> Arc<OwnedFd> {
+        Arc::clone(&self.event)
     }
 
     /// Appends all unread records to `into` and makes their room free. Returns how many bytes.

@@ -11,8 +11,9 @@
 
 use std::ffi::CString;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
 
 use super::open;
 use super::record::kind;
@@ -56,7 +57,7 @@ pub fn layout(probe: &UserProbe, id: u16) -> Layout {
 pub struct Hits {
     /// By place among the CPUs.
     pub rings: Vec<Ring>,
-    others: Vec<OwnedFd>,
+    others: Vec<Arc<OwnedFd>>,
     /// By the number of the event: the probe.
     by_event: std::collections::HashMap<u64, usize>,
     probes: Vec<UserProbe>,
@@ -124,13 +125,13 @@ impl Hits {
             return Ok(());
         }
         opened.iter().zip(&self.rings).try_for_each(|(event, ring)| open::redirect(event, ring.event()))?;
-        self.others.extend(opened);
+        self.others.extend(opened.into_iter().map(Arc::new));
         Ok(())
     }
 
     /// Returns all events.
-    pub fn events(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        self.rings.iter().map(Ring::event).chain(self.others.iter().map(AsFd::as_fd))
+    pub fn events(&self) -> Vec<Arc<OwnedFd>> {
+        self.rings.iter().map(Ring::share).chain(self.others.iter().cloned()).collect()
     }
 
     /// Appends what is unread of a CPU, as records of tracepoints of these numbers: that of the first probe and down.

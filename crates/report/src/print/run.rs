@@ -22,6 +22,7 @@ use crate::text::Style;
 use hetrace_trace::args::{Args, Plans, Role};
 use hetrace_trace::budget::{BudgetStep, step_of};
 use hetrace_trace::capture::flip_of;
+use hetrace_trace::layers::Layers;
 use hetrace_trace::samples::Sample;
 use hetrace_trace::spans::{
     At, Call, Command, ErrorText, Fold, NewQueue, OWN_WORK, Open, Orphan, Summary, Unfinished, Visitor, Why,
@@ -81,6 +82,7 @@ pub fn print_both(
         nesting: HashSet::new(),
         commands_met: 0,
         numbers: if options.form == Form::Calls { Numbers::of(trace) } else { Numbers::default() },
+        layers: (options.form == Form::Calls && trace.models().len() > 1).then(|| Layers::between(trace)),
         order: Order::default(),
         open: Vec::new(),
         exit: Args::default(),
@@ -146,6 +148,8 @@ struct Printer<'t, 'o> {
     order: Order,
     commands: Commands,
     numbers: Numbers,
+    /// Which calls brought commands about; none where there is one API only, or commands stand below their calls.
+    layers: Option<Layers<'t>>,
     /// Commands that stand below their calls.
     nested: Nested,
     /// The calls that have such commands, of those that have begun.
@@ -314,7 +318,12 @@ impl<'t> Printer<'t, '_> {
         let cause = || cause_id(who.pid, who.tid, call.start);
         match self.form {
             Form::Events => return,
-            Form::Calls => self.numbers.entry(call.function, cause),
+            Form::Calls => {
+                self.numbers.entry(call.function, cause);
+                if let Some(layers) = &mut self.layers {
+                    layers.entry(at, call);
+                }
+            }
             Form::Tree => {
                 let cause = cause();
                 if self.nested.has(cause) {
@@ -747,6 +756,9 @@ impl Visitor for Printer<'_, '_> {
         };
         let number = self.numbers.of_command(command.cause_id());
         self.commands.write(&mut self.line, &self.shared, command, number);
+        if let Some(calls) = self.layers.as_mut().and_then(|layers| layers.several(command)) {
+            let _ = write!(self.line, " by {calls}");
+        }
         self.end()
     }
 

@@ -27,7 +27,6 @@ mod file;
 mod host;
 mod inside;
 mod labels;
-mod layers;
 mod lines;
 mod live;
 mod makers;

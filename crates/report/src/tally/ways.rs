@@ -1,11 +1,11 @@
 //! By which way calls and commands came about, where rows are grouped by that: through which layers of APIs, and by
 //! which line of code.
 
+use hetrace_trace::layers::Layers;
 use hetrace_trace::spans::{At, Call, Command, Fold, Open, Unfinished};
 use hetrace_trace::trace::{Names, Trace};
 
 use super::labels::Labels;
-use super::layers::Layers;
 use super::lines::Lines;
 
 /// Commands that are kept until the call that caused them comes.

@@ -3,9 +3,18 @@
 use super::annotations::Annotations;
 use hetrace_trace::spans::{Command, MemoryKind, Sizes};
 
-/// Annotates a command; `streams`: its API's words are those of CUDA. Shapes
-/// are arguments, which may be left out.
-pub(super) fn annotate(notes: &mut Annotations, command: &Command<'_>, arguments: bool, streams: bool) {
+/// Annotates a command; `calls`: those of several APIs that brought it about; `streams`: its API's words are those of
+/// CUDA. Shapes are arguments, which may be left out.
+pub(super) fn annotate(
+    notes: &mut Annotations,
+    command: &Command<'_>,
+    calls: Option<&str>,
+    arguments: bool,
+    streams: bool,
+) {
+    if let Some(calls) = calls {
+        notes.text("calls", calls);
+    }
     if command.bytes > 0 {
         notes.number("bytes", command.bytes);
     }

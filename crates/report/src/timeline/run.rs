@@ -24,6 +24,7 @@ use super::traits::{Traits, traits};
 use hetrace_trace::args::{Args, Plans};
 use hetrace_trace::budget::step_of;
 use hetrace_trace::capture::flip_of;
+use hetrace_trace::layers::Layers;
 use hetrace_trace::memory::Table;
 use hetrace_trace::placed::Placed;
 use hetrace_trace::ranges::{Ranges, Step as RangeStep};
@@ -74,6 +75,7 @@ pub fn timeline_in_parts(
         plans: options.arguments.then(|| Plans::new(trace)),
         traits: traits(trace),
         several_apis: trace.models().len() > 1,
+        layers: (trace.models().len() > 1).then(|| Layers::between(trace)),
         threads: Vec::new(),
         exit: Args::default(),
         devices: Devices::default(),
@@ -138,6 +140,8 @@ pub(super) struct Drawer<'t, 'o> {
     /// By function.
     traits: Vec<Traits<'t>>,
     several_apis: bool,
+    /// Which calls brought commands about; none where there is one API only.
+    layers: Option<Layers<'t>>,
     /// By thread.
     pub threads: Vec<calls::Thread<'t>>,
     exit: Args<'t>,
@@ -168,9 +172,13 @@ pub(super) fn step(result: io::Result<()>) -> Step {
 impl<'t> Drawer<'t, '_> {
     /// Draws what is to be said of moments up to a time.
     fn remarks_until(&mut self, until: u64) -> io::Result<()> {
-        while let Some(Remark { time, category, text }) = self.remarks.pop_front_if(|r| r.time <= until) {
+        while let Some(remark) = self.remarks.pop_front_if(|r| r.time <= until) {
+            let Remark { time, until, category, text } = remark;
             let row = self.tracks.remarks(&mut self.sheet);
-            self.sheet.mark(Mark::instant(time, row, category, &text))?;
+            match until {
+                Some(end) => self.sheet.slice(Mark::begin(time, row, category, &text), end)?,
+                None => self.sheet.mark(Mark::instant(time, row, category, &text))?,
+            }
         }
         Ok(())
     }
@@ -430,15 +438,13 @@ impl<'t> Drawer<'t, '_> {
         self.kernels.meet(command);
         let title = self.kernels.title(command);
         let arguments = self.plans.is_some();
-        let row = match command.times {
-            Some(_) => self.devices.row(&mut self.sheet, queue, command, (start, end)),
-            None => None,
-        };
+        let row = command.times.and_then(|_| self.devices.row(&mut self.sheet, queue, command, (start, end)));
+        let calls = self.layers.as_mut().and_then(|layers| layers.several(command));
         let notes = &mut self.sheet.notes;
         if began < start {
             notes.number(CONTINUED, start.saturating_sub(began));
         }
-        commands::annotate(notes, command, arguments, streams);
+        commands::annotate(notes, command, calls, arguments, streams);
         if arguments {
             self.kernels.annotate(notes, command);
         }
@@ -525,6 +531,9 @@ impl Visitor for Drawer<'_, '_> {
     }
 
     fn entry(&mut self, at: At<'_>, call: &Open, event: &Event<'_, '_>) -> Step {
+        if let Some(layers) = &mut self.layers {
+            layers.entry(at, call);
+        }
         let range = self.ranges.entry(at, call, event);
         self.live.entry(call, event);
         self.flows.waits.entry(call, event);

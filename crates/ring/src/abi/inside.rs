@@ -1,8 +1,9 @@
 //! `hetrace run --inside`: how programs hand code to the launcher's helper, and what comes back.
 //!
 //! ```text
-//!  inside/NAME.ask      the image, put there whole (by rename); NAME is `HASH-FIRST-DEVICE`, or that and `-linked`
+//!  inside/NAME.ask      the image, put there whole (by rename); NAME is `HASH-FIRST-DEVICE`, or that and `-linked` or `-parameter`
 //!  inside/NAME.answer   [`Answer`], then the new image and a 0; or why it stays as it was
+//!  inside/HASH.text      the PTX of machine code, by the content of that: of an API that made it, for one that loads it
 //!  inside/PID-N.pool    what kernels recorded, N from 0 for each context
 //!  inside/PID-N.late    launches that came when there was no room any more: a line for each kernel, how many and its name
 //! ```
@@ -15,6 +16,10 @@ pub const FOLDER: &str = "inside";
 pub const ASK: &str = ".ask";
 /// Ends the names of images that are linked with others.
 pub const LINKED: &str = "-linked";
+/// Ends the names of images whose twins find their pool by a parameter.
+pub const PARAMETER: &str = "-parameter";
+/// Ends the names of texts that were handed over.
+pub const TEXT: &str = ".text";
 /// Ends the names of answers.
 pub const ANSWER: &str = ".answer";
 /// Ends the names of pools.

@@ -130,8 +130,6 @@ pub struct Devices {
     without_call: u64,
     /// Commands that ended since they were taken, for triggers; none if nobody asks for them.
     ran: Option<Vec<Ran>>,
-    /// What is reported of a process that has ended.
-    ended: Option<Vec<manifest::DeviceClock>>,
 }
 
 impl Devices {
@@ -157,7 +155,6 @@ impl Devices {
             lost: 0,
             without_call: 0,
             ran: None,
-            ended: None,
         }
     }
 
@@ -325,19 +322,6 @@ impl Devices {
         self.names.is_naming()
     }
 
-    /// Forgets of a process that has ended, when all of it is written, what will not be asked for any more: sessions
-    /// may see many processes come and go.
-    pub fn forget(&mut self) {
-        let ended = Self {
-            ended: Some(self.reports()),
-            contents: std::mem::take(&mut self.contents),
-            lost: self.lost,
-            without_call: self.without_call,
-            ..Self::new(self.identity, self.generation, &self.shared)
-        };
-        *self = ended;
-    }
-
     fn write_all(&mut self, all: bool, folder: &TraceFolder, host: &HostClock) {
         self.convert(all, host);
         self.define(folder);
@@ -407,9 +391,6 @@ impl Devices {
     /// Returns how well each device's times are known. A device that ran nothing has a
     /// clock that nobody asked for.
     pub fn reports(&self) -> Vec<manifest::DeviceClock> {
-        if let Some(ended) = &self.ended {
-            return ended.clone();
-        }
         let mut used: Vec<_> = self.used.iter().map(|(device, host)| (*device, *host)).collect();
         used.sort_unstable();
         let report = |(device, host_clock): (Key, bool)| {

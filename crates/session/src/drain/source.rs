@@ -9,6 +9,7 @@ use hetrace_ring::reader::Ring;
 use hetrace_ring::writer::FOLD_RECORD_WORDS;
 use hetrace_ring::{clock, record};
 
+use super::Images;
 use super::image::Image;
 use super::limits::{Limits, Thread};
 use super::records::{put_budget_step, put_error_text, put_fold, put_own_work, put_stack, put_unknown, word};
@@ -82,7 +83,7 @@ pub(super) struct Source {
 pub(super) struct Sinks<'d> {
     pub host: &'d HostClock,
     pub devices: &'d mut HashMap<usize, Devices>,
-    pub images: &'d mut [Image],
+    pub images: &'d mut Images,
     pub shared: &'d Arc<Shared>,
     pub apis: &'d [String],
     /// How many threads more may be recorded.
@@ -349,7 +350,7 @@ impl Source {
         self.stream.set_discarded(discarded);
         let taken = self.take(bytes, sinks);
         if !self.is_refused() {
-            sinks.images.get_mut(self.image).into_iter().for_each(|image| image.recorded = true);
+            sinks.images.get_mut(&self.image).into_iter().for_each(|image| image.recorded = true);
         }
         let bytes = match taken {
             Taken::All => {
@@ -467,7 +468,7 @@ impl Source {
         } else if matches!(id, special::PY_STACK | special::STACK) {
             put_stack(self.stream.record(id, time), body);
         } else if id < record::FIRST_CALL_ID {
-            let Some(image) = sinks.images.get_mut(self.image) else { return };
+            let Some(image) = sinks.images.get_mut(&self.image) else { return };
             if id == special::COMMAND {
                 sinks.waiting.take();
             }
@@ -506,7 +507,7 @@ impl Source {
         }
         self.awaits = thread.follows.checked_sub(1);
         self.tid = thread.tid;
-        if let Some(image) = sinks.images.get_mut(self.image) {
+        if let Some(image) = sinks.images.get_mut(&self.image) {
             image.recorded |= !self.is_refused();
             self.identity = image.thread(thread.tid);
         }

@@ -677,8 +677,9 @@ fn commands_that_a_killed_drainer_had_not_put_in_order_are_counted() {
     page.version = ABI_VERSION;
     page.magic.store(hetrace_ring::abi::CONTROL_MAGIC, Ordering::Release);
     let thread = Thread::start(&mut program, 1);
-    let counts =
-        |drainer: &Drainer| (drainer.devices().map(Devices::waiting).sum(), drainer.losses().device_commands);
+    let counts = |drainer: &Drainer| {
+        (drainer.devices.values().map(Devices::waiting).sum(), drainer.losses().device_commands)
+    };
     // One is in flight since `now`: of 20 commands those before it are written.
     let trace = TempDir::new().expect("a scratch folder");
     let (mut drainer, host) = drainer_of(&program, trace.path());
@@ -702,6 +703,31 @@ fn commands_that_a_killed_drainer_had_not_put_in_order_are_counted() {
     next.finish(&host);
     assert_eq!(counts(&next), (0, u64::from(waiting)));
     assert_eq!(page.commands_waiting.load(Ordering::Relaxed), 0, "and it leaves none");
+}
+
+#[test]
+fn what_is_known_of_a_process_stays_when_it_is_done_with() {
+    let mut program = Program::new(FIRST);
+    let thread = Thread::start(&mut program, 1);
+    let trace = TempDir::new().expect("a scratch folder");
+    let (mut drainer, host) = drainer_of(&program, trace.path());
+    let ticks = clock::ticks();
+    let now = host.to_ns(ticks);
+    (0..2).for_each(|i| write_command(&thread.writer, now - 7_000 + 1_000 * i, ticks));
+    drainer.discover();
+    drainer.pass(&host);
+    drainer.press(now, &host);
+    let known = |drainer: &Drainer| {
+        let clocks = drainer.device_clocks().expect("clocks").len();
+        (clocks, drainer.losses().commands_without_call, drainer.processes().expect("processes").len())
+    };
+    let before = known(&drainer);
+    assert_eq!((before.0, before.2, drainer.images.len()), (1, 1, 1));
+    drainer.finish(&host);
+    assert!(drainer.images.is_empty() && drainer.devices.is_empty());
+    assert_eq!(known(&drainer), before);
+    let accounts = drainer.accounts().expect("accounts");
+    assert_eq!(accounts.iter().filter_map(|account| account.events).sum::<u64>(), drainer.written().0);
 }
 
 fn step() -> impl Strategy<Value = Step> {

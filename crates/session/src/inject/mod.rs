@@ -69,7 +69,7 @@ impl Injection {
 /// Returns whether no program can use the API: none of the libraries and files of which they need one
 /// is on the machine or on the search path.
 pub fn is_absent(library: &Found) -> bool {
-    are_absent(&library.interpose.requires)
+    library.absent
 }
 
 /// The same for a program that is linked to these libraries: what it brings itself and finds on a path of its own is
@@ -81,15 +81,6 @@ pub fn is_absent_for(library: &Found, linked: &[String]) -> bool {
 /// Returns whether one of these libraries is the API's own, or one that it requires.
 fn brings(interpose: &Interpose, linked: &[String]) -> bool {
     interpose.libraries.iter().chain(&interpose.requires).any(|name| linked.contains(name))
-}
-
-/// Returns whether there are names, and none of them is there.
-fn are_absent(names: &[String]) -> bool {
-    let is_there = |name: &String| match name.starts_with('/') {
-        true => Path::new(name).exists(),
-        false => ldcache::find(name).is_some(),
-    };
-    !names.is_empty() && !names.iter().any(is_there)
 }
 
 /// Decides for all libraries and a program. One that puts something of its own
@@ -210,17 +201,7 @@ pub fn obstacle(program: &Path) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Interpose, are_absent, brings};
-
-    #[test]
-    fn one_of_what_an_api_requires_is_enough() {
-        let absent =
-            |names: &[&str]| are_absent(&names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>());
-        assert!(!absent(&[]), "it requires nothing");
-        assert!(absent(&["libnowhere.so.1"]) && absent(&["/nowhere/device", "libnowhere.so.1"]));
-        assert!(!absent(&["libnowhere.so.1", "libc.so.6"]));
-        assert!(!absent(&["libnowhere.so.1", "/dev/null"]));
-    }
+    use super::{Interpose, brings};
 
     #[test]
     fn what_a_program_is_linked_to_is_there() {

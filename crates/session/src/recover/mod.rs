@@ -24,7 +24,7 @@ use hetrace_ring::clock;
 use crate::beside::write_manifest;
 use crate::contents::Contents;
 use crate::control::{LeftWindow, foreign_version};
-use crate::drain::Drainer;
+use crate::drain::{Drainer, read_back};
 use crate::folder::{self, Folder};
 use crate::inside;
 use crate::job;
@@ -199,11 +199,11 @@ fn one(
 
 fn complete(manifest: &mut Manifest, drainer: &Drainer, trace: &TraceFolder, records: u64) {
     manifest.end_ns = Some(clock::nanoseconds(libc::CLOCK_MONOTONIC));
-    manifest.processes = drainer.processes().to_vec();
+    manifest.processes = read_back(drainer.processes(), &mut manifest.notes);
     let _ = job::inherit(&mut manifest.processes, &manifest.job);
     // A ring's losses are booked when its process ends: parts before have none of those that are left.
     manifest.losses = drainer.losses();
-    manifest.device_clocks = drainer.devices().flat_map(|d| d.reports()).collect();
+    manifest.device_clocks = read_back(drainer.device_clocks(), &mut manifest.notes);
     manifest.session = None;
     manifest.notes.push(format!(
         "hetrace was killed while it recorded; {records} records that were left in shared memory were recovered \

@@ -90,6 +90,26 @@ fn an_end_that_overtakes_its_beginning_leaves_it_closed() {
 }
 
 #[test]
+fn a_window_of_launches_is_no_longer_than_asked_for() {
+    for (most, closed) in [(Duration::ZERO, true), (Duration::MAX, false)] {
+        let asked = Asked::Within { asked: Box::new(Asked::Launches(3..50)), most };
+        assert!(asked.counts_launches());
+        let both = Both::of(&asked);
+        let (page, window) = (both.switch(), &both.window);
+        assert!(!page.is_open() && window.has(3) && window.has(49) && !window.has(50));
+        let (_folder, mut windows) = windows(&asked, page);
+        assert_eq!(windows.look(page, &host()), Duration::MAX, "it is not open");
+        page.open_once(100, launch(3));
+        let left = windows.look(page, &host());
+        assert_eq!((page.is_open(), left == Duration::MAX), (!closed, closed));
+        let reasons: Vec<_> = windows.report.windows.iter().map(|w| w.closed_by.as_deref()).collect();
+        assert_eq!(reasons, [closed.then_some("time")]);
+        page.open_once(200, launch(4));
+        assert_eq!(page.is_open(), !closed, "once is all");
+    }
+}
+
+#[test]
 fn without_a_delay_it_is_open_before_the_first_call() {
     let asked = Asked::Time { delay: Duration::ZERO, duration: Some(Duration::from_secs(3600)) };
     let both = Both::of(&asked);

@@ -8,7 +8,7 @@
 use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
-use std::process::{Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -113,15 +113,43 @@ fn peers(report: &Report) {
     }
 }
 
+/// Busy loops of each processor.
+const LOOPS: usize = 8;
+
+/// Processes that do nothing but take processor time, until this is dropped.
+struct Busy(Vec<Child>);
+
+impl Busy {
+    fn begin(loops: usize) -> Result<Self> {
+        let mut busy = Self(Vec::new());
+        for _ in 0..loops {
+            busy.0.push(Command::new("sh").args(["-c", "ulimit -t 600; while :; do :; done"]).spawn()?);
+        }
+        Ok(busy)
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        for child in &mut self.0 {
+            // Then it has ended.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
 /// Two processes that wake each other.
 pub fn storms(ground: &Ground, args: &Args, mark: &Mark, report: &mut Report) -> Result<()> {
     ground::make("bench/programs", "build/switches").context("make -C bench/programs build/switches")?;
     peers(report);
-    for (place, option, trips) in [
-        ("where the scheduler puts them", None, args.trips),
-        ("both on one processor", Some("-1"), args.trips),
-        ("on two processors", Some("-2"), args.trips / 50),
+    for (place, option, trips, loops) in [
+        ("where the scheduler puts them", None, args.trips, 0),
+        ("both on one processor", Some("-1"), args.trips, 0),
+        ("on two processors", Some("-2"), args.trips / 50, 0),
+        ("both on one processor, beside busy loops", Some("-1"), args.trips / 4, LOOPS),
     ] {
+        let _busy = Busy::begin(loops * std::thread::available_parallelism().map_or(1, usize::from))?;
         report.title(&format!("Switches, {place}: nanoseconds of each of {trips} round trips"));
 
         let mut words: Vec<OsString> = vec![ground.program("switches").into(), "-n".into()];

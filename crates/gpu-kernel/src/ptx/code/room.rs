@@ -144,8 +144,8 @@ fn missing(coder: &mut Coder<'_>) {
 }
 
 fn pool(coder: &mut Coder<'_>) {
-    let space = coder.space;
-    coder.line(&format!("ld.{space}.u64 %#_rb, [{}];", crate::ptx::POOL));
+    let (space, name) = coder.base;
+    coder.line(&format!("ld.{space}.u64 %#_rb, [{name}];"));
 }
 
 /// A leader with the cursor `#_rc` takes a chunk, and goes on at `over`; `#_ro` is its new cursor. There are two attempts

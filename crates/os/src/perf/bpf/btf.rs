@@ -20,8 +20,8 @@ const FILE: &str = "/sys/kernel/btf/vmlinux";
 const MAGIC: u16 = 0xeb9f;
 /// Bytes of a type before what follows it.
 const HEAD: usize = 12;
-/// Most types of a kernel have about so many.
-const COMMON: usize = 24;
+/// Of so many types the place of one is kept: of a hundred thousand few are asked for.
+const STRIDE: usize = 32;
 /// Types that stand for others are not followed further than this.
 const DEEPEST: usize = 16;
 
@@ -91,14 +91,15 @@ impl AsRef<[u8]> for Bytes {
 pub struct Btf<'a> {
     types: &'a [u8],
     strings: &'a [u8],
-    /// Where each type begins, by its number; the first is none.
+    /// Where every so many types one begins, from number 0 on, which has the place of the first.
     places: Vec<u32>,
+    /// Types are numbered below this.
+    end: usize,
 }
 
 /// What a type begins with.
 #[derive(Debug, Clone, Copy)]
 struct Head {
-    name: u32,
     kind: u32,
     /// How many members, arguments or the like follow.
     number: usize,
@@ -130,36 +131,35 @@ impl<'a> Btf<'a> {
         let body = bytes.get(word(4)? as usize..)?;
         let section = |at: u32, length: u32| body.get(at as usize..)?.get(..length as usize);
         let (types, strings) = (section(word(8)?, word(12)?)?, section(word(16)?, word(20)?)?);
-        let mut btf = Btf { types, strings, places: Vec::with_capacity(types.len() / COMMON) };
-        btf.places.push(0);
-        let (mut at, mut found) = (0, [None; N]);
+        let mut btf = Btf { types, strings, places: vec![0], end: 1 };
+        let mut begins = [false; 256];
+        wanted
+            .iter()
+            .filter_map(|(_, name)| name.bytes().next())
+            .for_each(|byte| begins[byte as usize] = true);
+        let (mut at, mut number, mut found) = (0, 1, [None; N]);
         while at < types.len() {
-            let head = btf.head_at(at)?;
-            let named = match head.kind {
+            if number % STRIDE == 0 {
+                btf.places.push(u32::try_from(at).ok()?);
+            }
+            let info = btf.word(at + 4)?;
+            let named = match info >> 24 & 0x1f {
                 kind::STRUCT => Some(Named::Struct),
                 kind::TYPEDEF => Some(Named::Typedef),
                 _ => None,
             };
             if let Some(named) = named {
-                btf.look(head, named, &wanted, &mut found);
+                let text = strings.get(btf.word(at)? as usize..).unwrap_or_default();
+                if text.first().is_some_and(|byte| begins[usize::from(*byte)]) {
+                    look(text, named, number, &wanted, &mut found);
+                }
             }
-            btf.places.push(u32::try_from(at).ok()?);
-            at += HEAD + head.behind()?;
+            number += 1;
+            at += HEAD + behind(info)?;
         }
-        Some((btf, found))
-    }
-
-    /// Notes the number of the type that is read next, if it is wanted.
-    fn look(&self, head: Head, named: Named, wanted: &[(Named, &str)], found: &mut [Option<u32>]) {
-        let text = self.strings.get(head.name as usize..).unwrap_or_default();
-        for ((of, name), found) in wanted.iter().zip(found) {
-            if *of == named
-                && found.is_none()
-                && text.strip_prefix(name.as_bytes()).is_some_and(|rest| rest.first() == Some(&0))
-            {
-                *found = u32::try_from(self.places.len()).ok();
-            }
-        }
+        btf.end = number;
+        // The last one is whole.
+        (at == types.len()).then_some((btf, found))
     }
 
     /// Returns the member of a structure, or of one without a name in it.
@@ -235,7 +235,13 @@ impl<'a> Btf<'a> {
     }
 
     fn place(&self, number: u32) -> Option<usize> {
-        self.places.get(number as usize).filter(|_| number > 0).map(|at| *at as usize)
+        let number = Some(number as usize).filter(|number| (1..self.end).contains(number))?;
+        let mut at = *self.places.get(number / STRIDE)? as usize;
+        // Before the first one there is none.
+        for _ in (number / STRIDE * STRIDE).max(1)..number {
+            at += HEAD + behind(self.word(at + 4)?)?;
+        }
+        Some(at)
     }
 
     fn head(&self, number: u32) -> Option<Head> {
@@ -243,9 +249,9 @@ impl<'a> Btf<'a> {
     }
 
     fn head_at(&self, at: usize) -> Option<Head> {
-        let (name, info, other) = (self.word(at)?, self.word(at + 4)?, self.word(at + 8)?);
+        let (info, other) = (self.word(at + 4)?, self.word(at + 8)?);
         let number = (info & 0xffff) as usize;
-        Some(Head { name, kind: info >> 24 & 0x1f, number, flag: info >> 31 == 1, other })
+        Some(Head { kind: info >> 24 & 0x1f, number, flag: info >> 31 == 1, other })
     }
 
     fn word(&self, at: usize) -> Option<u32> {
@@ -258,18 +264,44 @@ impl<'a> Btf<'a> {
     }
 }
 
-impl Head {
-    /// Returns how many bytes follow it; none if its kind is not known.
-    fn behind(&self) -> Option<usize> {
-        Some(match self.kind {
-            kind::INTEGER | kind::VARIABLE | kind::DECLARATION_TAG => 4,
-            kind::ARRAY => 12,
-            kind::STRUCT | kind::UNION | kind::SECTION | kind::ENUM64 => 12 * self.number,
-            kind::ENUM | kind::PROTOTYPE => 8 * self.number,
-            // Pointers, forward declarations, other names, qualifiers, functions, floating-point numbers, tags.
-            2 | 7..=12 | 16 | 18 => 0,
-            _ => return None,
-        })
+/// Bytes behind a type's head, by its kind: so many, and so many for each that it says to follow; none if the kind is not
+/// known. Nothing is behind pointers, forward declarations, other names, qualifiers, functions, floating-point numbers
+/// and tags.
+const BEHIND: [Option<(u8, u8)>; 32] = {
+    let mut behind = [None; 32];
+    let mut kind = 2;
+    while kind <= 18 {
+        behind[kind] = Some((0, 0));
+        kind += 1;
+    }
+    behind[kind::INTEGER as usize] = Some((4, 0));
+    behind[kind::VARIABLE as usize] = Some((4, 0));
+    behind[kind::DECLARATION_TAG as usize] = Some((4, 0));
+    behind[kind::ARRAY as usize] = Some((12, 0));
+    behind[kind::STRUCT as usize] = Some((0, 12));
+    behind[kind::UNION as usize] = Some((0, 12));
+    behind[kind::SECTION as usize] = Some((0, 12));
+    behind[kind::ENUM64 as usize] = Some((0, 12));
+    behind[kind::ENUM as usize] = Some((0, 8));
+    behind[kind::PROTOTYPE as usize] = Some((0, 8));
+    behind
+};
+
+/// Returns how many bytes follow a head with this second word; none if its kind is not known.
+fn behind(info: u32) -> Option<usize> {
+    let (once, each) = BEHIND[(info >> 24 & 0x1f) as usize]?;
+    Some(usize::from(once) + usize::from(each) * (info & 0xffff) as usize)
+}
+
+/// Notes the number of a type if its name, with which the text begins, is wanted.
+fn look(text: &[u8], of: Named, number: usize, wanted: &[(Named, &str)], found: &mut [Option<u32>]) {
+    for ((named, name), found) in wanted.iter().zip(found) {
+        if *named == of
+            && found.is_none()
+            && text.strip_prefix(name.as_bytes()).is_some_and(|rest| rest.first() == Some(&0))
+        {
+            *found = u32::try_from(number).ok();
+        }
     }
 }
 

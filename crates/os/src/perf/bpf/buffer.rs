@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use memmap2::{MmapOptions, MmapRaw};
 
 use super::kernel::{self, Map};
-use super::words::{BESIDE, DATA_AT, DROPPED_AT, HEAD, HEAD_AT, TAIL_AT};
+use super::words::{BESIDE, DATA_AT, DROPPED_AT, HEAD, HEAD_AT, TAIL_AT, length};
 
 /// The smallest one, in bytes.
 const LEAST: usize = 64 << 10;
@@ -59,24 +59,36 @@ impl Buffer {
         Ok(Self { _array: array, map, size })
     }
 
-    /// Hands out the words of all records and makes their room free. Returns how many bytes made no sense.
-    pub fn take(&mut self, mut record: impl FnMut(&[u64])) -> usize {
+    /// Appends the words of all records and makes their room free. Returns how many bytes made no sense.
+    pub fn take(&mut self, into: &mut Vec<u64>) -> usize {
         // Only we write it.
         let begin = self.number(TAIL_AT).load(Ordering::Relaxed);
         // Pairs with the program's store of it behind a record.
         let end = self.number(HEAD_AT).load(Ordering::Acquire);
+        let unread = end.saturating_sub(begin);
         let (mut at, mut damaged) = (begin, 0);
-        while at < end {
-            let unread = end - at;
-            let words = if unread > self.size as u64 { 0 } else { self.length(at) };
-            if words < HEAD || (words * 8) as u64 > unread {
-                // Where the next one begins is unknown.
-                damaged += usize::try_from(unread).unwrap_or(usize::MAX);
-                at = end;
-                break;
+        if unread <= self.size as u64 {
+            // Of none more is reserved than fits into the buffer.
+            into.reserve(unread as usize / size_of::<u64>());
+            // What is not copied yet: records in a row, of which only the last one goes over the end.
+            let mut from = begin;
+            while at < end {
+                let words = self.length(at);
+                if words < HEAD || (words * 8) as u64 > end - at {
+                    break;
+                }
+                at += (words * 8) as u64;
+                if (at ^ from) & self.size as u64 != 0 {
+                    into.extend_from_slice(self.words(from, (at - from) as usize / 8));
+                    from = at;
+                }
             }
-            record(self.words(at, words));
-            at += (words * 8) as u64;
+            into.extend_from_slice(self.words(from, (at - from) as usize / 8));
+        }
+        if at != end {
+            // Where the next one begins is unknown.
+            damaged = usize::try_from(end.wrapping_sub(at)).unwrap_or(usize::MAX);
+            at = end;
         }
         // Pairs with the program's load of it: all was read before it may be written again.
         self.number(TAIL_AT).store(at, Ordering::Release);
@@ -96,15 +108,15 @@ impl Buffer {
 
     /// Returns how many words the record at a position has.
     fn length(&self, at: u64) -> usize {
-        self.words(at, HEAD)[HEAD - 1].to_le_bytes()[1].into()
+        length(self.words(at, HEAD))
     }
 
-    /// Returns words of a finished record, 255 at most.
+    /// Returns words of finished records in a row, all of which begin before the data's end.
     fn words(&self, at: u64, words: usize) -> &[u64] {
         let offset = at as usize & (self.size - 1) & !7;
-        assert!(words * 8 + DATA_AT as usize <= BESIDE);
-        // SAFETY: `offset` is below `size` and a multiple of 8, and behind `size` bytes of data there are `BESIDE -
-        // DATA_AT`, which the words do not exceed. The kernel writes there again only when the tail that we store has gone
+        assert!(offset + words * 8 <= self.size + BESIDE - DATA_AT as usize);
+        // SAFETY: `offset` is a multiple of 8, and with the words no more than the data and the `BESIDE - DATA_AT` bytes
+        // behind it, all of which are mapped. The kernel writes there again only when the tail that we store has gone
         // beyond it, which it has not while the caller has this.
         unsafe {
             let from = self.map.as_ptr().add(DATA_AT as usize + offset);
@@ -114,23 +126,50 @@ impl Buffer {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
+impl Buffer {
+    /// Makes one of a file, of the smallest size.
+    pub fn of_file() -> Self {
+        let file = tempfile::tempfile().unwrap();
+        file.set_len((LEAST + BESIDE) as u64).unwrap();
+        Buffer::map(file.into(), LEAST).unwrap()
+    }
+
+    /// Returns another one of the same memory.
+    pub fn same(&self) -> Self {
+        Buffer::map(self._array.try_clone().unwrap(), self.size).unwrap()
+    }
+
+    /// Returns how many bytes are not read yet.
+    pub fn unread(&self) -> u64 {
+        self.number(HEAD_AT).load(Ordering::Relaxed) - self.number(TAIL_AT).load(Ordering::Relaxed)
+    }
 
     /// Writes as a program does: a record at the head, which moves behind it.
-    fn write(buffer: &Buffer, words: &[u64]) {
-        let head = buffer.number(HEAD_AT);
-        let at = head.load(Ordering::Relaxed) as usize & (buffer.size - 1);
+    pub fn write(&self, words: &[u64]) {
+        let head = self.number(HEAD_AT);
+        let at = head.load(Ordering::Relaxed) as usize & (self.size - 1);
         for (n, word) in words.iter().enumerate() {
             // SAFETY: the place is inside of the map, as the test's records are short, and nobody else writes it.
-            unsafe { buffer.map.as_mut_ptr().add(DATA_AT as usize + at).cast::<u64>().add(n).write(*word) };
+            unsafe { self.map.as_mut_ptr().add(DATA_AT as usize + at).cast::<u64>().add(n).write(*word) };
         }
         head.fetch_add(words.len() as u64 * 8, Ordering::Release);
     }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
 
     fn taken(buffer: &mut Buffer) -> (Vec<u64>, usize) {
-        let mut times = Vec::new();
-        let damaged = buffer.take(|words| times.extend(words.first()));
+        let mut words = Vec::new();
+        let damaged = buffer.take(&mut words);
+        let (mut times, mut rest) = (Vec::new(), words.as_slice());
+        while let Some(time) = rest.first() {
+            times.push(*time);
+            let (record, behind) = rest.split_at(length(rest));
+            assert!(record.iter().skip(HEAD).all(|word| word == time), "{record:?}");
+            rest = behind;
+        }
         (times, damaged)
     }
 
@@ -140,9 +179,7 @@ mod tests {
 
     #[test]
     fn records_come_whole_also_over_the_end() {
-        let file = tempfile::tempfile().unwrap();
-        file.set_len((LEAST + BESIDE) as u64).unwrap();
-        let mut buffer = Buffer::map(file.into(), LEAST).unwrap();
+        let mut buffer = Buffer::of_file();
         assert_eq!(taken(&mut buffer), (vec![], 0));
         let mut time = 0;
         for round in 0..4000 {
@@ -150,7 +187,7 @@ mod tests {
             let mut expected = Vec::new();
             for _ in 0..round % 5 {
                 time += 1;
-                write(&buffer, &record(time, words));
+                buffer.write(&record(time, words));
                 expected.push(time);
             }
             assert_eq!(taken(&mut buffer), (expected, 0));
@@ -160,19 +197,17 @@ mod tests {
 
     #[test]
     fn what_makes_no_sense_is_counted_and_passed_over() {
-        let file = tempfile::tempfile().unwrap();
-        file.set_len((LEAST + BESIDE) as u64).unwrap();
-        let mut buffer = Buffer::map(file.into(), LEAST).unwrap();
-        write(&buffer, &record(1, 4));
+        let mut buffer = Buffer::of_file();
+        buffer.write(&record(1, 4));
         // One that says that it is longer than what is written, and one without a length.
-        write(&buffer, &[2, 0, 200 << 8]);
+        buffer.write(&[2, 0, 200 << 8]);
         assert_eq!(taken(&mut buffer), (vec![1], 24));
-        write(&buffer, &[3, 0, 0]);
+        buffer.write(&[3, 0, 0]);
         assert_eq!(taken(&mut buffer), (vec![], 24));
         // A head beyond all that there can be.
         buffer.number(HEAD_AT).fetch_add(LEAST as u64 + 8, Ordering::Relaxed);
         assert_eq!(taken(&mut buffer), (vec![], LEAST + 8));
-        write(&buffer, &record(4, 5));
+        buffer.write(&record(4, 5));
         assert_eq!(taken(&mut buffer), (vec![4], 0));
     }
 }

@@ -15,6 +15,7 @@
 
 mod btf;
 mod buffer;
+mod buffers;
 mod code;
 mod counts;
 pub mod direct;
@@ -33,21 +34,23 @@ mod words;
 use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-
-use rustix::event::epoll;
+use std::sync::Arc;
 
 use crate::layout::Layout;
 use crate::perf::open::{self, Pid};
-use buffer::Buffer;
 use counts::Counts;
 use kernel::Kind;
-use maps::{Maps, RING};
+use maps::Maps;
 use programs::Registers;
-use ring::Ring;
 use shape::Shape;
 use threads::Threads;
 use typed::Typed;
-use words::{HEAD, MARK, What};
+use words::{HEAD, What};
+
+#[cfg(test)]
+pub use buffer::Buffer;
+pub use buffers::Buffers;
+pub use words::{MOST_WORDS, length};
 
 /// The tracepoint at which a new thread is known, with its parent running and interrupts off.
 const NEW: &str = "sched_wakeup_new";
@@ -82,6 +85,11 @@ pub enum Reading {
     Fields,
     /// By copies of registers and of perf's records.
     Copies,
+}
+
+/// Returns whether it is likely that programs can be loaded: this user may make memory for them.
+pub fn is_allowed() -> bool {
+    cfg!(target_arch = "x86_64") && kernel::map(kernel::Map::Array, 4, 8, 1).is_ok()
 }
 
 impl Loaded {
@@ -134,7 +142,7 @@ impl Loaded {
         starter: Option<Pid>,
         layouts: &[&Layout],
         copied: Vec<Copied<'_>>,
-    ) -> io::Result<Own> {
+    ) -> io::Result<(Own, Buffers)> {
         let Self { maps, programs, scheduler } = self;
         let mut shapes: Vec<Option<Shape>> = Shape::all(layouts).into();
         if let Some(threads) = &maps.threads {
@@ -222,30 +230,21 @@ fn child(layout: &Layout) -> io::Result<Option<i16>> {
     offset.map(Some).ok_or(io::ErrorKind::Unsupported.into())
 }
 
-/// Attached programs, and what they write.
+/// Attached programs. What they write is in [`Buffers`].
 #[derive(Debug)]
 pub struct Own {
-    /// Numbers of the CPUs.
-    cpus: Vec<u32>,
-    /// By place among these; none on a realtime kernel.
-    buffers: Vec<Buffer>,
-    /// Likewise, of each.
-    rings: Vec<Ring>,
     links: Vec<OwnedFd>,
     /// Those that are followed; none if all of the machine are.
     threads: Option<Threads>,
-    wake: OwnedFd,
     /// By [`What`], and then by place among those that are copied.
     shapes: Vec<Option<Shape>>,
     /// The programs: the kernel counts when it does not run one.
     programs: Vec<OwnedFd>,
-    counts: Counts,
+    counts: Arc<Counts>,
     /// The place of the number of threads that could not be followed.
     forgotten: usize,
     /// What was skipped when it was last asked for.
     skipped: u64,
-    /// By number of the CPU: what was dropped when it was last asked for.
-    known: Vec<u64>,
 }
 
 impl Own {
@@ -254,41 +253,12 @@ impl Own {
         links: Vec<OwnedFd>,
         shapes: Vec<Option<Shape>>,
         programs: Vec<OwnedFd>,
-    ) -> io::Result<Self> {
-        let wake = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+    ) -> io::Result<(Self, Buffers)> {
         let Maps { threads, counts, forgotten, buffers, size, rings } = maps;
         let forgotten = forgotten as usize;
-        let counts = Counts::map(counts, forgotten + 1)?;
-        let cpus = rings.iter().map(|(cpu, _)| *cpu).collect();
-        let buffers = buffers.into_iter().map(|(_, buffer)| Buffer::map(buffer, size));
-        let buffers = buffers.collect::<io::Result<Vec<_>>>()?;
-        let rings = rings.into_iter().map(|(_, ring)| Ring::map(ring, RING as usize));
-        let rings = rings.collect::<io::Result<Vec<_>>>()?;
-        for ring in &rings {
-            // Edges: else a reader would be woken by each record.
-            let flags = epoll::EventFlags::IN | epoll::EventFlags::ET;
-            epoll::add(&wake, ring.event(), epoll::EventData::new_u64(0), flags)?;
-        }
-        let known = vec![0; forgotten];
-        Ok(Self {
-            cpus,
-            buffers,
-            rings,
-            links,
-            threads,
-            wake,
-            shapes,
-            programs,
-            counts,
-            forgotten,
-            skipped: 0,
-            known,
-        })
-    }
-
-    /// Returns what can be polled: it is readable when a quarter of a ring buffer has been filled.
-    pub fn wake(&self) -> BorrowedFd<'_> {
-        self.wake.as_fd()
+        let counts = Arc::new(Counts::map(counts, forgotten + 1)?);
+        let buffers = Buffers::map(buffers, size, rings, Arc::clone(&counts))?;
+        Ok((Self { links, threads, shapes, programs, counts, forgotten, skipped: 0 }, buffers))
     }
 
     /// Follows threads that run already, and what they start. Returns how many have no place among those that can be.
@@ -301,18 +271,6 @@ impl Own {
     /// Returns what must be closed to end the programs.
     pub fn links(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.links.iter().map(AsFd::as_fd)
-    }
-
-    /// Hands over the words of all unread records of a CPU, by its place. Returns how many bytes made no sense.
-    pub fn take(&mut self, cpu: usize, put: &mut dyn FnMut(&[u64])) -> usize {
-        let damaged = self.buffers.get_mut(cpu).map_or(0, |buffer| buffer.take(&mut *put));
-        let is_mark = |words: &[u64]| words.get(HEAD - 1).is_some_and(|word| *word as u8 == MARK);
-        let put = |words: &[u64]| {
-            if !is_mark(words) {
-                put(words)
-            }
-        };
-        damaged + self.rings.get_mut(cpu).map_or(0, |ring| ring.take(put))
     }
 
     /// Appends the record of perf's for the words of one of ours. Returns none if they make no sense.
@@ -330,29 +288,11 @@ impl Own {
         self.shapes.get(usize::from(kind))?.as_ref().map(Shape::id)
     }
 
-    /// Forgets that there was something to read.
-    pub fn awake(&self) {
-        let mut events = [const { std::mem::MaybeUninit::<epoll::Event>::uninit() }; 16];
-        let now = rustix::time::Timespec { tv_sec: 0, tv_nsec: 0 };
-        while matches!(epoll::wait(&self.wake, &mut events, Some(&now)), Ok((some, _)) if !some.is_empty()) {}
-    }
-
-    /// Returns how many records were dropped since it was last asked, by the CPU's number: for want of room, and,
-    /// with those of the first CPU, because the program itself, or at perf's tracepoints another one, ours or another
-    /// tool's, was interrupted on a CPU (the kernel runs no second one there).
-    pub fn dropped(&mut self) -> Vec<u64> {
-        let fresh = |now: u64, then: &mut u64| now.saturating_sub(std::mem::replace(then, now));
-        let mut now: Vec<u64> = (0..self.known.len()).map(|cpu| self.counts.get(cpu)).collect();
-        for (cpu, buffer) in self.cpus.iter().zip(&self.buffers) {
-            now.get_mut(*cpu as usize).into_iter().for_each(|now| *now += buffer.dropped());
-        }
-        let mut dropped: Vec<u64> =
-            now.into_iter().zip(&mut self.known).map(|(now, then)| fresh(now, then)).collect();
-        let skipped = self.programs.iter().filter_map(|program| kernel::misses(program.as_fd()).ok()).sum();
-        if let Some(first) = dropped.first_mut() {
-            *first += fresh(skipped, &mut self.skipped);
-        }
-        dropped
+    /// Returns how many records there are none of since it was last asked, because the program itself, or at perf's
+    /// tracepoints another one, ours or another tool's, was interrupted on a CPU (the kernel runs no second one there).
+    pub fn skipped(&mut self) -> u64 {
+        let now = self.programs.iter().filter_map(|program| kernel::misses(program.as_fd()).ok()).sum();
+        u64::saturating_sub(now, std::mem::replace(&mut self.skipped, now))
     }
 
     /// Returns how many threads could not be followed, as their numbers are higher than any could be when recording

@@ -46,6 +46,8 @@ pub const COPY: u8 = 9;
 
 /// Words of a record before those of its kind.
 pub const HEAD: usize = 3;
+/// Most words of a record: its length is a byte.
+pub const MOST_WORDS: usize = 255;
 /// Words of an entry.
 pub const ENTRY: usize = 9;
 /// Words of an entry with registers.
@@ -73,3 +75,8 @@ pub const DATA_AT: i32 = 128;
 pub const BESIDE: usize = 4096;
 /// Parts of a buffer, of which each wakes the reader.
 pub const PARTS: usize = 4;
+
+/// Returns how many words the record has that words begin with; 0 if they are too few to know.
+pub fn length(words: &[u64]) -> usize {
+    words.get(HEAD - 1).map_or(0, |word| word.to_le_bytes()[1].into())
+}

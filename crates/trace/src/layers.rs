@@ -5,9 +5,9 @@
 
 use std::collections::HashMap;
 
-use hetrace_trace::history::History;
-use hetrace_trace::spans::{At, Call, Command, Fold, Open, Unfinished};
-use hetrace_trace::trace::{Functions, ThreadId, Trace};
+use crate::history::History;
+use crate::spans::{At, Call, Command, Fold, Open, Unfinished};
+use crate::trace::{Functions, ThreadId, Trace};
 
 /// Between one layer and the next.
 const BELOW: &str = " > ";
@@ -39,14 +39,18 @@ struct Frame {
 
 /// The layers of a trace.
 #[derive(Debug)]
-pub(super) struct Layers<'t> {
+pub struct Layers<'t> {
     functions: &'t Functions,
     paths: Numbered<Path>,
     chains: Numbered<Chain>,
     /// The open calls of each thread, the outermost first.
     open: Vec<Vec<Frame>>,
+    /// Calls that the program made itself are in `history`, too.
+    keeps_outermost: bool,
     /// The innermost call of each thread, with the time at which it began, when it began.
     history: History<(u64, u32)>,
+    /// Names of chains, by number, as far as they were asked for.
+    names: Vec<Option<String>>,
 }
 
 /// Values with numbers, from 0.
@@ -79,14 +83,22 @@ impl<T: Copy + Eq + std::hash::Hash> Numbered<T> {
 const PROGRAM: u32 = u32::MAX;
 
 impl<'t> Layers<'t> {
+    /// Those of a trace of which nothing was read yet.
     pub fn new(trace: &'t Trace) -> Self {
         Self {
             functions: trace.functions(),
             paths: Numbered::new(),
             chains: Numbered::new(),
             open: Vec::new(),
+            keeps_outermost: true,
             history: History::default(),
+            names: Vec::new(),
         }
+    }
+
+    /// The same, for [`Self::several`] alone: how commands came about that calls of the program's own enqueued is not kept.
+    pub fn between(trace: &'t Trace) -> Self {
+        Self { keeps_outermost: false, ..Self::new(trace) }
     }
 
     /// A call begins.
@@ -98,6 +110,9 @@ impl<'t> Layers<'t> {
         let frames = &mut self.open[call.thread.index()];
         frames.truncate(call.depth as usize);
         frames.push(Frame { path, function: call.function.0 });
+        if frames.len() == 1 && !self.keeps_outermost {
+            return;
+        }
         let top = frames.first().map_or(call.function.0, |frame| frame.function);
         let chain = self.chains.number(Chain { top, path, bottom: call.function.0 });
         let who = at.threads.get(call.thread);
@@ -147,6 +162,22 @@ impl<'t> Layers<'t> {
     pub fn known(&self, command: &Command<'_>) -> Option<u32> {
         let (start, chain) = self.history.at(command.pid, command.cause_tid, command.cause)?;
         (start == command.cause).then_some(chain)
+    }
+
+    /// The calls that brought a command about, as [`Self::chain_name`] has them; none if they are of one API, or not known.
+    pub fn several(&mut self, command: &Command<'_>) -> Option<&str> {
+        let number = self.known(command)?;
+        let path = self.paths.get(self.chains.get(number)?.path)?;
+        if path.around == PROGRAM {
+            return None;
+        }
+        let at = number as usize;
+        if self.names.get(at).is_none_or(Option::is_none) {
+            let name = self.chain_name(number);
+            self.names.resize(self.names.len().max(at + 1), None);
+            self.names[at] = Some(name);
+        }
+        self.names[at].as_deref()
     }
 
     /// `api > api`, the outermost first.

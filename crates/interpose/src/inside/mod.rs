@@ -7,13 +7,17 @@
 //! and in the session's folder, as the launcher and its helpers do: there files become known whole, by renaming them,
 //! and each task writes a part of its own.
 
+pub mod image;
+pub mod pools;
+pub mod twins;
+
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 pub use hetrace_pool as pool;
 use hetrace_pool::CHUNK;
 use hetrace_ring::abi::inside::{
-    ANSWER, ASK, Answer, FOLDER, IMAGES, KERNELS, LATE, LINKED, PART, POOL, patience_ms,
+    ANSWER, ASK, Answer, FOLDER, IMAGES, KERNELS, LATE, LINKED, PARAMETER, PART, POOL, TEXT, patience_ms,
 };
 use hetrace_ring::abi::option;
 use hetrace_ring::writer::drainer_lives;
@@ -109,13 +113,23 @@ static WAITED_US: AtomicU64 = AtomicU64::new(0);
 static NUMBERS: Table<4096> = Table::new();
 
 /// Returns how many images were asked for, and the microseconds that the program waited for them.
-pub fn waited() -> (u32, u64) {
+fn waited() -> (u32, u64) {
     (ASKED.load(Ordering::Relaxed), WAITED_US.load(Ordering::Relaxed))
 }
 
-/// Has an image rewritten. `device` is the compute capability of where it will run, as the launcher's helper wants it;
-/// `linked`: it is linked with others. Waits for the answer, for a bounded time. Returns none if the image is to stay as it is.
-pub fn replaced(image: &[u8], device: u32, linked: bool) -> Option<Replaced> {
+/// What becomes of an image with twins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Use {
+    /// It is loaded in place of the program's own.
+    Loaded,
+    /// It is linked with others.
+    Linked,
+    /// It is loaded beside the program's own, and its twins find their pool by a parameter behind the kernel's.
+    Beside,
+}
+
+/// Has an image rewritten. `device` is the compute capability of where it will run, as the launcher's helper wants it. Waits for the answer, for a bounded time. Returns none if the image is to stay as it is.
+pub fn replaced(image: &[u8], device: u32, use_: Use) -> Option<Replaced> {
     let session = session()?;
     if !drainer_lives(session.control()) {
         return None;
@@ -125,7 +139,11 @@ pub fn replaced(image: &[u8], device: u32, linked: bool) -> Option<Replaced> {
     let begin = now_us();
     let hash = hash::add(0, image);
     let first = number(hash)? * KERNELS;
-    let kind = if linked { LINKED } else { "" };
+    let kind = match use_ {
+        Use::Loaded => "",
+        Use::Linked => LINKED,
+        Use::Beside => PARAMETER,
+    };
     let name = |end: &str| format!("{FOLDER}/{hash:016x}-{first}-{device}{kind}{end}");
     let found = read(&name(ANSWER)).or_else(|| {
         if !ask(image, &name(&format!(".{}{PART}", own::task())), &name(ASK)) {
@@ -156,6 +174,15 @@ fn number(hash: u64) -> Option<u32> {
     }
     Note::new().text(b"--inside: too many images; the kernels of some are as they were").leave();
     None
+}
+
+/// Says how long the program waited for images: when it ends.
+pub fn say_waited() {
+    let (images, us) = waited();
+    if images > 0 {
+        let note = Note::new().text(b"--inside: the program waited ").number(us / 1000).text(b" ms for ");
+        note.number(images.into()).text(b" images to be rewritten").leave();
+    }
 }
 
 fn now_us() -> u64 {
@@ -209,8 +236,19 @@ fn ask(image: &[u8], part: &str, name: &str) -> bool {
     done
 }
 
+/// Leaves the text of machine code where the helper finds it that is asked for that code, whichever API loads it. `code` are
+/// the bytes that [`image::bytes`] finds of it.
+pub fn hand_over(code: &[u8], text: &[u8]) {
+    let _errno = ErrnoGuard::new();
+    let name = format!("{FOLDER}/{:016x}{TEXT}", hash::add(0, code));
+    // The same code has the same text.
+    if open(&name, libc::O_RDONLY).map(close).is_none() {
+        ask(text, &format!("{name}.{}{PART}", own::task()), &name);
+    }
+}
+
 /// Leaves a list of launches that came when there was no room any more: a line for each kernel, with their number and its name.
-pub fn leave_late(list: &[u8]) {
+fn leave_late(list: &[u8]) {
     let _errno = ErrnoGuard::new();
     // A program that this process ran before may have left one.
     let name = |number: u32, end: &str| format!("{FOLDER}/{}-{number}{LATE}{end}", own::pid());

@@ -95,7 +95,7 @@ pub fn may_have_text(image: &[u8]) -> bool {
     false
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 

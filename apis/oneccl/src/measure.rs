@@ -1,0 +1,1 @@
+//! Sizes that only the API itself knows; named in `semantics.toml`.

@@ -1,0 +1,2 @@
+/* Nothing of it is in prototypes. */
+#pragma once
