@@ -208,11 +208,9 @@ impl<'t> Gatherer<'t> {
         Some(sites)
     }
 
-    fn profile(mut self, run: &str, summary: &Summary) -> Profile {
-        self.correct();
-        let (trace, manifest) = (self.trace, self.trace.manifest());
-        let apis = trace.functions().apis();
-        let named = |f: &Function| (apis.get(f.api).cloned().unwrap_or_default(), f.name.clone());
+    /// Commands by what they did and where, those that were only counted among them.
+    fn by_command(&mut self) -> BTreeMap<CommandKey, Cell> {
+        let trace = self.trace;
         let mut commands: BTreeMap<CommandKey, Cell> = BTreeMap::new();
         for (&(kind, function, device, from, to, _), cell) in &self.commands {
             let device = trace.names().device(device).map(|d| d.name.clone());
@@ -229,6 +227,15 @@ impl<'t> Gatherer<'t> {
             let (key, cell) = only_counted(&only);
             commands.entry(key).or_default().add(&cell);
         }
+        commands
+    }
+
+    fn profile(mut self, run: &str, summary: &Summary) -> Profile {
+        self.correct();
+        let (trace, manifest) = (self.trace, self.trace.manifest());
+        let apis = trace.functions().apis();
+        let named = |f: &Function| (apis.get(f.api).cloned().unwrap_or_default(), f.name.clone());
+        let commands = self.by_command();
         let mut devices: BTreeMap<&str, u64> = BTreeMap::new();
         for device in self.busy.values() {
             *devices.entry(&device.name).or_default() += 1;

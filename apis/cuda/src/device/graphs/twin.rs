@@ -29,6 +29,9 @@ const NODE_PRIORITY: u64 = 8;
 /// Events that a twin may have.
 const EVENTS: usize = 1 << 13;
 
+/// Events of a twin: before and behind each node (NULL where none is timed), and those with nothing between them.
+type Events = (Vec<[P; 2]>, [[P; 2]; 2]);
+
 /// A twin. It is never moved.
 #[derive(Debug)]
 pub struct Twin {
@@ -239,7 +242,7 @@ impl Plan {
 
     /// Puts events around each node that does something. Returns them, in the order of the nodes, and those with nothing between
     /// them.
-    fn instrument(&mut self, nodes: &[Node]) -> Result<(Vec<[P; 2]>, [[P; 2]; 2]), Left> {
+    fn instrument(&mut self, nodes: &[Node]) -> Result<Events, Left> {
         let (from, to) = edges(self.graph)?;
         let waits = waits(nodes, &from, &to)?;
         let does = |place: usize| nodes.get(place).is_some_and(|node| node.does.is_some());

@@ -9,6 +9,11 @@ use crate::text::{Column, Table};
 use hetrace_trace::demangle;
 use hetrace_trace::text::{bandwidth, bytes, count, duration, duration_f, energy, error, percent, plural};
 
+/// The sum of `of` over rows.
+fn sum(rows: &[DeviceRow], of: fn(&DeviceRow) -> u64) -> u64 {
+    rows.iter().map(of).fold(0, u64::saturating_add)
+}
+
 impl Renderer<'_> {
     fn name(&self, row: &DeviceRow) -> String {
         match &row.symbol {
@@ -29,17 +34,9 @@ impl Renderer<'_> {
         ])?;
         let by = self.device_dimensions();
         let named = by.contains(&By::Name);
-        let mut columns: Vec<Column> = by.iter().map(|by| Column::left(by.heading())).collect();
-        columns.extend(["Time", "±", "Time(%)", "Calls"].map(right));
         // Where there are some.
         let of_graphs = rows.iter().any(|row| row.of_graphs > 0);
-        columns.extend(of_graphs.then(|| right(OF_GRAPHS)));
-        columns.extend(["Average", "Min", "Max"].map(right));
-        columns.extend(self.stats().iter().map(|heading| right(heading)));
-        columns.extend(["In graphs", "Error"].map(right));
-        let mut table = Table::new(columns);
-        let sum =
-            |rows: &[DeviceRow], of: fn(&DeviceRow) -> u64| rows.iter().map(of).fold(0, u64::saturating_add);
+        let mut table = Table::new(self.device_columns(&by, of_graphs));
         let total = sum(rows, |r| r.total_ns);
         let (shown, hidden) = self.cut(rows);
         for row in shown {
@@ -87,6 +84,17 @@ impl Renderer<'_> {
         table.total(sums("Total".to_owned(), rows));
         // Only names of functions have no end.
         if by.first() == Some(&By::Name) { self.narrow_table(&table) } else { self.table(&table) }
+    }
+
+    /// The columns of that table; that of graphs where some commands are theirs.
+    fn device_columns(&self, by: &[By], of_graphs: bool) -> Vec<Column> {
+        let mut columns: Vec<Column> = by.iter().map(|by| Column::left(by.heading())).collect();
+        columns.extend(["Time", "±", "Time(%)", "Calls"].map(right));
+        columns.extend(of_graphs.then(|| right(OF_GRAPHS)));
+        columns.extend(["Average", "Min", "Max"].map(right));
+        columns.extend(self.stats().iter().map(|heading| right(heading)));
+        columns.extend(["In graphs", "Error"].map(right));
+        columns
     }
 
     /// What rows of commands are grouped by; never nothing.
