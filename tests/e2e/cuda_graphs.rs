@@ -130,6 +130,18 @@ fn nodes_have_the_numbers_of_their_graph() {
 }
 
 #[test]
+fn nodes_of_graphs_that_the_driver_gives_no_numbers_are_nodes() {
+    let run = limited("2%", &["chain", "2000"], &[("FAKE_CUDA_NO_IDS", "1")]);
+    assert_eq!(counted(&run), (done(&run.ops()), 0));
+    assert!(run.details().iter().all(|detail| detail.node == [1, detail.node[1]]), "all of one graph");
+    let tables = tables(&run);
+    let mut rows = tables["device"].as_array().expect("rows").iter();
+    let row = rows.find(|row| row["symbol"] == "k2000").expect("the kernel");
+    assert_eq!((&row["in_graph"], row.get("of_graphs")), (&row["calls"], None), "{row}");
+    assert!(row["total_error_ns"].as_f64() > Some(0.0), "what their events may add is stated: {row}");
+}
+
+#[test]
 fn nodes_that_wait_for_several_begin_when_the_last_one_has_ended() {
     let run = limited("100", &["row", "50"], &[]);
     assert_eq!(counted(&run), (done(&run.ops()), 0));

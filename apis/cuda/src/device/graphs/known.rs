@@ -114,7 +114,11 @@ impl Known {
     /// Reads a graph; copies it, if it is to be timed.
     fn learn(&mut self, executable: P, graph: P, copies: bool) {
         // SAFETY: an executable that the program has, and room for the answer.
-        unsafe { driver::cuGraphExecGetId(executable, &mut self.number) };
+        let error = unsafe { driver::cuGraphExecGetId(executable, &mut self.number) };
+        if error != 0 || self.number == 0 {
+            // Drivers before CUDA 13.1 give executables none, and commands with 0 are no nodes.
+            self.number = self.pace.number();
+        }
         self.nodes.clear();
         let mut left = nodes::read(graph, 0, &mut self.nodes);
         if self.flags & DEVICE_LAUNCH != 0 {
@@ -219,7 +223,7 @@ impl Known {
             count_left(why, true);
         }
         // So it is timed, by which no other has to stand for it.
-        self.pace.timed();
+        self.pace.settled();
         Way::Whole
     }
 

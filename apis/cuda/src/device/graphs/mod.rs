@@ -62,7 +62,7 @@ static PLACES: Table<16384> = Table::new();
 /// How many there are.
 static LIVE: AtomicUsize = AtomicUsize::new(0);
 /// Numbers that were given away.
-static NUMBERS: AtomicU64 = AtomicU64::new(0);
+static NUMBERS: AtomicU64 = AtomicU64::new(1);
 /// Graphs that were left, and their launches, by the reason.
 static LEFT: [[AtomicU64; 2]; REASONS.len()] = [const { [const { AtomicU64::new(0) }; 2] }; REASONS.len()];
 

@@ -1,4 +1,4 @@
-//! Which launches of a graph have their nodes timed: the first few, and then one in so many, by chance.
+//! Which launches of a graph have their nodes timed: the first few that can be, and then one in so many, by chance.
 //!
 //! How many these are follows from the budget of the thread ([`budget::one_in`](hetrace_interpose::budget::one_in)), and from
 //! what timing all nodes of this graph takes, compared with how often it is launched. A launch that is chosen while the nodes of
@@ -6,7 +6,7 @@
 
 use hetrace_interpose::commands::sample::{Choice, choice};
 
-/// Launches of each graph that are timed first.
+/// Launches of each graph that are timed first, as soon as there is the time for it: a process pays for its start before.
 const FIRST: u64 = 4;
 /// Ticks that a node takes which is timed: the event lengthens the graph by 2.1 to 2.7 µs (on an H200), and keeping the node and
 /// asking for its times are taken to be as long.
@@ -20,6 +20,10 @@ pub struct Pace {
     /// Number that no other graph of the process has.
     pub id: u64,
     launches: u64,
+    /// Those whose nodes were timed.
+    timed: u64,
+    /// `launches` when the first few had been timed.
+    since: u64,
     /// Counter value when it was launched first.
     began: u64,
     /// Launches for which the next one that is timed has to stand.
@@ -36,6 +40,11 @@ impl Pace {
         Pace { id, ..Pace::default() }
     }
 
+    /// A number that no other graph of the process has, as long as there are not very many; never 0.
+    pub fn number(&self) -> u32 {
+        (self.id as u32).max(1)
+    }
+
     /// The graph, with so many nodes that are timed if any are, is launched `now`. `one_in` is what the thread's step wants,
     /// and `ppm` of the time may be spent. Returns for how many launches this one would stand; 0 if it is not to be timed.
     pub fn launch(&mut self, now: u64, nodes: u64, one_in: u32, ppm: u32) -> u32 {
@@ -44,9 +53,10 @@ impl Pace {
         if number == 0 {
             self.began = now;
         }
-        let chosen = match number.checked_sub(FIRST) {
-            None => Choice::Timed(1),
-            Some(later) => choice(self.id, later + 1, one_in.max(self.every(now, nodes, ppm))),
+        let chosen = if self.timed < FIRST {
+            Choice::Timed(1)
+        } else {
+            choice(self.id, number.saturating_sub(self.since) + 1, one_in.max(self.every(now, nodes, ppm)))
         };
         if chosen.is_timed() {
             self.latest = chosen.weight();
@@ -67,8 +77,17 @@ impl Pace {
         self.owed = 0;
     }
 
-    /// The launch is timed.
+    /// The launch is timed by its nodes.
     pub fn timed(&mut self) {
+        self.timed += 1;
+        if self.timed == FIRST {
+            self.since = self.launches;
+        }
+        self.settled();
+    }
+
+    /// No other has to stand for the launches so far.
+    pub fn settled(&mut self) {
         self.wants = false;
         self.owed = 0;
     }
@@ -122,17 +141,52 @@ mod tests {
     }
 
     #[test]
+    fn the_first_ones_are_those_that_can_be_timed() {
+        let mut pace = Pace::new(3);
+        for number in 0..1000 {
+            assert_eq!(
+                pace.launch(number * 1_000_000, 300, 64, 10_000),
+                1,
+                "{number}: there was no time so far"
+            );
+            pace.settled();
+        }
+        let wanted = (1000..1004).map(|number| {
+            let weight = pace.launch(number * 1_000_000, 300, 64, 10_000);
+            pace.timed();
+            weight
+        });
+        assert_eq!(wanted.collect::<Vec<_>>(), [1; 4]);
+        let later = (1004..1004 + 64 * 100).filter(|number| {
+            let weight = pace.launch(number * 1_000_000, 300, 64, 1_000_000);
+            (weight > 0).then(|| pace.timed()).is_some()
+        });
+        assert_eq!(later.count(), 100, "one of each row");
+    }
+
+    #[test]
     fn what_can_not_be_timed_is_owed() {
         let mut pace = Pace::new(1);
-        assert_eq!([(); 4].map(|()| pace.launch(5, 300, 1, 20_000)), [1, 2, 3, 4]);
+        assert_eq!([(); 4].map(|()| pace.launch(5, 300, 1, 20_000)), [1, 2, 3, 4], "all of the first ones");
+        for _ in 0..4 {
+            pace.timed();
+        }
+        // So soon that no other is chosen.
+        assert_eq!(pace.launch(6, 300, 1, 20_000), 0);
+        let chosen = (0..400).map(|_| pace.launch(1 << 40, 300, 64, 1_000_000)).find(|weight| *weight > 0);
+        assert_eq!(
+            (chosen, pace.launch(1 << 40, 300, 1, 1)),
+            (Some(64), 64),
+            "not forgotten by those that are not chosen"
+        );
         assert!(pace.is_owing());
-        assert_eq!(pace.launch(6, 300, 1, 20_000), 4, "and is not forgotten by launches that are not chosen");
         pace.changed();
-        assert_eq!(pace.launch(7, 300, 1, 20_000), 1, "not for what another graph did");
+        assert_eq!(pace.launch(7, 300, 1, 1), 64, "for those of its own row, not for what another graph did");
         pace.timed();
         assert!(!pace.is_owing());
+        let launches = pace.launches;
         pace.take_back();
-        assert_eq!(pace.launches, 5);
+        assert_eq!(pace.launches, launches - 1);
     }
 
     #[test]
