@@ -203,8 +203,14 @@ impl DeviceCell {
 
     /// Takes the numbers that were counted for those that samples stand for.
     pub fn correct(&mut self, off: &Correction) {
+        let before = u128::from(self.calls.max(1));
         off.apply(&mut self.samples, [&mut self.calls, &mut self.timed, &mut self.untimed, &mut self.total]);
         self.bytes = self.bytes.saturating_add_signed(off.bytes);
+        // Parts of the same calls.
+        let after = u128::from(self.calls);
+        let part = |calls: u64| u64::try_from(u128::from(calls) * after / before).unwrap_or(u64::MAX);
+        self.in_graph = part(self.in_graph);
+        self.launches.iter_mut().for_each(|row| row.calls = part(row.calls));
     }
 }
 
