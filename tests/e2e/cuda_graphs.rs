@@ -69,15 +69,20 @@ fn check_all_ended(run: &Run, graphs: u64) {
     assert_eq!(calls(run, "cuGraphClone") + graphs, calls(run, "cuGraphDestroy"));
 }
 
+/// The first launches are timed as a whole, to know what events add: of those that the device waits for there are as many as it
+/// takes to see that they say nothing.
+const FIRST: std::ops::RangeInclusive<u64> = 1..=4;
+
 #[test]
 fn all_nodes_are_counted_and_some_are_timed() {
     let run = limited("2%", &["chain", "2000"], &[]);
     let (found, whole) = counted(&run);
-    assert_eq!((&found, whole), (&done(&run.ops()), 0));
+    assert_eq!(found, done(&run.ops()));
+    assert!(FIRST.contains(&whole), "{whole}");
     assert_eq!(found[&("kernel".to_owned(), "k300".to_owned())][0], 2000 * 13);
     let seen = run.seen();
     let of = |name: &str| seen.commands.iter().filter(|c| c.name == name).collect::<Vec<_>>();
-    // 13 of each launch that was timed: the first, and some more.
+    // 13 of each launch that was timed: the first that could be, and some more.
     let timed = of("k300").len();
     assert!((2 * 13..26_000 / 2).contains(&timed) && timed % 13 == 0, "{timed}");
     // What is timed is what they take on the device, and 200 ns at most beside it.
@@ -119,33 +124,53 @@ fn check_launches_once(run: &Run, whole: u64) {
 #[test]
 fn nodes_have_the_numbers_of_their_graph() {
     let run = limited("100", &["row", "8"], &[]);
-    let details = run.details();
+    let details: Vec<_> = run.details().into_iter().filter(|detail| detail.kind != "graph").collect();
     let nodes: BTreeMap<u64, usize> = details.iter().fold(BTreeMap::new(), |mut nodes, detail| {
         assert!(detail.node[0] > 0, "{detail:?}");
         *nodes.entry(detail.node[1]).or_default() += 1;
         nodes
     });
-    assert_eq!(nodes, BTreeMap::from([(1, 8), (2, 8), (3, 8), (4, 8)]));
+    let (found, whole) = counted(&run);
+    let each = 8 - whole as usize;
+    assert!(FIRST.contains(&whole), "{whole}");
+    assert_eq!(nodes, BTreeMap::from([(1, each), (2, each), (3, each), (4, each)]));
+    assert_eq!(found, done(&run.ops()));
+}
+
+/// An event delays what comes behind it, too, which nothing shows but that the whole graph takes longer.
+#[test]
+fn what_events_add_is_taken_off_where_no_event_shows_it() {
+    let run = limited("100", &["queued", "200"], &[("FAKE_CUDA_HOP", "500")]);
     assert_eq!(counted(&run).0, done(&run.ops()));
+    let commands = run.seen().commands;
+    for (name, takes) in [("k300", 300), ("k2000", 2000)] {
+        let of: Vec<_> = commands.iter().filter(|c| c.name == name).collect();
+        assert!(of.len() > 100, "{name}: {}", of.len());
+        for command in of {
+            let took = command.end - command.start;
+            assert!((takes - 100..takes + 100).contains(&took), "{command:?}");
+        }
+    }
 }
 
 #[test]
 fn nodes_of_graphs_that_the_driver_gives_no_numbers_are_nodes() {
-    let run = limited("2%", &["chain", "2000"], &[("FAKE_CUDA_NO_IDS", "1")]);
-    assert_eq!(counted(&run), (done(&run.ops()), 0));
-    assert!(run.details().iter().all(|detail| detail.node == [1, detail.node[1]]), "all of one graph");
+    let run = limited("100", &["chain", "200"], &[("FAKE_CUDA_NO_IDS", "1")]);
+    assert_eq!(counted(&run).0, done(&run.ops()));
+    let mut nodes = run.details().into_iter().filter(|detail| detail.kind != "graph");
+    assert!(nodes.all(|detail| detail.node[0] == 1 || detail.node[1] == 0), "all of one graph");
     let tables = tables(&run);
     let mut rows = tables["device"].as_array().expect("rows").iter();
     let row = rows.find(|row| row["symbol"] == "k2000").expect("the kernel");
-    assert_eq!((&row["in_graph"], row.get("of_graphs")), (&row["calls"], None), "{row}");
+    assert_eq!(row["in_graph"], row["calls"], "{row}");
     assert!(row["total_error_ns"].as_f64() > Some(0.0), "what their events may add is stated: {row}");
 }
 
 #[test]
 fn nodes_that_wait_for_several_begin_when_the_last_one_has_ended() {
     let run = limited("100", &["row", "50"], &[]);
-    assert_eq!(counted(&run), (done(&run.ops()), 0));
-    for command in run.seen().commands {
+    assert_eq!(counted(&run).0, done(&run.ops()));
+    for command in run.seen().commands.into_iter().filter(|command| command.kind == "kernel") {
         // What the events take is not in it.
         let took = command.end - command.start;
         let takes = command.name.trim_start_matches('k').parse::<u64>().expect("a number");
@@ -191,7 +216,13 @@ fn nodes_that_may_run_beside_each_other_are_left() {
     check_launches_once(&run, whole);
     assert!(run.seen().commands.iter().all(|c| c.kind == "graph"));
     let notes = run.manifest()["notes"].to_string();
-    assert!(notes.contains("nodes of 1 graphs are counted and not timed, with 40 launches timed as a whole: nodes that may run beside each other"), "{notes}");
+    // It is not known before the first ones have been timed.
+    let note = |launches: u64| {
+        format!(
+            "nodes of 1 graphs are counted and not timed, with {launches} launches timed as a whole: nodes that may run beside each other"
+        )
+    };
+    assert!(FIRST.clone().any(|first| notes.contains(&note(40 - first))), "{notes}");
     check_all_ended(&run, 1);
 }
 
@@ -216,8 +247,8 @@ fn what_the_program_changes_is_changed() {
             assert_eq!(found, done(&run.ops()), "{mode} {budget}");
             check_launches_once(&run, whole);
             // Between a change that the driver refused and the next one that it took.
-            let expected = if mode == "update" { 40 } else { 0 };
-            assert!(whole == expected || budget != "100", "{mode}: {whole}");
+            let expected = if mode == "update" { 40..=44 } else { FIRST };
+            assert!(expected.contains(&whole) || budget != "100", "{mode}: {whole}");
             check_sizes(&run, mode);
             assert_eq!(
                 calls(&run, "cuGraphInstantiateWithFlags"),

@@ -341,6 +341,9 @@ static CUresult run_node(struct fake_stream *s, CUgraphExec x, int i)
             n.event->time = s->end = start_of(s) + EVENT_NODE;
         return e;
     }
+    /* And so does the way from it to what comes behind it. */
+    if (getenv("FAKE_CUDA_HOP") && x->of->original)
+        s->end = start_of(s) + atol(getenv("FAKE_CUDA_HOP"));
     return put(s, n);
 }
 

@@ -116,6 +116,18 @@ static void chain(void)
     OK(cuGraphExecDestroy(x));
 }
 
+/* As `chain`, behind a kernel that the device is busy with until the launches are in the stream. */
+static void queued(void)
+{
+    CUgraph g = captured(20, "k300");
+    CUgraphExec x = executable(g);
+    for (int i = 0; i < rounds; i += 10) {
+        launch("k20000000", stream);
+        run(x, 10, 10);
+    }
+    end(x, g);
+}
+
 /* Nodes that wait for several, and for none. */
 static void diamond(void)
 {
@@ -239,6 +251,7 @@ static void destroy(void)
     for (int i = 0; i < rounds; i++) {
         CUgraph g = captured(5, "k20000");
         CUgraphExec x = executable(g);
+        run(x, 4, 1);
         for (int j = 0; j < 3; j++)
             OK(cuGraphLaunch(x, stream));
         end(x, g);
@@ -299,7 +312,7 @@ static void forked(void)
 int main(int argc, char **argv)
 {
     static const struct { const char *name; void (*run)(void); } all[] = {
-        {"chain", chain}, {"diamond", diamond}, {"row", row}, {"beside", beside}, {"set", set}, {"update", update}, {"enabled", enabled},
+        {"chain", chain}, {"queued", queued}, {"diamond", diamond}, {"row", row}, {"beside", beside}, {"set", set}, {"update", update}, {"enabled", enabled},
         {"streams", streams}, {"destroy", destroy}, {"alloc", alloc}, {"contexts", contexts}, {"fork", forked},
     };
     rounds = argc > 2 ? atoi(argv[2]) : 100;

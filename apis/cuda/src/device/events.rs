@@ -158,8 +158,10 @@ pub unsafe fn around<R: Copy + From<u32>>(
     };
     let ok = |result| {
         let is_good = ok(result);
-        if !is_good {
-            launching.into_iter().for_each(Launching::failed);
+        match launching {
+            Some(launching) if is_good => launching.launched(handle),
+            Some(launching) => launching.failed(),
+            None => {}
         }
         is_good
     };

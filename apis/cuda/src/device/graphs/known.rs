@@ -8,6 +8,7 @@ use super::super::contexts::Context;
 use super::super::driver;
 use super::nodes::{self, Does, Left, Node};
 use super::pace::{NODE_TICKS, Pace};
+use super::whole::Whole;
 use super::{To, Twin, count_left, stream_of, twin};
 use crate::generated::prelude::{P, null_mut};
 
@@ -64,6 +65,8 @@ pub struct Known {
     /// The copy; NULL if there is none.
     copy: P,
     twin: Option<&'static Twin>,
+    /// What launches of the program's own take.
+    whole: Whole,
     /// A twin that is not launched any more, while it may be running.
     old: Option<&'static Twin>,
     /// The context that was current when it was made.
@@ -100,6 +103,7 @@ impl Known {
             last: None,
             copy: null_mut(),
             twin: None,
+            whole: Whole::default(),
             old: None,
             home: driver::current(),
             asked: 0,
@@ -187,8 +191,13 @@ impl Known {
         if weight == 0 || moved {
             return self.untimed(here.now);
         }
+        // What events add can't be said before a launch without them was measured.
+        if !self.whole.is_known() {
+            return self.untimed(here.now);
+        }
         match self.ready(here) {
             Some(twin) => {
+                self.whole.least().into_iter().for_each(|own| twin.price.own_takes(own));
                 // Until it is launched, and its nodes are kept.
                 twin.join();
                 // Launches before the first one of it were timed as a whole: nothing has to stand for them.
@@ -197,6 +206,17 @@ impl Known {
             }
             None => self.untimed(here.now),
         }
+    }
+
+    /// The program's own executable is about to be launched: whether that is measured.
+    pub fn begins(&mut self, here: &Here) -> bool {
+        let home = here.context.filter(|_| self.left.is_none());
+        home.is_some_and(|home| self.whole.begins(here.stream, home))
+    }
+
+    /// It was launched, and is measured.
+    pub fn ends(&mut self, stream: P) {
+        self.whole.ends(stream);
     }
 
     /// It is launched in a stream. Returns whether that is another one than before.
@@ -278,6 +298,7 @@ impl Known {
     /// It has become another graph.
     pub fn update(&mut self, executable: P, graph: P) {
         self.forget_twin();
+        self.whole.changed();
         self.left = None;
         // What comes with each launch is copied only where a launch waits for being timed.
         let copies = self.pace.is_owing() || std::mem::replace(&mut self.was_launched, false);
@@ -357,6 +378,7 @@ impl Known {
     /// It is not launched any more.
     pub fn end(&mut self) {
         self.last = None;
+        self.whole.end();
         self.forget_twin();
         self.old.take().into_iter().for_each(Twin::leave);
     }

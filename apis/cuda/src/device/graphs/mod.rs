@@ -19,6 +19,7 @@ mod order;
 mod pace;
 mod price;
 mod twin;
+mod whole;
 
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
@@ -258,15 +259,21 @@ pub struct Launching {
     /// How many nodes are counted, and how.
     count: u64,
     nodes: Nodes,
+    /// How long it takes is measured.
+    is_measured: bool,
 }
 
 /// Counts a launch of an executable in a stream, and decides how it is done; none if nothing is known of it.
 pub fn launching(executable: P, here: &Here) -> Option<(Launching, Way)> {
     let graph = Graph::of(executable).filter(|_| is_on())?;
-    let (way, count) = graph.with(|known| (known.launch(here), known.per_launch()))?;
+    let (way, count, is_measured) = graph.with(|known| {
+        let way = known.launch(here);
+        let is_measured = !matches!(way, Way::Twin(_)) && known.begins(here);
+        (way, known.per_launch(), is_measured)
+    })?;
     // One launch is in one sum of times: that of its graph, or those of its nodes.
     let nodes = if matches!(way, Way::Whole) { Nodes::OfGraphs } else { Nodes::Sampled };
-    let launching = Launching { graph, count, nodes };
+    let launching = Launching { graph, count, nodes, is_measured };
     launching.launches().fetch_add(1, Ordering::Relaxed);
     sample::count(count.cast_signed());
     Some((launching, way))
@@ -289,6 +296,14 @@ impl Launching {
         match self.nodes {
             Nodes::Sampled => &self.graph.sampled,
             Nodes::OfGraphs => &self.graph.whole,
+        }
+    }
+
+    /// It is in the stream.
+    pub fn launched(self, stream: P) {
+        if self.is_measured {
+            let _errno = ErrnoGuard::new();
+            self.graph.with(|known| known.ends(stream));
         }
     }
 

@@ -13,7 +13,7 @@
 //! A twin has one user more than there are commands whose times are not known yet. Who goes last puts it into a list, as that may
 //! be wherever a command's times are asked for; it is ended where the program makes or ends graphs ([`bury`]).
 
-use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 
 use hetrace_interpose::commands::sample::Counted;
 
@@ -45,13 +45,16 @@ pub struct Twin {
     counts: Vec<&'static Counted>,
     /// All events in the graph.
     events: Vec<P>,
-    /// Is recorded behind each launch.
+    /// Are recorded before and behind each launch.
+    begin: P,
     end: P,
     pub context: &'static Context,
     pub generation: u32,
     users: AtomicU32,
     /// How often it was launched.
     launches: AtomicU32,
+    /// Of the last launch, from `begin` to `end` is what the device took for it.
+    is_measured: AtomicBool,
     /// The next one in [`ENDED`].
     next: AtomicPtr<Twin>,
 }
@@ -105,6 +108,10 @@ impl Twin {
         if !self.price.is_new(self.launches()) {
             return;
         }
+        // Pairs with the Release in `launch`.
+        if self.is_measured.load(Ordering::Acquire) {
+            between([self.begin, self.end]).into_iter().for_each(|ns| self.price.twin_took(ns));
+        }
         self.bare.iter().filter_map(|pair| between(*pair)).for_each(|ns| self.price.see(ns));
         let off = self.price.may_be_off();
         self.counts.iter().for_each(|counted| counted.may_be_off(off));
@@ -129,8 +136,17 @@ impl Twin {
     pub fn launch(&self, stream: P) -> i32 {
         // Its commands are published after that, and whoever asks about one of them sees it.
         self.launches.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: the stream that the program launches in, and an event of its context, which lives.
+        let error = unsafe { driver::cuEventRecord(self.begin, stream) };
+        if error != 0 {
+            return error;
+        }
         // SAFETY: an executable of ours whose context lives, and the stream that the program launches in.
-        unsafe { driver::cuGraphLaunch(self.executable, stream) }
+        let error = unsafe { driver::cuGraphLaunch(self.executable, stream) };
+        // SAFETY: it was recorded just now, and its context lives. If the device has come there, it waited for the launch.
+        let is_ahead = unsafe { driver::cuEventQuery(self.begin) } == driver::NOT_READY;
+        self.is_measured.store(error == 0 && is_ahead, Ordering::Release);
+        error
     }
 
     /// Makes the twin of a graph out of a copy of it that nobody else has; `nodes` are those of the copy. It is changed, and
@@ -145,24 +161,25 @@ impl Twin {
         context: &'static Context,
     ) -> Result<&'static Twin, Left> {
         let generation = context.generation();
-        let mut plan = Plan { context, graph: copy, events: room(nodes.len() * 2 + 4).ok_or(Left::TooMany)? };
+        let mut plan = Plan { context, graph: copy, events: room(nodes.len() * 2 + 5).ok_or(Left::TooMany)? };
         let counts = counts(nodes).ok_or(Left::TooMany)?;
         let made = plan.instrument(nodes).and_then(|(around, bare)| {
-            let (end, mut executable) = (plan.event()?, null_mut());
+            let (begin, end, mut executable) = (plan.event()?, plan.event()?, null_mut());
             // SAFETY: the copy, and room for the answer.
             let error =
                 unsafe { driver::cuGraphInstantiateWithFlags(&mut executable, copy, flags & NODE_PRIORITY) };
             (error == 0 && !executable.is_null())
-                .then_some((around, bare, end, executable))
+                .then_some((around, bare, [begin, end], executable))
                 .ok_or(Left::Refused)
         });
         let Plan { events, .. } = plan;
         match made {
-            Ok((around, bare, end, executable)) => {
-                let events = events.into_iter().filter(|event| *event != end).collect();
+            Ok((around, bare, [begin, end], executable)) => {
+                let is_inside = |event: &P| ![begin, end].contains(event);
+                let events: Vec<P> = events.into_iter().filter(is_inside).collect();
                 let (users, launches) = (AtomicU32::new(1), AtomicU32::new(0));
                 let next = AtomicPtr::new(std::ptr::null_mut());
-                let price = Price::new();
+                let price = Price::new(events.len() as u64);
                 let twin = Twin {
                     executable,
                     around,
@@ -170,11 +187,13 @@ impl Twin {
                     price,
                     counts,
                     events,
+                    begin,
                     end,
                     context,
                     generation,
                     users,
                     launches,
+                    is_measured: AtomicBool::new(false),
                     next,
                 };
                 boxed(twin).map_or(Err(Left::TooMany), |twin| Ok(&*Box::leak(twin)))
@@ -204,7 +223,7 @@ pub fn bury() {
         let Some(_in_use) = twin.context.enter(twin.generation) else { continue };
         // SAFETY: an executable of ours, which nobody launches any more; its context lives.
         unsafe { driver::cuGraphExecDestroy(twin.executable) };
-        for event in twin.events.iter().chain([&twin.end]) {
+        for event in twin.events.iter().chain([&twin.begin, &twin.end]) {
             // SAFETY: events of the context, which no graph and no command refers to any more.
             unsafe { twin.context.pool.give(*event) };
         }
