@@ -836,8 +836,11 @@ def nodes():
     for i, mode in enumerate(modes):
         until = time.monotonic() + left() / (len(modes) - i)
         step, life, seen, answers, notes = {}, {}, {}, set(), []
+        took_round = 0
         for _ in range(7):
-            if time.monotonic() > until:
+            # A run that is cut off has no counts.
+            begun = time.monotonic()
+            if begun + took_round > until:
                 break
             for way, options in ways:
                 if options is None:
@@ -860,12 +863,15 @@ def nodes():
                 answers.add(re.search(r"RESULT.*", out + "RESULT none").group(0))
                 step.setdefault(way, []).append(step_of(out) or math.nan)
                 life.setdefault(way, []).append(took)
+            took_round = time.monotonic() - begun
         check(f"nodes {mode}: results", len(answers) == 1, answers)
         middle = {way: (statistics.median(step[way]), statistics.median(life[way])) for way, _ in ways if way in step}
         table[mode] = {"step": step, "life": life, "seen": seen}
         save()
         say(f"    {mode:<8}" + "".join(f"{way} {us:.1f} us ({us / middle['bare'][0]:.3f}), {ms:.0f} ms ({ms / middle['bare'][1]:.3f}); "
                                        for way, (us, ms) in middle.items()) + f"{len(step['bare'])} rounds {notes}")
+        for rows in seen.get("limit", []):
+            say(f"        time of all commands with the limit: {sum(row[2] for row in rows.values()) / 1e6:.0f} ms, ± {sum(row[3] for row in rows.values()) / 1e6:.0f}")
         say(f"        nodes were timed in {sum(map(twins, seen.get('limit', [])))} of {len(seen.get('limit', []))} runs with a limit")
         for name in sorted({name for rows in seen.get("CUPTI", []) for name in rows}):
             mean = {}
