@@ -55,7 +55,8 @@ pub(super) fn os(os: Os, syscalls: &[String], buffer: u32) -> Result<Option<OsOp
             "--os-syscalls: no system call matches `{glob}`; names are the kernel's, such as openat or newfstat"
         );
     }
-    Ok(Some(OsOptions { asked, syscalls, ring_bytes: (buffer as usize) << 10, probes: Vec::new() }))
+    let ring_bytes = (buffer as usize) << 10;
+    Ok(Some(OsOptions { asked, syscalls, ring_bytes, probes: Vec::new(), pairs: Vec::new() }))
 }
 
 /// Returns the options of events of the operating system, with the probes that the user has named: they are such events, so
@@ -71,12 +72,13 @@ fn with_probes(args: &Run) -> Result<Option<OsOptions>> {
     }
     let program = hetrace_session::program(&args.command);
     let probes = usdt::find(program.as_deref(), &args.usdt);
-    let probes = probes.map_err(|error| wrong_value(anyhow::Error::new(error).context("--usdt")))?;
+    let usdt::Found { probes, pairs } =
+        probes.map_err(|error| wrong_value(anyhow::Error::new(error).context("--usdt")))?;
     let options = match asked {
         Some(options) => options,
         None => os(Os::Tree, &args.os_syscalls, args.os_buffer)?.context("events of the system")?,
     };
-    Ok(Some(OsOptions { probes, ..options }))
+    Ok(Some(OsOptions { probes, pairs, ..options }))
 }
 
 /// Runs a program under trace. Returns its status, whatever becomes of the report; 125 only

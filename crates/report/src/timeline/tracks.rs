@@ -44,6 +44,8 @@ pub(super) enum Kind {
     State,
     /// Where a thread was while it had a CPU.
     Samples,
+    /// Ranges of a thread between two probes.
+    Probed,
     /// A CPU, and all of them.
     Cpu,
     Cpus,
