@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """CUDA under hetrace on a machine with real GPUs: one call runs everything.
 
-    cuda.py HETRACE OUT [correct] [ends] [sources] [cost] [peers] [launches] [steps] [inflight] [budget] [statement] [begin] [start] [SECONDS] [only=NAME,NAME…]
+    cuda.py HETRACE OUT [correct] [ends] [sources] [cost] [peers] [launches] [steps] [inflight] [budget] [statement] [begin] [start] [nodes] [SECONDS] [only=NAME,NAME…]
 
 HETRACE is the built binary with its libraries beside it, OUT a folder for what is worth
 keeping: results.json, the log, and the traces of what was not as it should be. Builds the
@@ -10,7 +10,8 @@ CUPTI alone) and under hetrace, and compares results and counts. Prints tables; 
 status is 1 if anything is not as it should be. `budget` measures what tracing costs programs of different
 loads (cuda/load.cu), without a limit and with --max-overhead; `statement` compares what is added with what the report says that
 tracing took, with CUPTI, with events, with calls alone and with a limit; `begin` shows where a small program takes longer, and
-`start` what CUPTI alone takes to start and to end (cuda/start.c). Each section has its share of SECONDS
+`start` what CUPTI alone takes to start and to end (cuda/start.c); `nodes` compares counts and times of graphs' nodes with a limit with those
+of CUPTI (cuda/graph.cu). Each section has its share of SECONDS
 (default 540); what there was no time for is named. Results are saved as they come. `only`
 runs some programs of `correct`: with two GPUs, `only=nccl-2,hang`.
 """
@@ -35,7 +36,8 @@ from pathlib import Path
 
 HETRACE, OUT = (Path(p).resolve() for p in sys.argv[1:3])
 SHARES = {"correct": 45, "ends": 8, "sources": 15, "cost": 20, "peers": 20,
-          "launches": 12, "steps": 12, "inflight": 8, "budget": 30, "statement": 15, "begin": 8, "start": 8}
+          "launches": 12, "steps": 12, "inflight": 8, "budget": 30, "statement": 15, "begin": 8, "start": 8,
+          "nodes": 15}
 WANTED = [a for a in sys.argv[3:] if a in SHARES] or list(SHARES)
 ONLY = next((a[5:].split(",") for a in sys.argv[3:] if a.startswith("only=")), [])
 SECONDS = next((int(a) for a in sys.argv[3:] if a.isdigit()), 540)
@@ -135,6 +137,7 @@ def build():
         "memory": [*nvcc, "-cudart", "shared", HERE / "memory.cu", *nvcc_paths],
         "bench": [*nvcc, "-cudart", "shared", HERE / "bench.cu", *nvcc_paths, *libs, "-lcuda"],
         "inflight": [*nvcc, "-cudart", "shared", HERE / "inflight.cu", *nvcc_paths],
+        "graph": [*nvcc, "-cudart", "shared", HERE / "graph.cu", *nvcc_paths],
         "load": [*nvcc, "-cudart", "shared", HERE / "load.cu", *nvcc_paths],
         "contexts": ["gcc", "-O1", HERE / "contexts.c", *include, *libs, *paths, "-lcuda"],
         "start": ["gcc", "-O1", HERE / "start.c", *include, *libs, *paths, "-lcuda", "-ldl"],
@@ -652,9 +655,7 @@ def with_limit(load):
     run = traced(name, [BUILT / "load", load], ["--max-overhead", BUDGET], timeout=60)
     expected = {k: int(n) for k, n in re.findall(r"(\w+)=(\d+)", run["out"])}
     total, _ = device_counts(run["tables"])
-    # Graphs are timed as a whole with events: their kernels are not known one by one.
-    if load != "graph":
-        check(f"{name}: kernels", total["kernels"] == expected.get("kernels"), f"{total} of {expected}")
+    check(f"{name}: kernels", total["kernels"] == expected.get("kernels"), f"{total} of {expected}")
     check(f"{name}: copies", (total["copies"], total["bytes"]) == (expected.get("copies"), expected.get("bytes")),
           f"{total} of {expected}")
     check(f"{name}: losses", not losses(run["tables"]), losses(run["tables"]))
@@ -807,6 +808,82 @@ def start():
     for way in STARTS:
         row = table.get(way, {})
         say(f"    {way:<24}" + " ".join(f"{k} {statistics.median(v):.2f}" for k, v in row.items()) + f" ({len(row.get('life', []))})")
+
+
+def rows_of(run):
+    """Of each kind of node: calls, those with times, their time and its error, and those that are counted as nodes of graphs that
+    were timed as a whole."""
+    rows = {}
+    for row in (run["tables"] or {}).get("device", []):
+        name = row.get("symbol") or row["kind"]
+        calls, whole = row.get("calls", 0), row.get("of_graphs", 0)
+        values = calls, calls - row.get("untimed", 0), row.get("total_ns", 0), row.get("total_error_ns") or 0, whole
+        rows[name] = tuple(a + b for a, b in zip(rows.get(name, (0,) * 5), values))
+    return rows
+
+
+def twins(rows):
+    """Whether nodes were timed."""
+    return any(timed > 100 for name, (_, timed, *_) in rows.items() if name.startswith("_Z"))
+
+
+def nodes():
+    """Nodes of a graph: bare, with a limit, and without one, in turn."""
+    say("\ngraphs of 300 nodes, 12,000 launches: us for a launch, lifetime ms; then nodes with a limit beside CUPTI's")
+    table = results.setdefault("nodes", {})
+    ways = [("bare", None), ("limit", ["--max-overhead", BUDGET]), ("CUPTI", [])]
+    modes = [m for m in ("chain", "fork", "set", "update") if not ONLY or m in ONLY]
+    for i, mode in enumerate(modes):
+        until = time.monotonic() + left() / (len(modes) - i)
+        step, life, seen, answers, notes = {}, {}, {}, set(), []
+        for _ in range(7):
+            if time.monotonic() > until:
+                break
+            for way, options in ways:
+                if options is None:
+                    begin = time.monotonic()
+                    out = sh([BUILT / "graph", mode])[1]
+                    took = (time.monotonic() - begin) * 1e3
+                else:
+                    run = traced(f"nodes-{mode}-{way}", [BUILT / "graph", mode], options)
+                    out, took = run["out"], (run["manifest"] or {}).get("lifetime_ns", 0) / 1e6 or run["took"] * 1e3
+                    check(f"nodes {mode} {way}: losses", not losses(run["tables"]), losses(run["tables"]))
+                    counts = {k: int(n) for k, n in re.findall(r"(\w+)=(\d+)", out)}
+                    total, _ = device_counts(run["tables"])
+                    got = (total["kernels"], total["copies"], total["memsets"], total["bytes"])
+                    want = (counts.get("kernels"), counts.get("copies"), counts.get("fills"), None)
+                    check(f"nodes {mode} {way}: counts", got[:3] == want[:3], f"{got} of {counts}")
+                    seen.setdefault(way, []).append(rows_of(run))
+                    if way == "limit":
+                        notes = [n for n in (run["tables"] or {}).get("notes", []) if "graph" in n]
+                    done(run)
+                answers.add(re.search(r"RESULT.*", out + "RESULT none").group(0))
+                step.setdefault(way, []).append(step_of(out) or math.nan)
+                life.setdefault(way, []).append(took)
+        check(f"nodes {mode}: results", len(answers) == 1, answers)
+        middle = {way: (statistics.median(step[way]), statistics.median(life[way])) for way, _ in ways if way in step}
+        table[mode] = {"step": step, "life": life, "seen": seen}
+        save()
+        say(f"    {mode:<8}" + "".join(f"{way} {us:.1f} us ({us / middle['bare'][0]:.3f}), {ms:.0f} ms ({ms / middle['bare'][1]:.3f}); "
+                                       for way, (us, ms) in middle.items()) + f"{len(step['bare'])} rounds {notes}")
+        say(f"        nodes were timed in {sum(map(twins, seen.get('limit', [])))} of {len(seen.get('limit', []))} runs with a limit")
+        for name in sorted({name for rows in seen.get("CUPTI", []) for name in rows}):
+            mean = {}
+            for way, runs in seen.items():
+                each = [rows[name][2] / rows[name][1] for rows in runs if rows.get(name, (0, 0))[1]]
+                mean[way] = (statistics.median(each) if each else math.nan, runs[-1].get(name, (0,) * 5))
+            if "limit" in mean:
+                (ours, last), (theirs, other) = mean["limit"], mean["CUPTI"]
+                say(f"        {name[:24]:<26}calls {last[0]} and {other[0]}, {last[4]} of graphs; mean {ours:.0f} and {theirs:.0f} ns "
+                    f"({ours / theirs:.3f}, {ours - theirs:+.0f}); stated error {last[3] / max(1, last[1]):.0f} ns of each, {last[3] / max(1, last[2]):.3f}")
+        for rows in seen.get("limit", []):
+            # Each launch is in one sum of times.
+            whole = {name: of for name, (*_, of) in rows.items() if of}
+            check(f"nodes {mode} limit: times once", not whole or rows.get("graph", (0,))[0] > 0, f"{whole}, {rows.get('graph')}")
+            calls, *_, of = rows.get("_Z4tinyPii", (0,) * 5)
+            if mode in ("chain", "fork"):
+                check(f"nodes {mode} limit: launches once", calls * rows.get("graph", (0,))[0] == of * 12000, f"{rows.get('graph')}, {of} of {calls}")
+            check(f"nodes {mode} limit: kinds", "other" not in rows, rows.get("other"))
 
 
 def steps():

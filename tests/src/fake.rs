@@ -12,7 +12,7 @@ use serde_json::Value;
 /// Versions of the fake CUPTI, with their names.
 const CUPTI: [(u32, &str); 2] = [(28, "libcupti.so.12"), (130_401, "libcupti.so.13")];
 /// Programs that are linked to the driver alone.
-const PROGRAMS: &[&str] = &["work", "looked_up", "misuse", "inside"];
+const PROGRAMS: &[&str] = &["work", "looked_up", "misuse", "inside", "graphs"];
 
 /// The folder with the fake `libcuda.so.1`.
 pub fn driver() -> &'static Path {

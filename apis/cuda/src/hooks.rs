@@ -6,10 +6,12 @@
 
 mod device;
 mod graph_nodes;
+mod graphs;
 mod inside_hooks;
 
 pub use device::*;
 pub use graph_nodes::*;
+pub use graphs::*;
 pub use inside_hooks::*;
 
 use crate::entry::LIBRARY;

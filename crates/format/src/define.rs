@@ -6,6 +6,7 @@
 
 use hetrace_ctf::class::{EventClass, StructClass};
 
+use crate::command::{CommandKind, MemoryKind};
 use crate::event;
 use crate::field::{Field, Handle};
 
@@ -136,6 +137,25 @@ definitions! { "device":
         timed: u64,
         /// Bytes that all of them moved or set; 0 for kernels, and in older traces.
         bytes: u64,
+        /// Of `launches`, `timed` and `bytes`: nodes of graphs of whose launches the nodes of some are timed, and stand for
+        /// the others. Older traces have none of what follows.
+        nodes: u64,
+        /// Those that were timed.
+        nodes_timed: u64,
+        /// Their bytes.
+        nodes_bytes: u64,
+        /// Of `launches` and `bytes`: nodes of graphs that were timed as a whole, or not at all.
+        of_graphs: u64,
+        /// Their bytes.
+        of_graphs_bytes: u64,
+        /// Nanoseconds that the time of a node may be off, with all others in the same way.
+        nodes_off: u32,
+        /// What the commands do.
+        kind: CommandKind,
+        /// Where their bytes come from.
+        from: MemoryKind,
+        /// Where these go to.
+        to: MemoryKind,
     }
 }
 

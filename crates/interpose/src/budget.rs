@@ -189,6 +189,37 @@ pub fn one_in(is_known: impl FnOnce() -> bool) -> u32 {
     if one_in == 1 && writer.meter.is_pressed() && !is_known() { LEARNING } else { one_in }
 }
 
+/// How much of a thread's time recording may take, in parts per million; 0: as much as it takes.
+pub fn parts_per_million() -> u32 {
+    limit()
+}
+
+/// Whether this thread can afford some work of so many ticks that is to be done once: it has saved them, or earns what
+/// lacks within the time that saving may take. Without a budget there is nothing that it can't.
+pub fn affords(ticks: u64) -> bool {
+    if !is_limited() {
+        return true;
+    }
+    let Some(writer) = recording() else { return false };
+    look(writer);
+    writer.meter.affords(limit(), ticks)
+}
+
+/// Spends so many ticks of this thread's budget, which are in no sum that it is charged for.
+pub fn charge(ticks: u64) {
+    if is_limited()
+        && let Some(writer) = recording()
+    {
+        writer.meter.spend(ticks);
+        look(writer);
+    }
+}
+
+/// The same as this thread's step has it, without counting a command.
+pub fn step_one_in() -> u32 {
+    recording().map_or(1, |writer| writer.meter.step().one_in)
+}
+
 /// Of so many commands one is timed while it is learned what the driver takes for that.
 pub(crate) const LEARNING: u32 = 4;
 

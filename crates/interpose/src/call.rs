@@ -42,6 +42,20 @@ pub unsafe fn call<R: Outcome, E: Put + Copy, X: Put + Copy>(
         return real(clock::ticks());
     };
     let is_timed = flags & TIMED != 0;
+    // Nothing here reads the counter, or is another function: where a driver's work lies between two calls, code and data that
+    // have to come from afar are what a call pays for.
+    if flags & flag::SUMMABLE != 0 && writer.counts_only(id + 2) {
+        let result = real(if is_timed { writer.meter.looked() } else { 0 });
+        if !result.is_ordinary()
+            && let Some(writer) = again(writer)
+            && let Some(times) = not_added_up(writer, Way::Counted, id, 0, false)
+        {
+            // SAFETY: contract: what `entry` and `exit` return may be read as `Put::put` says.
+            unsafe { put_late(writer, id, times, entry(), exit(result)) };
+        }
+        after();
+        return result;
+    }
     if flags & flag::METERED != 0
         && let Some(way) = budget::way(writer, flags, id)
     {

@@ -73,6 +73,8 @@ pub struct CommandSum {
     pub to: String,
     /// How many.
     pub calls: u64,
+    /// Of these, nodes of graphs without a time of their own.
+    pub of_graphs: u64,
     /// Their time, in nanoseconds.
     pub total_ns: u64,
     /// Bytes that they moved.

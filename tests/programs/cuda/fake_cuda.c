@@ -26,6 +26,8 @@
  *                         a text: links of code that has it do not complete
  *   FAKE_CUDA_REFUSES_LAUNCH
  *                         a text: kernels whose names have it can't be launched
+ *   FAKE_CUDA_REFUSES_CLONE, FAKE_CUDA_REFUSES_TWIN, FAKE_CUDA_EDGES
+ *                         no graph can be copied; no executable of a copy can be launched; no graph says its edges
  *
  *   FAKE_CUDA_FULL        a pool that is full is marked so in the host's memory, too, before the launch returns
  *
@@ -127,7 +129,11 @@ struct node {
     uint64_t bytes;
     unsigned grid[3], block[3], shared;
     int from, to;           /* kinds of memory, as CUPTI counts them */
+    uint64_t source, target;
     uint32_t graph, number; /* of a graph, from 1 */
+    struct fake_event *event;
+    struct fake_node *handle;
+    int is_off, wait_count, *waits; /* places of the nodes that it waits for */
 };
 
 struct fake_graph {
@@ -136,6 +142,8 @@ struct fake_graph {
     uint32_t id;
     int count, room;
     struct node *nodes;
+    struct fake_graph *of, *original; /* what an executable is of, and what a copy is of */
+    int64_t end;                      /* device time when an executable is through */
 };
 
 struct memory {
@@ -306,8 +314,12 @@ static CUresult unsafe_call(void)
 
 /* When something put into a stream now would start: blocking streams and the legacy one
  * wait for each other. */
+static struct fake_stream *in_graph; /* nodes of a graph follow each other without a gap */
+
 static int64_t start_of(struct fake_stream *s)
 {
+    if (s == in_graph)
+        return s->end;
     int64_t at = device_now(s->ctx->device);
     if (s->end > at)
         at = s->end;
@@ -395,6 +407,10 @@ static CUresult put(struct fake_stream *s, struct node n)
     if (g) {
         if (g->count == g->room)
             g->nodes = realloc(g->nodes, (g->room = 2 * g->room + 64) * sizeof *g->nodes);
+        if (g->count) {
+            n.waits = malloc(sizeof *n.waits);
+            n.waits[n.wait_count++] = g->count - 1;
+        }
         g->nodes[g->count++] = n;
         return CUDA_SUCCESS;
     }
@@ -425,3 +441,4 @@ static void wait_until(int device, int64_t time)
 
 #include "fake_cuda_objects.h"
 #include "fake_cuda_work.h"
+#include "fake_cuda_graphs.h"

@@ -1,4 +1,4 @@
-/* Part of fake_cuda.c: streams, events, what is put into streams, captures and graphs. */
+/* Part of fake_cuda.c: streams, events, what is put into streams, captures. */
 
 /* Defines a function and its variant for the per-thread default stream. */
 #define BOTH(name, suffix, flavour_is, params, body)                                               \
@@ -121,7 +121,7 @@ BOTH(cuEventRecord, _ptsz, flavour, (CUevent event, CUstream h), {
         LEAVE(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
     }
     if (s->capture)
-        LEAVE(put(s, (struct node){.kind = "event"}));
+        LEAVE(put(s, (struct node){.kind = "event", .event = event}));
     event->time = start_of(s);
     LEAVE(CUDA_SUCCESS);
 })
@@ -242,7 +242,8 @@ static int memory_of(uint64_t at)
     if (wait && ((s->capture && (s->capture->invalid = 1)) || unsafe_call()))                      \
         LEAVE(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);                                              \
     e = put(s, (struct node){.kind = what, .bytes = n, .from = memory_of((uint64_t)(f)),        \
-                             .to = memory_of((uint64_t)(d))});                                    \
+                             .to = memory_of((uint64_t)(d)), .source = (uint64_t)(f),             \
+                             .target = (uint64_t)(d)});                                           \
     if (!e && !s->capture)                                                                         \
         memmove((void *)(d), (const void *)(f), n);                                                \
     if (!e && wait)                                                                                \
@@ -262,7 +263,7 @@ BOTH(cuMemcpyDtoDAsync_v2, _ptsz, flavour, (CUdeviceptr d, CUdeviceptr f, size_t
 #define FILL(type, d, value, n)                                                                    \
     STREAM(h);                                                                                     \
     e = put(s, (struct node){.kind = "fill", .bytes = (n) * sizeof(type),                          \
-                             .to = memory_of((uint64_t)(d))});                                     \
+                             .to = memory_of((uint64_t)(d)), .target = (uint64_t)(d)});            \
     for (size_t i = 0; !e && !s->capture && i < (n); i++)                                          \
         ((type *)(d))[i] = value;                                                                  \
     LEAVE(e)
@@ -272,7 +273,7 @@ BOTH(cuMemsetD32_v2, _ptds, flavour, (CUdeviceptr d, unsigned v, size_t n), { NO
 BOTH(cuMemsetD8Async, _ptsz, flavour, (CUdeviceptr d, unsigned char v, size_t n, CUstream h), { FILL(unsigned char, d, v, n); })
 BOTH(cuMemsetD32Async, _ptsz, flavour, (CUdeviceptr d, unsigned v, size_t n, CUstream h), { FILL(unsigned, d, v, n); })
 
-/* ---- Captures and graphs */
+/* ---- Captures */
 
 static CUresult begin_capture(struct fake_stream *s, int mode)
 {
@@ -317,148 +318,3 @@ EXPORT CUresult cuThreadExchangeStreamCaptureMode(int *mode)
     *mode = old;
     return CUDA_SUCCESS;
 }
-
-EXPORT CUresult cuGraphCreate(CUgraph *out, unsigned flags)
-{
-    (void)flags;
-    ENTER(cuGraphCreate);
-    *out = calloc(1, sizeof **out);
-    **out = (struct fake_graph){.state = ALIVE, .id = next_id++};
-    LEAVE(CUDA_SUCCESS);
-}
-
-/* A node: which of a graph it is. */
-struct fake_node { int state; struct fake_graph *graph; int index; };
-
-/* The function, or the kernel, and how many threads: what is needed here of a node's parameters. With `any` they are behind
- * what kind they are of. */
-struct kernel_params { struct fake_function *function; unsigned sizes[7], pad; void **params, **extra; struct fake_function *kernel; struct fake_ctx *ctx; };
-
-static CUresult read_params(struct node *n, const void *from, int has_kernel, int any)
-{
-    const int *kind = from;
-    if (any && *kind)
-        return CUDA_ERROR_INVALID_VALUE;
-    const struct kernel_params *p = any ? (const void *)((const char *)from + 16) : from;
-    struct fake_function *f = p->function ? p->function : has_kernel ? p->kernel : NULL;
-    if (!f || f->state != ALIVE)
-        return CUDA_ERROR_INVALID_HANDLE;
-    if (getenv("FAKE_CUDA_REFUSES_LAUNCH") && strstr(f->name, getenv("FAKE_CUDA_REFUSES_LAUNCH")))
-        return 701;
-    const unsigned *sizes = p->sizes;
-    *n = (struct node){.kind = "kernel", .function = f, .grid = {sizes[0], sizes[1], sizes[2]}, .block = {sizes[3], sizes[4], sizes[5]}};
-    return CUDA_SUCCESS;
-}
-
-static void *node_of(CUgraph g, int index)
-{
-    struct fake_node *n = calloc(1, sizeof *n);
-    *n = (struct fake_node){.state = ALIVE, .graph = g, .index = index};
-    return n;
-}
-
-static CUresult add_node(void **out, CUgraph g, const void *params, int has_kernel, int any)
-{
-    struct node n;
-    CUresult e = read_params(&n, params, has_kernel, any);
-    if (e)
-        return e;
-    if (g->count == g->room)
-        g->nodes = realloc(g->nodes, (g->room = 2 * g->room + 64) * sizeof *g->nodes);
-    g->nodes[g->count] = n;
-    *out = node_of(g, g->count++);
-    return CUDA_SUCCESS;
-}
-
-static CUresult set_node(CUgraph g, const struct fake_node *node, const void *params, int has_kernel, int any)
-{
-    return node->index < g->count ? read_params(&g->nodes[node->index], params, has_kernel, any) : CUDA_ERROR_INVALID_VALUE;
-}
-
-static CUresult get_node(const struct fake_node *node, void *out, int any)
-{
-    const struct node *n = &node->graph->nodes[node->index];
-    if (any)
-        memset(out, 0, 256);
-    struct kernel_params *p = any ? (void *)((char *)out + 16) : out;
-    p->function = n->function;
-    for (int i = 0; i < 3; i++)
-        p->sizes[i] = n->grid[i], p->sizes[3 + i] = n->block[i];
-    return CUDA_SUCCESS;
-}
-
-EXPORT CUresult cuGraphAddKernelNode(void **out, CUgraph g, const void *d, size_t n, const void *p)
-{ (void)d, (void)n; ENTER(cuGraphAddKernelNode); LEAVE(add_node(out, g, p, 0, 0)); }
-EXPORT CUresult cuGraphAddKernelNode_v2(void **out, CUgraph g, const void *d, size_t n, const void *p)
-{ (void)d, (void)n; ENTER(cuGraphAddKernelNode_v2); LEAVE(add_node(out, g, p, 1, 0)); }
-EXPORT CUresult cuGraphAddNode(void **out, CUgraph g, const void *d, size_t n, void *p)
-{ (void)d, (void)n; ENTER(cuGraphAddNode); LEAVE(add_node(out, g, p, 1, 1)); }
-EXPORT CUresult cuGraphAddNode_v2(void **out, CUgraph g, const void *d, const void *data, size_t n, void *p)
-{ (void)d, (void)data, (void)n; ENTER(cuGraphAddNode_v2); LEAVE(add_node(out, g, p, 1, 1)); }
-EXPORT CUresult cuGraphKernelNodeSetParams(struct fake_node *node, const void *p)
-{ ENTER(cuGraphKernelNodeSetParams); LEAVE(set_node(node->graph, node, p, 0, 0)); }
-EXPORT CUresult cuGraphKernelNodeSetParams_v2(struct fake_node *node, const void *p)
-{ ENTER(cuGraphKernelNodeSetParams_v2); LEAVE(set_node(node->graph, node, p, 1, 0)); }
-EXPORT CUresult cuGraphNodeSetParams(struct fake_node *node, void *p)
-{ ENTER(cuGraphNodeSetParams); LEAVE(set_node(node->graph, node, p, 1, 1)); }
-EXPORT CUresult cuGraphExecKernelNodeSetParams(CUgraphExec x, struct fake_node *node, const void *p)
-{ ENTER(cuGraphExecKernelNodeSetParams); LEAVE(set_node(x, node, p, 0, 0)); }
-EXPORT CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec x, struct fake_node *node, const void *p)
-{ ENTER(cuGraphExecKernelNodeSetParams_v2); LEAVE(set_node(x, node, p, 1, 0)); }
-EXPORT CUresult cuGraphExecNodeSetParams(CUgraphExec x, struct fake_node *node, void *p)
-{ ENTER(cuGraphExecNodeSetParams); LEAVE(set_node(x, node, p, 1, 1)); }
-EXPORT CUresult cuGraphKernelNodeGetParams_v2(struct fake_node *node, void *out)
-{ ENTER(cuGraphKernelNodeGetParams_v2); LEAVE(get_node(node, out, 0)); }
-EXPORT CUresult cuGraphNodeGetParams(struct fake_node *node, void *out)
-{ ENTER(cuGraphNodeGetParams); LEAVE(get_node(node, out, 1)); }
-
-EXPORT CUresult cuGraphGetNodes(CUgraph g, void **nodes, size_t *count)
-{
-    ENTER(cuGraphGetNodes);
-    for (size_t i = 0; nodes && i < *count && i < (size_t)g->count; i++)
-        nodes[i] = node_of(g, (int)i);
-    *count = g->count;
-    LEAVE(CUDA_SUCCESS);
-}
-
-static CUresult instantiate(CUgraphExec *out, CUgraph g)
-{
-    if (!g || g->state != ALIVE)
-        return CUDA_ERROR_INVALID_HANDLE;
-    *out = malloc(sizeof **out);
-    **out = *g;
-    (*out)->nodes = malloc((g->count + 1) * sizeof *g->nodes);
-    memcpy((*out)->nodes, g->nodes, g->count * sizeof *g->nodes);
-    (*out)->room = g->count + 1;
-    return CUDA_SUCCESS;
-}
-
-EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec *x, CUgraph g, unsigned long long f)
-{ (void)f; ENTER(cuGraphInstantiateWithFlags); LEAVE(instantiate(x, g)); }
-EXPORT CUresult cuGraphInstantiate_v2(CUgraphExec *x, CUgraph g, void **n, char *b, size_t c)
-{ (void)n, (void)b, (void)c; ENTER(cuGraphInstantiate_v2); LEAVE(instantiate(x, g)); }
-
-BOTH(cuGraphLaunch, _ptsz, flavour, (CUgraphExec x, CUstream h), {
-    STREAM(h);
-    if (!x || x->state != ALIVE)
-        LEAVE(CUDA_ERROR_INVALID_HANDLE);
-    for (int i = 0; i < x->count; i++) {
-        struct node n = x->nodes[i];
-        n.graph = x->id;
-        n.number = i + 1;
-        if ((e = put(s, n)))
-            LEAVE(e);
-    }
-    LEAVE(CUDA_SUCCESS);
-})
-
-static CUresult end_graph(CUgraph g)
-{
-    if (!g || g->state != ALIVE)
-        return CUDA_ERROR_INVALID_HANDLE;
-    g->state = DEAD;
-    return CUDA_SUCCESS;
-}
-
-EXPORT CUresult cuGraphDestroy(CUgraph g) { ENTER(cuGraphDestroy); LEAVE(end_graph(g)); }
-EXPORT CUresult cuGraphExecDestroy(CUgraphExec g) { ENTER(cuGraphExecDestroy); LEAVE(end_graph(g)); }

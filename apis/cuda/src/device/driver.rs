@@ -118,6 +118,26 @@ driver! {
     cuMemcpyHtoDAsync_v2(to: u64, from: *const std::ffi::c_void, bytes: usize, stream: P);
     cuMemcpyDtoHAsync_v2(to: P, from: u64, bytes: usize, stream: P);
     cuModuleGetGlobal_v2(address: *mut u64, bytes: *mut usize, module: P, name: *const c_char);
+    cuGraphGetNodes(graph: P, nodes: *mut P, count: *mut usize);
+    cuGraphNodeGetType(node: P, kind: *mut i32);
+    cuGraphKernelNodeGetParams(node: P, parameters: *mut u8);
+    cuGraphKernelNodeGetParams_v2(node: P, parameters: *mut u8);
+    cuGraphKernelNodeGetAttribute(node: P, attribute: i32, value: *mut [u64; 8]);
+    cuGraphMemcpyNodeGetParams(node: P, parameters: *mut u8);
+    cuGraphMemsetNodeGetParams(node: P, parameters: *mut u8);
+    cuGraphChildGraphNodeGetGraph(node: P, graph: *mut P);
+    cuGraphClone(clone: *mut P, graph: P);
+    cuGraphNodeFindInClone(found: *mut P, node: P, clone: P);
+    cuGraphGetEdges(graph: P, from: *mut P, to: *mut P, count: *mut usize);
+    cuGraphAddDependencies(graph: P, from: *const P, to: *const P, count: usize);
+    cuGraphRemoveDependencies(graph: P, from: *const P, to: *const P, count: usize);
+    cuGraphAddEventRecordNode(node: *mut P, graph: P, dependencies: *const P, count: usize, event: P);
+    cuGraphInstantiateWithFlags(executable: *mut P, graph: P, flags: u64);
+    cuGraphExecGetId(executable: P, id: *mut u32);
+    cuGraphLaunch(executable: P, stream: P);
+    cuGraphExecDestroy(executable: P);
+    cuGraphDestroy(graph: P);
+    cuStreamWaitEvent(stream: P, event: P, flags: u32);
     cuLibraryGetGlobal(address: *mut u64, bytes: *mut usize, library: P, name: *const c_char);
 }
 

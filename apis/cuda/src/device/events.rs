@@ -4,22 +4,27 @@
 //! stream in capture is left alone: what is put there becomes part of the
 //! program's graph.
 
+mod asking;
+
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use hetrace_interpose::commands::sample::{self, Choice, Counted};
-use hetrace_interpose::commands::{self, Backend, Depth, Enqueued, Progress, Put, Store, Times};
-use hetrace_interpose::{ErrnoGuard, OwnWork, pid};
+use hetrace_interpose::commands::{self, Depth, Enqueued, Put, Store};
+use hetrace_interpose::ring::abi::command_flag;
+use hetrace_interpose::{ErrnoGuard, OwnWork, budget, pid};
 
-use super::contexts::clock;
 use super::contexts::{self, Context};
 use super::functions::Function;
+use super::graphs::{self, Launching, Ready, Twin, Way};
 use super::record::Note;
 use super::streams::{self, Cache, State, Stream};
-use super::{device_key, driver, functions, memory};
+use super::{device_key, driver, functions, memory, quick};
 use crate::generated::prelude::P;
+use asking::Asking;
 
-/// Index of "kernel" in `COMMAND_KINDS`.
+/// Indexes of "kernel" and "graph" in `COMMAND_KINDS`.
 const KERNEL: u8 = 1;
+pub const GRAPH: u8 = 15;
 
 /// Commands in flight.
 static COMMANDS: Store<Pair, Cache> = Store::new();
@@ -36,6 +41,8 @@ struct Pair {
     /// Where both belong.
     context: &'static Context,
     generation: u32,
+    /// The twin of a graph that the events are in, and stay in.
+    twin: Option<&'static Twin>,
 }
 
 // SAFETY: the driver's functions may be called with an event from any thread.
@@ -49,6 +56,7 @@ pub struct Wanted {
     pub time: u64,
     pub queue: P,
     pub kind: u8,
+    /// The kernel; the executable of a graph.
     pub kernel: P,
     pub memory: [u8; 2],
     pub per_thread: bool,
@@ -68,6 +76,43 @@ enum Untimed {
     Refused,
 }
 
+/// As [`around`], for a launch that is only counted, if that is known without looking anything up.
+///
+/// # Safety
+/// `wanted` has the handles that `call` passes to the driver, the queue's and the kernel's: live ones or NULL.
+#[inline(always)]
+pub unsafe fn quickly<R: Copy>(
+    wanted: &Wanted,
+    call: impl FnOnce() -> R,
+    ok: impl FnOnce(R) -> bool,
+) -> Result<R, (impl FnOnce() -> R, impl FnOnce(R) -> bool)> {
+    if wanted.kind == KERNEL
+        && quick::may(wanted.kernel)
+        && is_free(wanted)
+        && let Some(counted) = quick::count(wanted.kernel)
+    {
+        return Ok(counted.only_count(0, call, ok, || 0));
+    }
+    Err((call, ok))
+}
+
+/// A graph is launched outside of a capture window: what is not recorded of it has to wait for its twin nevertheless.
+#[cold]
+#[inline(never)]
+pub fn unseen(wanted: &Wanted) {
+    if graphs::is_known(wanted.kernel) && is_free(wanted) {
+        let _errno = ErrnoGuard::new();
+        graphs::unseen(wanted.kernel, streams::meant(wanted.queue, wanted.per_thread));
+    }
+}
+
+/// Whether the stream of a command is not in capture.
+#[inline(never)]
+fn is_free(wanted: &Wanted) -> bool {
+    let _errno = ErrnoGuard::new();
+    streams::state(streams::meant(wanted.queue, wanted.per_thread)) == State::Free
+}
+
 /// Runs a call that enqueues a command, between two events. A function of its own, so that the code
 /// of a launch that CUPTI times is short: the driver leaves little of ours in the processor's caches.
 ///
@@ -75,7 +120,7 @@ enum Untimed {
 /// `wanted` has the handles that `call` passes to the driver, the queue's and the kernel's: live ones or NULL.
 #[cold]
 #[inline(never)]
-pub unsafe fn around<R: Copy>(
+pub unsafe fn around<R: Copy + From<u32>>(
     wanted: Wanted,
     sizes: impl FnOnce() -> (usize, usize),
     geometry: impl FnOnce() -> [usize; 6],
@@ -101,20 +146,137 @@ pub unsafe fn around<R: Copy>(
         // What fails in a question fails in the call, too.
         State::Failing => return work().real(call).0,
     }
-    let function = if wanted.kernel.is_null() { None } else { functions::of(wanted.kernel) };
-    let counted = counted(&wanted, function, &addresses);
+    if wanted.kind != GRAPH {
+        return command(&wanted, handle, &thread, errno, sizes, geometry, addresses, call, ok);
+    }
+    let stream = thread.local().find(handle);
+    let context = stream.and_then(|stream| Some((stream.context()?, stream.generation)));
+    let here = graphs::Here { stream: handle, context, now: wanted.time };
+    let (launching, way) = match graphs::launching(wanted.kernel, &here) {
+        Some((launching, way)) => (Some(launching), way),
+        None => (None, Way::Whole),
+    };
+    let ok = |result| {
+        let is_good = ok(result);
+        if !is_good {
+            launching.into_iter().for_each(Launching::failed);
+        }
+        is_good
+    };
+    match (way, launching, stream) {
+        (Way::Twin(ready), Some(launching), Some(stream)) => {
+            twin(&wanted, (launching, ready), (handle, stream), &thread, errno, call, ok)
+        }
+        (Way::Counted(asks), ..) => {
+            if asks {
+                harvest(&thread);
+            }
+            drop(errno);
+            let result = call();
+            ok(result);
+            result
+        }
+        _ => command(&wanted, handle, &thread, errno, sizes, geometry, addresses, call, ok),
+    }
+}
+
+/// Launches the twin of a graph in its place; the graph itself if the driver does not want that.
+fn twin<R: Copy + From<u32>>(
+    wanted: &Wanted,
+    (launching, ready): (Launching, Ready),
+    (handle, stream): (P, Stream),
+    thread: &Thread,
+    errno: ErrnoGuard,
+    call: impl FnOnce() -> R,
+    ok: impl FnOnce(R) -> bool,
+) -> R {
+    let twin = ready.twin;
+    let mut work = OwnWork::begun(wanted.time);
+    drop(errno);
+    let (error, returned) = work.real(|| twin.launch(handle));
+    let errno = ErrnoGuard::new();
+    if error != 0 {
+        launching.refused(ready);
+        work.failed();
+        drop(errno);
+        let result = call();
+        ok(result);
+        return result;
+    }
+    // SAFETY: the stream that the program launches in, and an event of its context, which lives.
+    if unsafe { driver::cuEventRecord(twin.end(), handle) } != 0 {
+        // When it has ended is not known, so nobody may use it again: one user more than there are never leaves.
+        twin.join();
+        launching.refused(ready);
+        return R::from(0);
+    }
+    let mut is_due = false;
+    launching.each(ready, |graph, node, does, [before, after]| {
+        twin.join();
+        let Twin { context, generation, .. } = *twin;
+        let events = Pair { before, after, context, generation, twin: Some(twin) };
+        let command = Enqueued {
+            cause_tid: thread.tid(),
+            cause: wanted.time,
+            returned,
+            queue: stream.key,
+            device: device_key(context.device()),
+            function: does.function,
+            memory: does.memory,
+            bytes: does.bytes,
+            shared: does.shared,
+            weight: ready.weight,
+            flags: command_flag::SAMPLED,
+            in_order: true,
+            graph,
+            node,
+            ..Enqueued::of(does.kind).launched(does.geometry)
+        };
+        match thread.put(events, command) {
+            Put::Kept => {}
+            Put::Due => is_due = true,
+            Put::Full => {
+                give_back(&events);
+                COMMANDS.lose_for_room();
+            }
+        }
+    });
+    if is_due {
+        work.collecting(|| harvest(thread));
+    }
+    R::from(0)
+}
+
+/// Runs a call that enqueues a command of which the stream is not in capture.
+#[allow(clippy::too_many_arguments)]
+fn command<R: Copy>(
+    wanted: &Wanted,
+    handle: P,
+    thread: &Thread,
+    errno: ErrnoGuard,
+    sizes: impl FnOnce() -> (usize, usize),
+    geometry: impl FnOnce() -> [usize; 6],
+    addresses: impl Fn() -> [u64; 2],
+    call: impl FnOnce() -> R,
+    ok: impl FnOnce(R) -> bool,
+) -> R {
+    let is_launch = wanted.kind == KERNEL;
+    let function = if is_launch && !wanted.kernel.is_null() { functions::of(wanted.kernel) } else { None };
+    let counted = counted(wanted, function, &addresses);
     let sizes = sizes();
-    let bytes = if wanted.kind == KERNEL { 0 } else { sizes.0 as u64 };
-    let choice =
-        counted.map_or(Choice::All, |(id, counted)| counted.choose(id, wanted.kind == KERNEL, bytes));
-    if let Some((_, counted)) = counted
+    let bytes = if is_launch { 0 } else { sizes.0 as u64 };
+    let choice = counted.map_or(Choice::All, |(id, counted)| counted.choose(id, is_launch, bytes));
+    if let Some((id, counted)) = counted
         && choice == Choice::Counted
     {
+        if is_launch && budget::is_limited() && budget::sampled_every() <= 1 {
+            quick::remember(wanted.kernel, counted, counted.next_timed(id, budget::step_one_in()));
+        }
         drop(errno);
         return counted.only_count(bytes, call, ok, || 0);
     }
-    let mut work = work();
-    let begun = begin(&thread, handle, &mut work);
+    let mut work = OwnWork::begun(wanted.time);
+    let begun = begin(thread, handle, &mut work);
     // What the driver leaves in `errno` during the call is the program's.
     drop(errno);
     let (result, returned) = work.real(call);
@@ -142,9 +304,9 @@ pub unsafe fn around<R: Copy>(
         function: counted.map_or(function.map_or(0, |f| f.id), |(id, _)| id),
         weight: choice.weight(),
         flags: choice.flags(),
-        ..described(&wanted, &begun, sizes, geometry(), addresses())
+        ..described(wanted, &begun, sizes, geometry(), addresses())
     };
-    keep(&thread, begun.events, command, &mut work);
+    keep(thread, begun.events, command, &mut work);
     result
 }
 
@@ -232,7 +394,7 @@ fn begin(thread: &Thread, handle: P, work: &mut OwnWork) -> Result<Begun, Untime
     // SAFETY: the stream that the program is using lives, and so does its context.
     unsafe {
         let (before, after) = (context.pool.take(context.handle()), context.pool.take(context.handle()));
-        let events = Pair { before, after, context, generation: stream.generation };
+        let events = Pair { before, after, context, generation: stream.generation, twin: None };
         if before.is_null() || after.is_null() || driver::cuEventRecord(before, handle) != 0 {
             give_back(&events);
             // What was remembered of the stream may be wrong.
@@ -244,6 +406,9 @@ fn begin(thread: &Thread, handle: P, work: &mut OwnWork) -> Result<Begun, Untime
 }
 
 fn give_back(events: &Pair) {
+    if let Some(twin) = events.twin {
+        return twin.leave();
+    }
     for event in [events.before, events.after].into_iter().filter(|e| !e.is_null()) {
         // SAFETY: events of this context that nothing refers to; one that is
         // still in flight is simply recorded anew.
@@ -263,86 +428,17 @@ fn mark_end(begun: &Begun, handle: P) -> bool {
     error == 0
 }
 
-/// What a look at commands has made ready: the context it asks about is current.
-struct Asking {
-    context: Option<(&'static Context, u32)>,
-    pushed: Option<driver::Pushed>,
-    /// Dropped last: a capture may be in progress where what was current is made so again.
-    _relaxed: driver::Relaxed,
-}
-
-impl Asking {
-    fn new() -> Self {
-        Asking { context: None, pushed: None, _relaxed: driver::Relaxed::new() }
-    }
-
-    /// Makes the context of a command current. `None` if that can't be done.
-    fn turn_to(&mut self, context: &'static Context, generation: u32) -> Option<()> {
-        if self.context.is_some_and(|(c, g)| std::ptr::eq(c, context) && g == generation) {
-            return Some(());
-        }
-        self.context = None;
-        // The one before is taken off first: they lie on a stack.
-        self.pushed = None;
-        self.pushed = Some(driver::Pushed::new(context.handle())?);
-        self.context = Some((context, generation));
-        if context.clock.is_due() {
-            // SAFETY: it lives, for the caller is using it, and is current.
-            unsafe { context.clock.renew(context) };
-        }
-        Some(())
-    }
-}
-
-impl Backend for Asking {
-    type Token = Pair;
-
-    fn poll(&mut self, pair: Pair, _: &Enqueued) -> Progress {
-        let Some(_in_use) = pair.context.enter(pair.generation) else {
-            return Progress::Gone; // It ended before anybody asked.
-        };
-        if self.turn_to(pair.context, pair.generation).is_none() {
-            return Progress::Waits;
-        }
-        // SAFETY: events of a context that lives and is current, recorded once
-        // each and not given back yet.
-        let times = unsafe {
-            match driver::cuEventQuery(pair.after) {
-                0 => pair.context.clock.times(pair.context, pair.before, pair.after),
-                driver::NOT_READY | driver::NOT_PERMITTED => return Progress::Waits,
-                error if driver::CAPTURE_ERRORS.contains(&error) => return Progress::Waits,
-                error => {
-                    // Else it ended through a door that we do not see: no news to the program.
-                    pair.context.broke(error, driver::stays(error));
-                    return Progress::Gone;
-                }
-            }
-        };
-        let Some(times) = times else {
-            // SAFETY: it lives and is current.
-            unsafe { pair.context.clock.renew(pair.context) };
-            return Progress::Waits;
-        };
-        let (start, end) = times.unwrap_or((0, 0));
-        // A context that joined another's clock did so by a bracket: when its calls were
-        // made says nothing about the device's clock, and the launcher must not use it.
-        let apart = !clock::leads(pair.context);
-        Progress::Ended(Times { start, end, error: times.err().unwrap_or(0), apart, ..Times::default() })
-    }
-
-    fn release(&mut self, pair: Pair) {
-        // Of a context that has ended or is broken, the events went with it.
-        if let Some(_in_use) = pair.context.enter(pair.generation) {
-            give_back(&pair);
-        }
-    }
-}
-
 /// Looks for commands of this thread that have ended.
 #[cold]
 fn harvest(thread: &Thread) {
     COMMANDS.harvest(thread, &mut Asking::new());
-    sample::report_counts(false, functions::all());
+    report_counts(false);
+}
+
+/// Reports how many commands there were, if it is time, or the `last` one.
+fn report_counts(last: bool) {
+    graphs::count_all();
+    sample::report_counts(last, functions::all());
 }
 
 /// The program has waited for a device: collect what is finished.
@@ -351,14 +447,14 @@ pub fn synchronized() {
     if COMMANDS.any() {
         COMMANDS.collect(Depth::All, &mut Asking::new());
     }
-    sample::report_counts(false, functions::all());
+    report_counts(false);
 }
 
 /// A context or a stream is about to end, or the process.
 pub fn last_look() {
     let _errno = ErrnoGuard::new();
     COMMANDS.collect(Depth::Last, &mut Asking::new());
-    sample::report_counts(true, functions::all());
+    report_counts(true);
     static SAID: AtomicBool = AtomicBool::new(false);
     let captured = CAPTURED.load(Ordering::Relaxed);
     if captured > 0 && !SAID.swap(true, Ordering::Relaxed) {

@@ -75,6 +75,12 @@ pub fn all() -> impl Iterator<Item = (u64, &'static Counted)> {
     met.map(|function| (function.id, &function.counted))
 }
 
+/// How often handles may have come to mean other functions, or what is known of them has to be recorded again.
+#[inline(always)]
+pub fn age() -> u32 {
+    AGE.load(Ordering::Relaxed)
+}
+
 /// What a launch runs, by its handle.
 #[inline]
 pub fn of(handle: P) -> Option<&'static Function> {
@@ -188,6 +194,7 @@ fn make(name: &[u8], hash: u64, needs: Needs) -> Option<*mut Function> {
 /// A new trace begins: all that were met are named there, too.
 #[cold]
 pub fn announce_all() {
+    unloaded();
     for place in &FUNCTIONS {
         // SAFETY: null, or made by `make` and never freed.
         if let Some(function) = unsafe { place.get().as_ref() } {

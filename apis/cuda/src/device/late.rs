@@ -5,8 +5,9 @@
 
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
-use hetrace_interpose::ErrnoGuard;
+use hetrace_interpose::ring::abi::option;
 use hetrace_interpose::window::session_number;
+use hetrace_interpose::{ErrnoGuard, session};
 
 use super::{CHOSEN, contexts, devices, driver, functions, streams};
 use crate::generated::prelude::{P, null_mut};
@@ -21,7 +22,8 @@ static MET: AtomicPtr<core::ffi::c_void> = AtomicPtr::new(null_mut());
 #[cold]
 #[inline(never)]
 pub fn start() -> bool {
-    if CHOSEN.load(Ordering::Acquire) {
+    // Where devices are not wanted there is no choice to be made: nothing may be asked of the driver with each command.
+    if CHOSEN.load(Ordering::Acquire) || !session().is_some_and(|session| session.option(option::DEVICE)) {
         return false;
     }
     let _errno = ErrnoGuard::new();

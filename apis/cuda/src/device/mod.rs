@@ -23,9 +23,11 @@ mod devices;
 pub mod driver;
 mod events;
 mod functions;
+pub mod graphs;
 mod late;
 mod memory;
 mod pool;
+mod quick;
 pub mod record;
 mod slot;
 mod streams;
@@ -55,7 +57,7 @@ static CHOSEN: AtomicBool = AtomicBool::new(false);
 /// `queue` and `kernel` are what `call` passes to the driver, or NULL.
 #[inline(always)]
 #[allow(clippy::too_many_arguments)]
-pub unsafe fn command<R: Copy>(
+pub unsafe fn command<R: Copy + From<u32>>(
     time: u64,
     queue: P,
     kind: u8,
@@ -78,7 +80,7 @@ pub unsafe fn command<R: Copy>(
 /// `queue` is what `call` passes to the driver, or NULL.
 #[inline(always)]
 #[allow(clippy::too_many_arguments)]
-pub unsafe fn copy<R: Copy>(
+pub unsafe fn copy<R: Copy + From<u32>>(
     time: u64,
     queue: P,
     kind: u8,
@@ -97,7 +99,7 @@ pub unsafe fn copy<R: Copy>(
 /// # Safety
 /// Queue and kernel in `wanted` are what `call` passes to the driver, or NULL.
 #[inline(always)]
-unsafe fn timed<R: Copy>(
+unsafe fn timed<R: Copy + From<u32>>(
     wanted: Wanted,
     sizes: impl FnOnce() -> (usize, usize),
     geometry: impl FnOnce() -> [usize; 6],
@@ -107,14 +109,24 @@ unsafe fn timed<R: Copy>(
 ) -> R {
     // No time: outside of a capture window.
     match SOURCE.load(Ordering::Relaxed) {
-        _ if wanted.time == 0 => return call(),
+        _ if wanted.time == 0 => {
+            if wanted.kind == events::GRAPH {
+                events::unseen(&wanted);
+            }
+            return call();
+        }
         NONE if !late::start() => return call(),
         _ => {}
     }
     match SOURCE.load(Ordering::Relaxed) {
         CUPTI => cupti::needed(),
         // SAFETY: `wanted` has the handles that the program passes to this very call: live ones, or NULL.
-        EVENTS => return unsafe { events::around(wanted, sizes, geometry, addresses, call, ok) },
+        EVENTS => unsafe {
+            return match events::quickly(&wanted, call, ok) {
+                Ok(result) => result,
+                Err((call, ok)) => events::around(wanted, sizes, geometry, addresses, call, ok),
+            };
+        },
         _ => return call(),
     }
     if streams::is_own(wanted.queue, wanted.per_thread) {
@@ -262,6 +274,7 @@ extern "C" fn at_exit() {
     static ONCE: AtomicBool = AtomicBool::new(false);
     if is_owner(hetrace_interpose::pid()) && !ONCE.swap(true, Ordering::Relaxed) {
         look_before_end();
+        graphs::say_left();
         SOURCE.store(NONE, Ordering::Relaxed);
     }
 }
@@ -273,6 +286,12 @@ pub fn look_before_end() {
         EVENTS => events::last_look(),
         _ => {}
     }
+}
+
+/// Whether commands are timed by events.
+#[inline]
+fn times_by_events() -> bool {
+    SOURCE.load(Ordering::Relaxed) == EVENTS
 }
 
 /// Whether anything here is to be done in hooks.
@@ -299,6 +318,7 @@ pub fn context_made(context: P, device: i32) {
 pub fn context_ends(context: P) {
     if is_on() && !context.is_null() {
         look_before_end();
+        graphs::context_ends(context);
         contexts::end(context);
     }
 }
@@ -307,6 +327,7 @@ pub fn context_ends(context: P) {
 pub fn primary_ends(device: i32, primary: P) {
     if is_on() {
         look_before_end();
+        graphs::context_ends(primary);
         contexts::end_primary(device, primary);
     }
 }

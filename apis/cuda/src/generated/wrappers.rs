@@ -1025,7 +1025,7 @@ wrapper! { #[unsafe(no_mangle)] 334 cuGraphBatchMemOpNodeSetParams(hNode: P, nod
     call(on, 1034, move || { let caps = Caps::current(); (hNode,one(nodeParams, true),seq(at_ptr::<[u8; 48]>(nodeParams.cast(), 16, true), (at_num::<u32>(nodeParams.cast(), 8)).min(48), caps),) }, move |_| real::cuGraphBatchMemOpNodeSetParams(hNode, nodeParams), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 335 cuGraphExecBatchMemOpNodeSetParams(hGraphExec: P, hNode: P, nodeParams: *const [u8; 32]) -> u32, on, {
-    call(on, 1037, move || { let caps = Caps::current(); (hGraphExec,hNode,one(nodeParams, true),seq(at_ptr::<[u8; 48]>(nodeParams.cast(), 16, true), (at_num::<u32>(nodeParams.cast(), 8)).min(48), caps),) }, move |_| real::cuGraphExecBatchMemOpNodeSetParams(hGraphExec, hNode, nodeParams), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1037, move || { let caps = Caps::current(); (hGraphExec,hNode,one(nodeParams, true),seq(at_ptr::<[u8; 48]>(nodeParams.cast(), 16, true), (at_num::<u32>(nodeParams.cast(), 8)).min(48), caps),) }, move |time| crate::hooks::cuGraphExecBatchMemOpNodeSetParams(time, hGraphExec, hNode, nodeParams), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 336 cuGraphAddMemAllocNode(phGraphNode: *mut P, hGraph: P, dependencies: *const P, numDependencies: u64, nodeParams: *mut [u8; 120]) -> u32, on, {
     call(on, 1040, move || { let caps = Caps::current(); (hGraph,seq(dependencies, numDependencies as usize, caps),numDependencies,one(nodeParams, true),seq(at_ptr::<[u8; 12]>(nodeParams.cast(), 88, true), at_num::<u64>(nodeParams.cast(), 96), caps),) }, move |_| real::cuGraphAddMemAllocNode(phGraphNode, hGraph, dependencies, numDependencies, nodeParams), move |result| { let caps = Caps::current(); let ok = result == 0; (result,one(phGraphNode, ok),one(nodeParams, ok),seq(at_ptr::<[u8; 12]>(nodeParams.cast(), 88, ok), if ok { at_num::<u64>(nodeParams.cast(), 96) } else { 0 }, caps),) }, || ())
@@ -1097,44 +1097,43 @@ wrapper! { #[unsafe(no_mangle)] 358 cuGraphDestroyNode(hNode: P) -> u32, on, {
     call(on, 1106, move || (hNode,), move |_| real::cuGraphDestroyNode(hNode), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 359 cuGraphInstantiateWithFlags(phGraphExec: *mut P, hGraph: P, flags: u64) -> u32, on, {
-    call(on, 1109, move || (hGraph,flags,), move |_| real::cuGraphInstantiateWithFlags(phGraphExec, hGraph, flags), move |result| { let ok = result == 0; (result,one(phGraphExec, ok),) }, || ())
+    call(on, 1109, move || (hGraph,flags,), move |time| crate::hooks::cuGraphInstantiateWithFlags(time, phGraphExec, hGraph, flags), move |result| { let ok = result == 0; (result,one(phGraphExec, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 360 cuGraphInstantiateWithParams(phGraphExec: *mut P, hGraph: P, instantiateParams: *mut [u8; 32]) -> u32, on, {
-    call(on, 1112, move || (hGraph,one(instantiateParams, true),), move |_| real::cuGraphInstantiateWithParams(phGraphExec, hGraph, instantiateParams), move |result| { let ok = result == 0; (result,one(phGraphExec, ok),one(instantiateParams, ok),) }, || ())
+    call(on, 1112, move || (hGraph,one(instantiateParams, true),), move |time| crate::hooks::cuGraphInstantiateWithParams(time, phGraphExec, hGraph, instantiateParams), move |result| { let ok = result == 0; (result,one(phGraphExec, ok),one(instantiateParams, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 361 cuGraphExecGetFlags(hGraphExec: P, flags: *mut u64) -> u32, on, {
     call(on, 1115, move || (hGraphExec,), move |_| real::cuGraphExecGetFlags(hGraphExec, flags), move |result| { let ok = result == 0; (result,one(flags, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 362 cuGraphExecKernelNodeSetParams_v2(hGraphExec: P, hNode: P, nodeParams: *const [u8; 72]) -> u32, on, {
-    if on & HOOK == 0 { return call(on, 1118, move || (hGraphExec,hNode,one(nodeParams, true),), move |_| real::cuGraphExecKernelNodeSetParams_v2(hGraphExec, hNode, nodeParams), move |result| { let _ = result; (result,) }, || ()); }
     call(on, 1118, move || (hGraphExec,hNode,one(nodeParams, true),), move |time| crate::hooks::cuGraphExecKernelNodeSetParams_v2(time, hGraphExec, hNode, nodeParams), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 363 cuGraphExecMemcpyNodeSetParams(hGraphExec: P, hNode: P, copyParams: *const [u8; 200], ctx: P) -> u32, on, {
-    call(on, 1121, move || (hGraphExec,hNode,one(copyParams, true),ctx,), move |_| real::cuGraphExecMemcpyNodeSetParams(hGraphExec, hNode, copyParams, ctx), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1121, move || (hGraphExec,hNode,one(copyParams, true),ctx,), move |time| crate::hooks::cuGraphExecMemcpyNodeSetParams(time, hGraphExec, hNode, copyParams, ctx), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 364 cuGraphExecMemsetNodeSetParams(hGraphExec: P, hNode: P, memsetParams: *const [u8; 40], ctx: P) -> u32, on, {
-    call(on, 1124, move || (hGraphExec,hNode,one(memsetParams, true),ctx,), move |_| real::cuGraphExecMemsetNodeSetParams(hGraphExec, hNode, memsetParams, ctx), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1124, move || (hGraphExec,hNode,one(memsetParams, true),ctx,), move |time| crate::hooks::cuGraphExecMemsetNodeSetParams(time, hGraphExec, hNode, memsetParams, ctx), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 365 cuGraphExecHostNodeSetParams(hGraphExec: P, hNode: P, nodeParams: *const [u8; 16]) -> u32, on, {
-    call(on, 1127, move || (hGraphExec,hNode,one(nodeParams, true),), move |_| real::cuGraphExecHostNodeSetParams(hGraphExec, hNode, nodeParams), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1127, move || (hGraphExec,hNode,one(nodeParams, true),), move |time| crate::hooks::cuGraphExecHostNodeSetParams(time, hGraphExec, hNode, nodeParams), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 366 cuGraphExecChildGraphNodeSetParams(hGraphExec: P, hNode: P, childGraph: P) -> u32, on, {
-    call(on, 1130, move || (hGraphExec,hNode,childGraph,), move |_| real::cuGraphExecChildGraphNodeSetParams(hGraphExec, hNode, childGraph), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1130, move || (hGraphExec,hNode,childGraph,), move |time| crate::hooks::cuGraphExecChildGraphNodeSetParams(time, hGraphExec, hNode, childGraph), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 367 cuGraphExecEventRecordNodeSetEvent(hGraphExec: P, hNode: P, event: P) -> u32, on, {
-    call(on, 1133, move || (hGraphExec,hNode,event,), move |_| real::cuGraphExecEventRecordNodeSetEvent(hGraphExec, hNode, event), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1133, move || (hGraphExec,hNode,event,), move |time| crate::hooks::cuGraphExecEventRecordNodeSetEvent(time, hGraphExec, hNode, event), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 368 cuGraphExecEventWaitNodeSetEvent(hGraphExec: P, hNode: P, event: P) -> u32, on, {
-    call(on, 1136, move || (hGraphExec,hNode,event,), move |_| real::cuGraphExecEventWaitNodeSetEvent(hGraphExec, hNode, event), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1136, move || (hGraphExec,hNode,event,), move |time| crate::hooks::cuGraphExecEventWaitNodeSetEvent(time, hGraphExec, hNode, event), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 369 cuGraphExecExternalSemaphoresSignalNodeSetParams(hGraphExec: P, hNode: P, nodeParams: *const [u8; 24]) -> u32, on, {
-    call(on, 1139, move || { let caps = Caps::current(); (hGraphExec,hNode,one(nodeParams, true),seq(at_ptr::<P>(nodeParams.cast(), 0, true), at_num::<u32>(nodeParams.cast(), 16), caps),seq(at_ptr::<[u8; 144]>(nodeParams.cast(), 8, true), (at_num::<u32>(nodeParams.cast(), 16)).min(16), caps),) }, move |_| real::cuGraphExecExternalSemaphoresSignalNodeSetParams(hGraphExec, hNode, nodeParams), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1139, move || { let caps = Caps::current(); (hGraphExec,hNode,one(nodeParams, true),seq(at_ptr::<P>(nodeParams.cast(), 0, true), at_num::<u32>(nodeParams.cast(), 16), caps),seq(at_ptr::<[u8; 144]>(nodeParams.cast(), 8, true), (at_num::<u32>(nodeParams.cast(), 16)).min(16), caps),) }, move |time| crate::hooks::cuGraphExecExternalSemaphoresSignalNodeSetParams(time, hGraphExec, hNode, nodeParams), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 370 cuGraphExecExternalSemaphoresWaitNodeSetParams(hGraphExec: P, hNode: P, nodeParams: *const [u8; 24]) -> u32, on, {
-    call(on, 1142, move || { let caps = Caps::current(); (hGraphExec,hNode,one(nodeParams, true),seq(at_ptr::<P>(nodeParams.cast(), 0, true), at_num::<u32>(nodeParams.cast(), 16), caps),seq(at_ptr::<[u8; 144]>(nodeParams.cast(), 8, true), (at_num::<u32>(nodeParams.cast(), 16)).min(16), caps),) }, move |_| real::cuGraphExecExternalSemaphoresWaitNodeSetParams(hGraphExec, hNode, nodeParams), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1142, move || { let caps = Caps::current(); (hGraphExec,hNode,one(nodeParams, true),seq(at_ptr::<P>(nodeParams.cast(), 0, true), at_num::<u32>(nodeParams.cast(), 16), caps),seq(at_ptr::<[u8; 144]>(nodeParams.cast(), 8, true), (at_num::<u32>(nodeParams.cast(), 16)).min(16), caps),) }, move |time| crate::hooks::cuGraphExecExternalSemaphoresWaitNodeSetParams(time, hGraphExec, hNode, nodeParams), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 371 cuGraphNodeSetEnabled(hGraphExec: P, hNode: P, isEnabled: u32) -> u32, on, {
-    call(on, 1145, move || (hGraphExec,hNode,isEnabled,), move |_| real::cuGraphNodeSetEnabled(hGraphExec, hNode, isEnabled), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1145, move || (hGraphExec,hNode,isEnabled,), move |time| crate::hooks::cuGraphNodeSetEnabled(time, hGraphExec, hNode, isEnabled), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 372 cuGraphNodeGetEnabled(hGraphExec: P, hNode: P, isEnabled: *mut u32) -> u32, on, {
     call(on, 1148, move || (hGraphExec,hNode,), move |_| real::cuGraphNodeGetEnabled(hGraphExec, hNode, isEnabled), move |result| { let ok = result == 0; (result,one(isEnabled, ok),) }, || ())
@@ -1143,16 +1142,16 @@ wrapper! { #[unsafe(no_mangle)] 373 cuGraphUpload(hGraphExec: P, hStream: P) -> 
     call(on, 1151, move || (hGraphExec,hStream,), move |time| crate::device::command(time, hStream, 0, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuGraphUpload(hGraphExec, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 374 cuGraphLaunch(hGraphExec: P, hStream: P) -> u32, on, {
-    call(on, 1154, move || (hGraphExec,hStream,), move |time| crate::device::command(time, hStream, 15, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuGraphLaunch(hGraphExec, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1154, move || (hGraphExec,hStream,), move |time| crate::device::command(time, hStream, 15, hGraphExec, [0, 0], move || (0, 0), move || [0; 6], move || real::cuGraphLaunch(hGraphExec, hStream), move |result| { let _ = result; result == 0 }, false), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 375 cuGraphExecDestroy(hGraphExec: P) -> u32, on, {
-    call(on, 1157, move || (hGraphExec,), move |_| real::cuGraphExecDestroy(hGraphExec), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1157, move || (hGraphExec,), move |time| crate::hooks::cuGraphExecDestroy(time, hGraphExec), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 376 cuGraphDestroy(hGraph: P) -> u32, on, {
     call(on, 1160, move || (hGraph,), move |_| real::cuGraphDestroy(hGraph), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 377 cuGraphExecUpdate_v2(hGraphExec: P, hGraph: P, resultInfo: *mut [u8; 24]) -> u32, on, {
-    call(on, 1163, move || (hGraphExec,hGraph,), move |_| real::cuGraphExecUpdate_v2(hGraphExec, hGraph, resultInfo), move |result| { let ok = result == 0; (result,one(resultInfo, ok),) }, || ())
+    call(on, 1163, move || (hGraphExec,hGraph,), move |time| crate::hooks::cuGraphExecUpdate_v2(time, hGraphExec, hGraph, resultInfo), move |result| { let ok = result == 0; (result,one(resultInfo, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 378 cuGraphKernelNodeCopyAttributes(dst: P, src: P) -> u32, on, {
     call(on, 1166, move || (dst,src,), move |_| real::cuGraphKernelNodeCopyAttributes(dst, src), move |result| { let _ = result; (result,) }, || ())
@@ -1202,7 +1201,6 @@ wrapper! { #[unsafe(no_mangle)] 391 cuGraphNodeGetParams(hNode: P, nodeParams: *
     call(on, 1205, move || (hNode,), move |time| crate::hooks::cuGraphNodeGetParams(time, hNode, nodeParams), move |result| { let ok = result == 0; (result,one(nodeParams, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 392 cuGraphExecNodeSetParams(hGraphExec: P, hNode: P, nodeParams: *mut [u8; 256]) -> u32, on, {
-    if on & HOOK == 0 { return call(on, 1208, move || (hGraphExec,hNode,one(nodeParams, true),), move |_| real::cuGraphExecNodeSetParams(hGraphExec, hNode, nodeParams), move |result| { let _ = result; (result,) }, || ()); }
     call(on, 1208, move || (hGraphExec,hNode,one(nodeParams, true),), move |time| crate::hooks::cuGraphExecNodeSetParams(time, hGraphExec, hNode, nodeParams), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 393 cuGraphConditionalHandleCreate(pHandle_out: *mut u64, hGraph: P, ctx: P, defaultLaunchValue: u32, flags: u32) -> u32, on, {
@@ -1857,13 +1855,13 @@ wrapper! { #[unsafe(no_mangle)] 609 cuLaunchHostFunc_v2_ptsz(hStream: P, fn_: P,
     call(on, 1859, move || (hStream,fn_,userData,syncMode,), move |time| crate::device::command(time, hStream, 11, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuLaunchHostFunc_v2_ptsz(hStream, fn_, userData, syncMode), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 610 cuGraphInstantiateWithParams_ptsz(phGraphExec: *mut P, hGraph: P, instantiateParams: *mut [u8; 32]) -> u32, on, {
-    call(on, 1862, move || (hGraph,one(instantiateParams, true),), move |_| real::cuGraphInstantiateWithParams_ptsz(phGraphExec, hGraph, instantiateParams), move |result| { let ok = result == 0; (result,one(phGraphExec, ok),one(instantiateParams, ok),) }, || ())
+    call(on, 1862, move || (hGraph,one(instantiateParams, true),), move |time| crate::hooks::cuGraphInstantiateWithParams_ptsz(time, phGraphExec, hGraph, instantiateParams), move |result| { let ok = result == 0; (result,one(phGraphExec, ok),one(instantiateParams, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 611 cuGraphUpload_ptsz(hGraphExec: P, hStream: P) -> u32, on, {
     call(on, 1865, move || (hGraphExec,hStream,), move |time| crate::device::command(time, hStream, 0, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuGraphUpload_ptsz(hGraphExec, hStream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 612 cuGraphLaunch_ptsz(hGraphExec: P, hStream: P) -> u32, on, {
-    call(on, 1868, move || (hGraphExec,hStream,), move |time| crate::device::command(time, hStream, 15, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuGraphLaunch_ptsz(hGraphExec, hStream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
+    call(on, 1868, move || (hGraphExec,hStream,), move |time| crate::device::command(time, hStream, 15, hGraphExec, [0, 0], move || (0, 0), move || [0; 6], move || real::cuGraphLaunch_ptsz(hGraphExec, hStream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 613 cuGraphicsMapResources_ptsz(count: u32, resources: *mut P, hStream: P) -> u32, on, {
     call(on, 1871, move || { let caps = Caps::current(); (count,seq(resources, count as usize, caps),hStream,) }, move |time| crate::device::command(time, hStream, 13, null_mut(), [0, 0], move || (0, 0), move || [0; 6], move || real::cuGraphicsMapResources_ptsz(count, resources, hStream), move |result| { let _ = result; result == 0 }, true), move |result| { let _ = result; (result,) }, || ())
@@ -2145,11 +2143,10 @@ wrapper! { #[unsafe(no_mangle)] 703 cuGraphKernelNodeSetParams(hNode: P, nodePar
     call(on, 2141, move || (hNode,one(nodeParams, true),), move |time| crate::hooks::cuGraphKernelNodeSetParams(time, hNode, nodeParams), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 704 cuGraphExecKernelNodeSetParams(hGraphExec: P, hNode: P, nodeParams: *const [u8; 56]) -> u32, on, {
-    if on & HOOK == 0 { return call(on, 2144, move || (hGraphExec,hNode,one(nodeParams, true),), move |_| real::cuGraphExecKernelNodeSetParams(hGraphExec, hNode, nodeParams), move |result| { let _ = result; (result,) }, || ()); }
     call(on, 2144, move || (hGraphExec,hNode,one(nodeParams, true),), move |time| crate::hooks::cuGraphExecKernelNodeSetParams(time, hGraphExec, hNode, nodeParams), move |result| { let _ = result; (result,) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 705 cuGraphExecUpdate(hGraphExec: P, hGraph: P, hErrorNode_out: *mut P, updateResult_out: *mut u32) -> u32, on, {
-    call(on, 2147, move || (hGraphExec,hGraph,), move |_| real::cuGraphExecUpdate(hGraphExec, hGraph, hErrorNode_out, updateResult_out), move |result| { let ok = result == 0; (result,one(hErrorNode_out, ok),one(updateResult_out, ok),) }, || ())
+    call(on, 2147, move || (hGraphExec,hGraph,), move |time| crate::hooks::cuGraphExecUpdate(time, hGraphExec, hGraph, hErrorNode_out, updateResult_out), move |result| { let ok = result == 0; (result,one(hErrorNode_out, ok),one(updateResult_out, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 706 cuGraphGetEdges(hGraph: P, from: *mut P, to: *mut P, numEdges: *mut u64) -> u32, on, {
     call(on, 2150, move || (hGraph,one(numEdges, true),), move |_| real::cuGraphGetEdges(hGraph, from, to, numEdges), move |result| { let caps = Caps::current(); let ok = result == 0; (result,seq(from, if ok { behind(numEdges) } else { 0 }, caps),seq(to, if ok { behind(numEdges) } else { 0 }, caps),one(numEdges, ok),) }, || ())
@@ -2174,10 +2171,10 @@ value_wrapper! { #[unsafe(no_mangle)] 712 cuIpcOpenMemHandle(pdptr: *mut u64, ha
     call(on, 2168, move || (handle,Flags,), move |_| real::cuIpcOpenMemHandle(pdptr, handle, Flags), move |result| { let ok = result == 0; (result,one(pdptr, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 713 cuGraphInstantiate(phGraphExec: *mut P, hGraph: P, phErrorNode: *mut P, logBuffer: *mut i8, bufferSize: u64) -> u32, on, {
-    call(on, 2171, move || (hGraph,bufferSize,), move |_| real::cuGraphInstantiate(phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize), move |result| { let caps = Caps::current(); let ok = result == 0; (result,one(phGraphExec, ok),one(phErrorNode, true),text(if true { logBuffer } else { null_mut() }, bufferSize as usize, caps),) }, || ())
+    call(on, 2171, move || (hGraph,bufferSize,), move |time| crate::hooks::cuGraphInstantiate(time, phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize), move |result| { let caps = Caps::current(); let ok = result == 0; (result,one(phGraphExec, ok),one(phErrorNode, true),text(if true { logBuffer } else { null_mut() }, bufferSize as usize, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 714 cuGraphInstantiate_v2(phGraphExec: *mut P, hGraph: P, phErrorNode: *mut P, logBuffer: *mut i8, bufferSize: u64) -> u32, on, {
-    call(on, 2174, move || (hGraph,bufferSize,), move |_| real::cuGraphInstantiate_v2(phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize), move |result| { let caps = Caps::current(); let ok = result == 0; (result,one(phGraphExec, ok),one(phErrorNode, true),text(if true { logBuffer } else { null_mut() }, bufferSize as usize, caps),) }, || ())
+    call(on, 2174, move || (hGraph,bufferSize,), move |time| crate::hooks::cuGraphInstantiate_v2(time, phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize), move |result| { let caps = Caps::current(); let ok = result == 0; (result,one(phGraphExec, ok),one(phErrorNode, true),text(if true { logBuffer } else { null_mut() }, bufferSize as usize, caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 715 cuStreamUpdateCaptureDependencies(hStream: P, dependencies: *mut P, numDependencies: u64, flags: u32) -> u32, on, {
     call(on, 2177, move || { let caps = Caps::current(); (hStream,seq(dependencies, numDependencies as usize, caps),numDependencies,flags,) }, move |_| real::cuStreamUpdateCaptureDependencies(hStream, dependencies, numDependencies, flags), move |result| { let _ = result; (result,) }, || ())

@@ -56,7 +56,7 @@ unsafe fn with_twin<const N: usize>(parameters: *const [u8; N]) -> Option<[u8; N
 ///
 /// # Safety
 /// `parameters` is NULL or a node's, which `call` passes on.
-unsafe fn with<const N: usize>(
+pub unsafe fn with<const N: usize>(
     parameters: *const [u8; N],
     call: impl Fn(*mut [u8; N]) -> CUresult,
 ) -> CUresult {
@@ -111,9 +111,6 @@ nodes! {
     cuGraphKernelNodeSetParams_v2(node: P; *const [u8; 72]);
     cuGraphNodeSetParams(node: P; *mut [u8; ANY]);
     cuGraphNodeSetParams_v2(node: P; *mut [u8; ANY]);
-    cuGraphExecKernelNodeSetParams(graph: P, node: P; *const [u8; 56]);
-    cuGraphExecKernelNodeSetParams_v2(graph: P, node: P; *const [u8; 72]);
-    cuGraphExecNodeSetParams(graph: P, node: P; *mut [u8; ANY]);
 }
 
 /// Functions that write a node's parameters.

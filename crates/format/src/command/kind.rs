@@ -2,6 +2,11 @@
 
 use std::fmt;
 
+use hetrace_ctf::Scalar;
+use hetrace_ctf::class::FieldClass;
+
+use crate::field::{Field, names};
+
 /// Makes of one table of names an enumeration, whose values in the trace are positions.
 macro_rules! named {
     ($(#[$about:meta])* $type:ident { $($(#[$meaning:meta])* $variant:ident = $name:literal,)* }) => {
@@ -103,6 +108,30 @@ named! {
         Host = "host",
     }
 }
+
+macro_rules! of_names {
+    ($($type:ty),*) => { $(
+        impl Field for $type {
+            fn class() -> FieldClass {
+                names(Self::ALL.iter().map(|one| one.name()))
+            }
+
+            fn put(&self, body: &mut Vec<u8>) {
+                body.push(self.number());
+            }
+
+            fn get(value: Option<Scalar<'_>>) -> Self {
+                // Names hold, whatever numbers a trace gives them.
+                match value {
+                    Some(Scalar::Enum { label: Some(name), .. }) => Self::of_name(name).unwrap_or_default(),
+                    _ => Self::default(),
+                }
+            }
+        }
+    )* };
+}
+
+of_names! { CommandKind, MemoryKind }
 
 impl MemoryKind {
     /// Returns whether it is memory of the host.

@@ -97,6 +97,10 @@ pub struct Enqueued {
     pub shared: u32,
     /// Launches it stands for; 0 and 1 mean itself only.
     pub weight: u32,
+    /// Number of the graph that it is a node of; 0 if it is none.
+    pub graph: u32,
+    /// Number of the node in that graph; 0 if it is none.
+    pub node: u32,
     /// Bits of `command_flag`.
     pub flags: u16,
     /// Commands of the queue end in the order in which they were enqueued.
@@ -122,6 +126,8 @@ impl Enqueued {
             geometry: [[0; 3]; 3],
             shared: 0,
             weight: 0,
+            graph: 0,
+            node: 0,
             flags: 0,
             in_order: false,
         }

@@ -132,6 +132,8 @@ pub(super) fn record(command: &Enqueued, times: &Times) -> CommandRecord {
         flags: command.flags,
         shared: command.shared,
         weight: command.weight.into(),
+        graph: command.graph,
+        node: command.node.into(),
         ..CommandRecord::default()
     }
 }

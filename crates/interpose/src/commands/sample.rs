@@ -10,7 +10,7 @@
 //! Threads add to the same counts, each by one operation, and hand nothing over; but for whose the counts are in a forked
 //! child ([`Owner`]).
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use hetrace_ring::abi::{COMMAND_KINDS, CountRecord, FunctionRecord, MEMORY_KINDS, command_flag, special};
 use hetrace_ring::clock::ticks;
@@ -34,6 +34,17 @@ pub struct Counted {
     timed: AtomicU64,
     /// Bytes that all of them moved or set.
     bytes: AtomicU64,
+    /// Of these numbers, nodes of graphs of which some stand for the others.
+    nodes: AtomicU64,
+    nodes_timed: AtomicU64,
+    nodes_bytes: AtomicU64,
+    /// Nodes of graphs without a time of their own, and their bytes.
+    of_graphs: AtomicU64,
+    of_graphs_bytes: AtomicU64,
+    /// Nanoseconds that times of nodes may be off.
+    nodes_off: AtomicU32,
+    /// There is more to be said than another number of commands.
+    says_more: AtomicBool,
     /// `commands` at the last [`CountRecord`].
     reported: AtomicU64,
     /// The process that counts: a forked child begins with its parent's numbers, and must not report them.
@@ -74,6 +85,15 @@ impl Choice {
     }
 }
 
+/// How nodes of graphs are counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Nodes {
+    /// Of the graph's launches the nodes of some are timed, and stand for these.
+    Sampled,
+    /// The graph is timed as a whole, or not at all.
+    OfGraphs,
+}
+
 /// Returns whether this session times some commands only.
 #[inline]
 pub fn is_on() -> bool {
@@ -87,6 +107,13 @@ impl Counted {
             commands: AtomicU64::new(0),
             timed: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
+            nodes: AtomicU64::new(0),
+            nodes_timed: AtomicU64::new(0),
+            nodes_bytes: AtomicU64::new(0),
+            of_graphs: AtomicU64::new(0),
+            of_graphs_bytes: AtomicU64::new(0),
+            nodes_off: AtomicU32::new(0),
+            says_more: AtomicBool::new(false),
             reported: AtomicU64::new(0),
             owner: Owner::new(),
         }
@@ -98,7 +125,10 @@ impl Counted {
         let pid = own::pid();
         !self.owner.is(pid)
             && self.owner.take(pid, || {
-                for word in [&self.commands, &self.timed, &self.bytes, &self.reported] {
+                let own = [&self.commands, &self.timed, &self.bytes, &self.reported];
+                let nodes = [&self.nodes, &self.nodes_timed, &self.nodes_bytes];
+                let graphs = [&self.of_graphs, &self.of_graphs_bytes];
+                for word in own.into_iter().chain(nodes).chain(graphs) {
                     word.store(0, Ordering::Relaxed);
                 }
             })
@@ -141,6 +171,24 @@ impl Counted {
             self.timed.fetch_add(1, Ordering::Relaxed);
         }
         choice
+    }
+
+    /// The number of the next command that is timed, if one in `every` is, and that of commands so far is not behind it.
+    pub fn next_timed(&self, id: u64, every: u32) -> u64 {
+        next_timed(id, self.commands.load(Ordering::Relaxed), every)
+    }
+
+    /// Counts a command without bytes that is about to be enqueued and only counted, if it has a number below `next`: this thread
+    /// has found before that none of these is timed, and whose count it is. Returns whether it is counted.
+    #[inline]
+    pub fn count_before(&self, next: u64) -> bool {
+        let counts = self.commands.fetch_add(1, Ordering::Relaxed) < next;
+        if counts {
+            budget::count(1);
+        } else {
+            self.commands.fetch_sub(1, Ordering::Relaxed);
+        }
+        counts
     }
 
     /// Runs a call that enqueues a command which is [only counted](Choice::Counted), with so many bytes until now.
@@ -189,19 +237,64 @@ impl Counted {
         }
     }
 
-    /// Says how many there were, if that has changed. `function` is the id of the kind. Returns how many were said.
-    fn report(&self, function: u64) -> u64 {
+    /// Counts so many commands that were enqueued as nodes of graphs, of so many bytes together. The thread has counted them
+    /// before ([`count`]).
+    pub fn add(&self, nodes: Nodes, commands: u64, bytes: u64) {
+        self.is_new();
+        let (number, moved) = match nodes {
+            Nodes::Sampled => (&self.nodes, &self.nodes_bytes),
+            Nodes::OfGraphs => (&self.of_graphs, &self.of_graphs_bytes),
+        };
+        number.fetch_add(commands, Ordering::Relaxed);
+        moved.fetch_add(bytes, Ordering::Relaxed);
+        self.commands.fetch_add(commands, Ordering::Relaxed);
+        self.moved(bytes);
+    }
+
+    /// A node that is [sampled](Nodes::Sampled) is timed.
+    pub fn add_timed(&self) {
+        self.is_new();
+        self.timed.fetch_add(1, Ordering::Relaxed);
+        self.nodes_timed.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Times of nodes may be off so many nanoseconds, all in the same way.
+    pub fn may_be_off(&self, nanoseconds: u32) {
+        if self.nodes_off.fetch_max(nanoseconds, Ordering::Relaxed) < nanoseconds {
+            self.says_more.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Says how many there were, if that has changed. `function` is the id of the kind, and `kind` and `memory` what it is of.
+    /// Returns how many were said.
+    fn report(&self, function: u64, kind: u8, memory: [u8; 2]) -> u64 {
         let launches = self.commands.load(Ordering::Relaxed);
         if !self.owner.is(own::pid()) {
             return 0;
         }
         let reported = self.reported.load(Ordering::Relaxed);
-        if reported == launches {
+        let says_more = self.says_more.swap(false, Ordering::Relaxed);
+        if reported == launches && !says_more {
             return launches;
         }
-        let (timed, bytes) = (self.timed.load(Ordering::Relaxed), self.bytes.load(Ordering::Relaxed));
-        let record = CountRecord { function, launches, timed, bytes };
+        let of = |number: &AtomicU64| number.load(Ordering::Relaxed);
+        let record = CountRecord {
+            function,
+            launches,
+            timed: of(&self.timed),
+            bytes: of(&self.bytes),
+            nodes: of(&self.nodes),
+            nodes_timed: of(&self.nodes_timed),
+            nodes_bytes: of(&self.nodes_bytes),
+            of_graphs: of(&self.of_graphs),
+            of_graphs_bytes: of(&self.of_graphs_bytes),
+            nodes_off: self.nodes_off.load(Ordering::Relaxed),
+            kind,
+            memory,
+            reserved: 0,
+        };
         if !record_with_text(special::COUNT, &record, c"") {
+            self.says_more.store(says_more, Ordering::Relaxed);
             return reported;
         }
         self.reported.store(launches, Ordering::Relaxed);
@@ -209,12 +302,26 @@ impl Counted {
     }
 }
 
+/// This thread has enqueued so many commands that are counted later ([`Counted::add`]); a negative number takes some back.
+pub fn count(commands: i64) {
+    budget::count(commands);
+}
+
 /// How the command of a number is recorded, of whose kind one in `every` is timed: the first one, and of those
 /// after it one in each row of so many, at a place that is another in each row.
-fn choice(id: u64, number: u64, every: u32) -> Choice {
+pub fn choice(id: u64, number: u64, every: u32) -> Choice {
     let Some(later) = number.checked_sub(1).filter(|_| every > 1) else { return Choice::Timed(1) };
     let (row, place) = (later / u64::from(every), later % u64::from(every));
     if mixed(row ^ id << 40) % u64::from(every) == place { Choice::Timed(every) } else { Choice::Counted }
+}
+
+/// The first number, of `number` and those after it, whose command is timed.
+fn next_timed(id: u64, number: u64, every: u32) -> u64 {
+    let Some(later) = number.checked_sub(1).filter(|_| every > 1) else { return number };
+    let every = u64::from(every);
+    let timed = |row: u64| row * every + mixed(row ^ id << 40) % every;
+    let here = timed(later / every);
+    1 + if here >= later { here } else { timed(later / every + 1) }
 }
 
 /// A number without any rhythm.
@@ -225,6 +332,8 @@ fn mixed(number: u64) -> u64 {
     word ^ word >> 31
 }
 
+/// Index of "kernel" in [`COMMAND_KINDS`].
+const KERNEL: u8 = 1;
 const MEMORIES: usize = MEMORY_KINDS.len();
 const KINDS: usize = COMMAND_KINDS.len() * MEMORIES * MEMORIES;
 static OF_KIND: [Counted; KINDS] = [const { Counted::new() }; KINDS];
@@ -253,7 +362,8 @@ pub fn report_counts<'c>(last: bool, functions: impl Iterator<Item = (u64, &'c C
     if !mine && !last {
         return;
     }
-    let mut said = functions.map(|(id, counted)| counted.report(id)).fold(0, u64::wrapping_add);
+    let mut said =
+        functions.map(|(id, counted)| counted.report(id, KERNEL, [0; 2])).fold(0, u64::wrapping_add);
     for (place, counted) in OF_KIND.iter().enumerate() {
         let mine = counted.owner.is(own::pid());
         let some = counted.commands.load(Ordering::Relaxed) > 0;
@@ -261,7 +371,9 @@ pub fn report_counts<'c>(last: bool, functions: impl Iterator<Item = (u64, &'c C
             let record = FunctionRecord { function: FIRST_ID + place as u64, ..FunctionRecord::default() };
             record_with_text(special::FUNCTION, &record, c"");
         }
-        said = said.wrapping_add(counted.report(FIRST_ID + place as u64));
+        let (kind, memory) = (place / (MEMORIES * MEMORIES), [place / MEMORIES % MEMORIES, place % MEMORIES]);
+        said =
+            said.wrapping_add(counted.report(FIRST_ID + place as u64, kind as u8, memory.map(|m| m as u8)));
     }
     budget::reported(said);
 }
@@ -284,6 +396,21 @@ mod tests {
     }
 
     #[test]
+    fn the_next_one_that_is_timed_is_known() {
+        for (id, every) in [(1, 1), (1, 4), (2, 16), (77, 64), (3, 1 << 16)] {
+            for number in [0, 1, 2, 3, 17, 63, 64, 65, 1000, 65_536, 65_537] {
+                let next = next_timed(id, number, every);
+                assert!(choice(id, next, every).is_timed(), "{id} {number} {every}: {next}");
+                let before = (number..next).take(500).chain((number.max(next.saturating_sub(500)))..next);
+                assert!(
+                    before.into_iter().all(|n| !choice(id, n, every).is_timed()),
+                    "{id} {number} {every}: {next}"
+                );
+            }
+        }
+    }
+
+    #[test]
     fn a_child_begins_with_none() {
         static COUNTED: Counted = Counted::new();
         assert!(COUNTED.is_new() && !COUNTED.is_new());
@@ -291,6 +418,25 @@ mod tests {
         COUNTED.owner.set(own::pid() + 1);
         assert!(COUNTED.is_new() && !COUNTED.is_new());
         assert_eq!(COUNTED.commands.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn parts_of_others_are_counted_together() {
+        static COUNTED: Counted = Counted::new();
+        COUNTED.add(Nodes::Sampled, 300, 1200);
+        COUNTED.add_timed();
+        COUNTED.add(Nodes::OfGraphs, 3, 40);
+        let numbers = || {
+            let all =
+                [&COUNTED.commands, &COUNTED.timed, &COUNTED.bytes, &COUNTED.nodes, &COUNTED.nodes_timed];
+            let more = [&COUNTED.nodes_bytes, &COUNTED.of_graphs, &COUNTED.of_graphs_bytes];
+            all.into_iter().chain(more).map(|n| n.load(Ordering::Relaxed)).collect::<Vec<_>>()
+        };
+        assert_eq!(numbers(), [303, 1, 1240, 300, 1, 1200, 3, 40]);
+        // A child counts its own only.
+        COUNTED.owner.set(own::pid() + 1);
+        COUNTED.add(Nodes::OfGraphs, 7, 8);
+        assert_eq!(numbers(), [7, 0, 8, 0, 0, 0, 7, 8]);
     }
 
     #[test]

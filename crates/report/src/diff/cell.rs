@@ -11,6 +11,8 @@ pub(super) struct Cell {
     pub cost: u64,
     pub own_cost: u64,
     pub bytes: u64,
+    /// Of `calls`, nodes of graphs without a time of their own.
+    pub of_graphs: u64,
 }
 
 impl Cell {
@@ -22,6 +24,7 @@ impl Cell {
             (&mut self.cost, other.cost),
             (&mut self.own_cost, other.own_cost),
             (&mut self.bytes, other.bytes),
+            (&mut self.of_graphs, other.of_graphs),
         ] {
             *to = to.saturating_add(n);
         }

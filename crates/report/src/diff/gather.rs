@@ -9,10 +9,10 @@ use super::cell::Cell;
 use super::paths::{Paths, ROOT};
 use super::profile::{CommandKey, DeviceCount, Profile, RunRow};
 use hetrace_trace::samples::function_of;
-use hetrace_trace::spans::{At, Call, Command, Fold, Open, Summary, Unfinished, Visitor, walk};
+use hetrace_trace::spans::{At, Call, Command, Fold, MemoryKind, Open, Summary, Unfinished, Visitor, walk};
 use hetrace_trace::stacks::Sites;
 use hetrace_trace::sums::Missing;
-use hetrace_trace::trace::{Function, FunctionId, ThreadId, Trace};
+use hetrace_trace::trace::{Function, FunctionId, OnlyCounted, ThreadId, Trace};
 use hetrace_trace::watch::Stopped;
 
 /// What is called now and then while a trace is read, with how many events have
@@ -39,8 +39,8 @@ impl Profile {
     }
 }
 
-/// A command's kind, kernel, device and kinds of memory, by their numbers in the trace.
-type Numbers = (u16, u32, u32, u16, u16);
+/// A command's kind, kernel, device and kinds of memory, by their numbers in the trace, and whether it is a node of a graph.
+type Numbers = (u16, u32, u32, u16, u16, bool);
 
 struct Gatherer<'t> {
     trace: &'t Trace,
@@ -168,15 +168,17 @@ impl<'t> Gatherer<'t> {
     /// Numbers of commands and bytes are those that were counted, where only some commands were timed: what is
     /// missing, or too much, goes to the commands of a function of which there are most. Times stay estimates.
     fn correct(&mut self) {
-        let mut of_function: BTreeMap<u32, (Numbers, Cell)> = BTreeMap::new();
+        let mut of_function: BTreeMap<(u32, bool), (Numbers, Cell)> = BTreeMap::new();
         for (numbers, cell) in &self.commands {
-            let (most, sum) = of_function.entry(numbers.1).or_insert((*numbers, Cell::default()));
+            let (most, sum) =
+                of_function.entry((numbers.1, numbers.5)).or_insert((*numbers, Cell::default()));
             let place = |at: &Numbers| (self.commands.get(at).map_or(0, |cell| cell.calls), *at);
             *most = std::cmp::max_by_key(*most, *numbers, place);
             sum.add(cell);
         }
-        for (function, (most, sum)) in of_function {
+        for ((function, nodes), (most, sum)) in of_function {
             let all = self.trace.names().launches(function).filter(|all| all.counted() > 0);
+            let all = all.map(|all| all.part(nodes)).filter(|part| part.launches > 0);
             let Some((all, cell)) = all.zip(self.commands.get_mut(&most)) else { continue };
             self.sampled = true;
             let others = sum.calls.saturating_sub(cell.calls);
@@ -206,13 +208,11 @@ impl<'t> Gatherer<'t> {
         Some(sites)
     }
 
-    fn profile(mut self, run: &str, summary: &Summary) -> Profile {
-        self.correct();
-        let (trace, manifest) = (self.trace, self.trace.manifest());
-        let apis = trace.functions().apis();
-        let named = |f: &Function| (apis.get(f.api).cloned().unwrap_or_default(), f.name.clone());
+    /// Commands by what they did and where, those that were only counted among them.
+    fn by_command(&mut self) -> BTreeMap<CommandKey, Cell> {
+        let trace = self.trace;
         let mut commands: BTreeMap<CommandKey, Cell> = BTreeMap::new();
-        for (&(kind, function, device, from, to), cell) in &self.commands {
+        for (&(kind, function, device, from, to, _), cell) in &self.commands {
             let device = trace.names().device(device).map(|d| d.name.clone());
             let symbol = trace.names().kernel(function).map_or_else(String::new, |f| f.name.clone());
             let mut key = CommandKey { device, kind: self.text(kind), symbol, ..CommandKey::default() };
@@ -221,6 +221,21 @@ impl<'t> Gatherer<'t> {
             }
             commands.entry(key).or_default().add(cell);
         }
+        let seen: HashSet<(u32, bool)> = self.commands.keys().map(|of| (of.1, of.5)).collect();
+        for only in trace.names().only_counted(|function, nodes| seen.contains(&(function, nodes))) {
+            self.sampled = true;
+            let (key, cell) = only_counted(&only);
+            commands.entry(key).or_default().add(&cell);
+        }
+        commands
+    }
+
+    fn profile(mut self, run: &str, summary: &Summary) -> Profile {
+        self.correct();
+        let (trace, manifest) = (self.trace, self.trace.manifest());
+        let apis = trace.functions().apis();
+        let named = |f: &Function| (apis.get(f.api).cloned().unwrap_or_default(), f.name.clone());
+        let commands = self.by_command();
         let mut devices: BTreeMap<&str, u64> = BTreeMap::new();
         for device in self.busy.values() {
             *devices.entry(&device.name).or_default() += 1;
@@ -269,6 +284,19 @@ impl<'t> Gatherer<'t> {
     }
 }
 
+/// What commands are that were only counted, and their number.
+fn only_counted(only: &OnlyCounted<'_>) -> (CommandKey, Cell) {
+    let memory = |kind: MemoryKind| if kind == MemoryKind::Unknown { "" } else { kind.name() };
+    let device = only.device.map(|device| device.name.clone());
+    let (kind, symbol) = (only.kind.name().to_owned(), only.symbol.to_owned());
+    let mut key = CommandKey { device, kind, symbol, ..CommandKey::default() };
+    if key.is_copy() {
+        (key.from, key.to) = (memory(only.from).to_owned(), memory(only.to).to_owned());
+    }
+    let of_graphs = if only.of_graphs { only.commands } else { 0 };
+    (key, Cell { calls: only.commands, bytes: only.bytes, of_graphs, ..Cell::default() })
+}
+
 impl Visitor for Gatherer<'_> {
     type Break = Stopped;
 
@@ -294,7 +322,7 @@ impl Visitor for Gatherer<'_> {
     fn exit(&mut self, _: At<'_>, call: &Call, _: &Event<'_, '_>) -> ControlFlow<Stopped> {
         let open = self.leave(call.thread, call.depth);
         let (total, own) = (call.duration(), call.own);
-        let cell = Cell { calls: 1, total, own, cost: call.cost, own_cost: call.own_cost, bytes: 0 };
+        let cell = Cell { calls: 1, total, own, cost: call.cost, own_cost: call.own_cost, ..Cell::default() };
         self.count(call.function, open.map(|open| open.path), open.map_or(0, |open| open.site), &cell);
         ControlFlow::Continue(())
     }
@@ -310,7 +338,7 @@ impl Visitor for Gatherer<'_> {
         let parent = around.map_or(ROOT, |open| open.path);
         let path = self.paths.child(parent, fold.function.0);
         let (calls, time, cost) = (fold.count, fold.total, fold.cost);
-        let cell = Cell { calls, total: time, own: time, cost, own_cost: cost, bytes: 0 };
+        let cell = Cell { calls, total: time, own: time, cost, own_cost: cost, ..Cell::default() };
         self.count(fold.function, Some(path), 0, &cell);
         ControlFlow::Continue(())
     }
@@ -320,6 +348,7 @@ impl Visitor for Gatherer<'_> {
         let function = command.function.map_or(0, |f| f.id);
         let [kind, from, to] =
             [command.kind.name(), command.from.name(), command.to.name()].map(|word| self.word(word));
+        let numbers = (kind, function, device, from, to, command.graph > 0);
         let weight = command.weight;
         self.sampled |= weight > 1;
         self.pids.insert(command.pid);
@@ -327,12 +356,12 @@ impl Visitor for Gatherer<'_> {
         let times = command.times.filter(|_| !command.failed());
         let time = times.map_or(0, |t| t.duration()).saturating_mul(weight);
         if weight > 1 && times.is_some() {
-            let shared = self.shared.entry((kind, function, device, from, to)).or_default();
+            let shared = self.shared.entry(numbers).or_default();
             *shared = (shared.0.saturating_add(weight), shared.1.saturating_add(time));
         }
         let bytes = if command.failed() { 0 } else { command.bytes.saturating_mul(weight) };
         let cell = Cell { calls: weight, total: time, own: time, bytes, ..Cell::default() };
-        self.commands.entry((kind, function, device, from, to)).or_default().add(&cell);
+        self.commands.entry(numbers).or_default().add(&cell);
         let id = match command.on_device {
             Some(device) if !device.uuid.is_empty() => DeviceId::Uuid(device.uuid.clone()),
             _ => DeviceId::Handle(command.pid, command.device),

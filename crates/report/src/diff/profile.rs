@@ -119,7 +119,7 @@ impl Profile {
             profile.functions.push((f.api.clone(), f.name.clone()));
             let (cost, own_cost) = (f.cost_ns, f.self_cost_ns);
             let (total, own) = (f.total_ns, f.self_ns);
-            profile.calls.push(Cell { calls: f.calls, total, own, cost, own_cost, bytes: 0 });
+            profile.calls.push(Cell { calls: f.calls, total, own, cost, own_cost, ..Cell::default() });
         }
         for c in &sums.commands {
             let [kind, symbol, from, to] = [&c.kind, &c.symbol, &c.from, &c.to].map(String::clone);
@@ -130,6 +130,7 @@ impl Profile {
                 total: c.total_ns,
                 own: c.total_ns,
                 bytes: c.bytes,
+                of_graphs: c.of_graphs,
                 ..Cell::default()
             };
             profile.commands.entry(key).or_default().add(&cell);

@@ -211,7 +211,9 @@ impl Maker<'_> {
         let both = |values: Vec<f64>| (typical(&values[..split]), typical(&values[split..]));
         let (a_calls, b_calls) = both(each(&|c| c.calls));
         let (a_bytes, b_bytes) = both(each(&|c| c.bytes));
-        let by_calls_ns = by_calls(&change, a_calls, b_calls);
+        // Those that have a time.
+        let (a_timed, b_timed) = both(each(&|c| c.calls.saturating_sub(c.of_graphs)));
+        let by_calls_ns = by_calls(&change, a_timed, b_timed);
         let part = |whole: f64| (whole != 0.0).then(|| change.change_ns * 100.0 / whole);
         let has = |cells: &[Option<Cell>]| cells.iter().filter(|cell| cell.is_some()).count();
         Row {

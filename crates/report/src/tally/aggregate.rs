@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::by::{By, Group};
 use super::cells::{DeviceCell, EnergyCell, HostCell, RangeCell, TrafficCell, merge};
+use super::estimate::Samples;
 use super::rows::{
     ApiTotals, DeviceRow, ErrorRow, HostRow, MemoryRow, RangeRow, SCHEMA, Tally, TraceRow, TracingRow,
     TrafficRow, UnfinishedRow,
@@ -180,8 +181,9 @@ impl Aggregate {
             samples: cell.samples.is_estimate().then_some(cell.samples.count),
             unseen: cell.samples.unseen,
             untimed: cell.untimed,
+            of_graphs: cell.of_graphs,
             total_ns: cell.total,
-            total_error_ns: cell.samples.total_error(),
+            total_error_ns: total_error(&cell.samples, cell.off),
             self_ns: cell.total,
             avg_ns: average(cell.total, cell.timed),
             min_ns: cell.times.min(),
@@ -251,6 +253,14 @@ fn host_row(cell: &HostCell, net: bool) -> HostRow {
     }
 }
 
+/// How far a total may be from the truth: by chance, and by what times of nodes are off.
+fn total_error(samples: &Samples, off: u64) -> Option<f64> {
+    match samples.total_error() {
+        None if samples.is_estimate() || off == 0 => None,
+        by_chance => Some(by_chance.unwrap_or(0.0) + off as f64),
+    }
+}
+
 fn traffic_row(cell: &TrafficCell) -> TrafficRow {
     let times = &cell.times;
     TrafficRow {
@@ -264,8 +274,9 @@ fn traffic_row(cell: &TrafficCell) -> TrafficRow {
         failed_bytes: cell.failed_bytes,
         samples: cell.samples.is_estimate().then_some(cell.samples.count),
         unseen: cell.samples.unseen,
+        of_graphs: cell.of_graphs,
         total_ns: cell.total,
-        total_error_ns: cell.samples.total_error(),
+        total_error_ns: total_error(&cell.samples, cell.off),
         self_ns: cell.total,
         avg_ns: average(cell.total, cell.timed),
         min_ns: times.min(),

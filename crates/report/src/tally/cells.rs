@@ -143,6 +143,12 @@ pub(super) struct DeviceCell {
     pub bytes: u64,
     pub errors: u64,
     pub in_graph: u64,
+    /// Of `calls`, nodes of graphs without a time of their own; they are in `untimed`, too.
+    #[serde(default)]
+    pub of_graphs: u64,
+    /// Nanoseconds that `total` may be off since times of nodes are, all in the same way.
+    #[serde(default)]
+    pub off: u64,
     pub samples: Samples,
     /// Each with how many launches it stands for.
     pub times: Times,
@@ -166,6 +172,8 @@ impl Cell for DeviceCell {
             (&mut self.bytes, other.bytes),
             (&mut self.errors, other.errors),
             (&mut self.in_graph, other.in_graph),
+            (&mut self.of_graphs, other.of_graphs),
+            (&mut self.off, other.off),
         ]);
         self.samples.add(&other.samples);
         self.times.merge(&other.times);
@@ -195,8 +203,14 @@ impl DeviceCell {
 
     /// Takes the numbers that were counted for those that samples stand for.
     pub fn correct(&mut self, off: &Correction) {
+        let before = u128::from(self.calls.max(1));
         off.apply(&mut self.samples, [&mut self.calls, &mut self.timed, &mut self.untimed, &mut self.total]);
         self.bytes = self.bytes.saturating_add_signed(off.bytes);
+        // Parts of the same calls.
+        let after = u128::from(self.calls);
+        let part = |calls: u64| u64::try_from(u128::from(calls) * after / before).unwrap_or(u64::MAX);
+        self.in_graph = part(self.in_graph);
+        self.launches.iter_mut().for_each(|row| row.calls = part(row.calls));
     }
 }
 
@@ -255,6 +269,11 @@ pub(super) struct TrafficCell {
     pub timed: u64,
     #[serde(default)]
     pub total: u64,
+    /// As in [`DeviceCell`].
+    #[serde(default)]
+    pub of_graphs: u64,
+    #[serde(default)]
+    pub off: u64,
     #[serde(default)]
     pub samples: Samples,
     pub times: Times,
@@ -285,6 +304,8 @@ impl Cell for TrafficCell {
             (&mut self.untimed, other.untimed),
             (&mut self.timed, other.timed),
             (&mut self.total, other.total),
+            (&mut self.of_graphs, other.of_graphs),
+            (&mut self.off, other.off),
         ]);
         self.samples.add(&other.samples);
         self.times.merge(&other.times);

@@ -82,7 +82,7 @@ mod tests {
     }
 
     fn launches(launches: u64, timed: u64, bytes: u64) -> Launches {
-        Launches { launches, timed, bytes }
+        Launches { launches, timed, bytes, ..Launches::default() }
     }
 
     #[test]

@@ -15,7 +15,7 @@ use super::times::Times;
 use super::ways::{Way, Ways};
 use hetrace_trace::hash::Places;
 use hetrace_trace::spans::{Command, CommandKind, MemoryKind};
-use hetrace_trace::trace::{Launches, Names, Queue};
+use hetrace_trace::trace::{Names, OnlyCounted};
 use hetrace_vendor::occupancy::{self, Needs};
 
 /// What has sums of its own.
@@ -34,6 +34,8 @@ struct Key {
     way: Way,
     /// 0 if rows are not grouped by error.
     status: i64,
+    /// A node of a graph: these are counted, and stand for each other, by themselves.
+    in_graph: bool,
 }
 
 impl Hash for Key {
@@ -46,7 +48,8 @@ impl Hash for Key {
         let who = (self.pid as u64) << 32 ^ self.tid as u64;
         let [layer, line] =
             [self.way.layer, self.way.line].map(|way| way.map_or(0, |way| u64::from(way) + 1));
-        let what = (kind | from << 8 | memory << 16 | range << 24) ^ (layer ^ line << 20).rotate_right(16);
+        let what = (kind | u64::from(self.in_graph) << 7 | from << 8 | memory << 16 | range << 24)
+            ^ (layer ^ line << 20).rotate_right(16);
         let mixed = queue.wrapping_mul(0x9e37_79b9_7f4a_7c15)
             ^ who.wrapping_mul(0xc2b2_ae3d_27d4_eb4f).rotate_left(21)
             ^ (what ^ self.status as u64).wrapping_mul(0xd6e8_feb8_6659_fd93).rotate_left(42);
@@ -137,6 +140,7 @@ impl Devices {
             range,
             way,
             status: if self.by_error && command.failed() { command.status } else { 0 },
+            in_graph: command.graph > 0,
         })
     }
 
@@ -249,17 +253,24 @@ impl Devices {
                 error: status.as_deref(),
             };
             let group = labels.group(&labels.commands, &who);
-            let mut cell = self.device_cell(labels, key, sum, &group);
+            let mut cell = self.device_cell(labels, key, sum, &group, queue.map_or("", |q| &q.api));
             let mut moved = self.traffic_cell(key, sum, labels.group(&labels.traffic, &who));
             if let Some(off) = corrections.get(key) {
                 cell.correct(off);
                 moved.iter_mut().for_each(|moved| moved.correct(off));
             }
+            if key.in_graph {
+                let each = names.launches(key.function).map_or(0, |all| u64::from(all.nodes_off));
+                cell.off = cell.timed.saturating_mul(each);
+                moved.iter_mut().for_each(|moved| moved.off = moved.timed.saturating_mul(each));
+            }
             devices.push(cell);
             traffic.extend(moved);
         }
-        if query.is_of_all() {
-            devices.extend(self.never_seen(labels));
+        if !query.splits_functions() {
+            let (only, moved) = self.only_counted(labels, query);
+            devices.extend(only);
+            traffic.extend(moved);
         }
         let (mut rows, mut moved) = (Vec::new(), Vec::new());
         merge(&mut rows, devices);
@@ -267,14 +278,14 @@ impl Devices {
         (rows, moved)
     }
 
-    fn device_cell(&self, labels: &Labels<'_>, key: &Key, sum: &Sum, group: &Group) -> DeviceCell {
+    fn device_cell(&self, labels: &Labels<'_>, key: &Key, sum: &Sum, group: &Group, api: &str) -> DeviceCell {
         let names = labels.names();
         let by = |by: By| labels.commands.contains(&by);
         let (kind, symbol) = match by(By::Name) {
             true => (key.kind.name(), names.kernel(key.function).map_or("", |f| &f.name)),
             false => ("", ""),
         };
-        let api = names.queue(key.queue).filter(|_| by(By::Api)).map_or("", |q: &Queue| &q.api);
+        let api = if by(By::Api) { api } else { "" };
         let (launches, shapes) = sum.shapes.most_frequent(if by(By::Name) { LAUNCHES } else { 0 });
         let launches = launches.iter().map(|of_shape| launch(names, key, of_shape, shapes)).collect();
         let mut cell = DeviceCell {
@@ -289,6 +300,8 @@ impl Devices {
             bytes: sum.bytes,
             errors: sum.errors,
             in_graph: sum.in_graph,
+            of_graphs: 0,
+            off: 0,
             samples: sum.samples,
             times: sum.times.clone(),
             launches,
@@ -313,6 +326,8 @@ impl Devices {
             untimed: sum.untimed,
             timed: sum.times.count,
             total: sum.times.total,
+            of_graphs: 0,
+            off: 0,
             samples: sum.samples,
             times: sum.times.clone(),
         })
@@ -321,44 +336,49 @@ impl Devices {
     /// By how much the samples of each function are off what was counted, where only some of its launches were
     /// timed: the last ones have none that stands for them, or too many have.
     fn corrections(&self, names: &Names) -> HashMap<Key, Correction> {
-        let mut of_function: HashMap<u32, Vec<(Key, &Sum)>> = HashMap::new();
+        let mut of_function: HashMap<(u32, bool), Vec<(Key, &Sum)>> = HashMap::new();
         for (key, sum) in self.by_key.iter().filter(|(key, _)| key.function != 0) {
-            if names.launches(key.function).is_some_and(|all| all.counted() > 0) {
-                of_function.entry(key.function).or_default().push((*key, sum));
+            let all = names.launches(key.function).filter(|all| all.counted() > 0);
+            if all.is_some_and(|all| all.part(key.in_graph).launches > 0) {
+                of_function.entry((key.function, key.in_graph)).or_default().push((*key, sum));
             }
         }
         let mut all = HashMap::new();
-        for (function, mut sums) in of_function {
+        for ((function, nodes), mut sums) in of_function {
             // Where what is left over goes must not be chance.
             sums.sort_by_key(|(key, _)| *key);
             let parts = sums.iter().map(|(_, sum)| sum.part());
-            let launches = names.launches(function).unwrap_or_default();
+            let launches = names.launches(function).unwrap_or_default().part(nodes);
             let off = counted::corrections(&launches, &parts.collect::<Vec<_>>());
             all.extend(sums.iter().map(|(key, _)| *key).zip(off));
         }
         all
     }
 
-    /// Launches of functions that were counted, and of which no command is known.
-    fn never_seen(&self, labels: &Labels<'_>) -> Vec<DeviceCell> {
-        let names = labels.names();
-        let seen: HashSet<u32> = self.by_key.keys().map(|key| key.function).collect();
-        let unseen =
-            names.all_launches().filter(|(function, all)| all.counted() > 0 && !seen.contains(function));
-        let mut unseen: Vec<_> = unseen.collect();
-        unseen.sort_by_key(|(function, _)| *function);
-        let cell = |(function, all): (u32, Launches)| {
-            let kernel = names.kernel(function).filter(|kernel| !kernel.name.is_empty());
-            // Of what runs no function, only commands say what it is.
-            let kind = if kernel.is_some() { CommandKind::Kernel } else { CommandKind::Other };
-            let key =
-                Key { function, pid: names.kernel(function).map_or(0, |kernel| kernel.pid), ..Key::of(kind) };
-            let who = Who { pid: key.pid, ..Who::default() };
-            let sum =
-                Sum { calls: all.counted(), untimed: all.counted(), bytes: all.bytes, ..Sum::default() };
-            self.device_cell(labels, &key, &sum, &labels.group(&labels.commands, &who))
+    /// What was counted, and of which no command is known that could stand for it. Which thread, queue and range it was of is
+    /// not known.
+    fn only_counted(&self, labels: &Labels<'_>, query: &Query<'_>) -> (Vec<DeviceCell>, Vec<TrafficCell>) {
+        let seen: HashSet<(u32, bool)> = self.by_key.keys().map(|key| (key.function, key.in_graph)).collect();
+        let all = labels.names().only_counted(|function, nodes| seen.contains(&(function, nodes)));
+        let wanted = |only: &OnlyCounted<'_>| {
+            query.has_process(only.pid)
+                && query.has_api(only.api)
+                && query.has_command(only.kind.name(), only.symbol)
         };
-        unseen.into_iter().map(cell).collect()
+        let (mut devices, mut traffic) = (Vec::new(), Vec::new());
+        for only in all.into_iter().filter(wanted) {
+            let OnlyCounted { function, pid, from, to, commands, bytes, of_graphs, .. } = only;
+            let key = Key { function, pid, from, to, in_graph: of_graphs, ..Key::of(only.kind) };
+            let who = Who { pid, device: only.device, ..Who::default() };
+            let nodes = if of_graphs { commands } else { 0 };
+            let sum = Sum { calls: commands, untimed: commands, bytes, in_graph: nodes, ..Sum::default() };
+            let group = labels.group(&labels.commands, &who);
+            let cell = self.device_cell(labels, &key, &sum, &group, only.api);
+            devices.push(DeviceCell { of_graphs: nodes, ..cell });
+            let cell = self.traffic_cell(&key, &sum, labels.group(&labels.traffic, &who));
+            traffic.extend(cell.map(|cell| TrafficCell { of_graphs: nodes, ..cell }));
+        }
+        (devices, traffic)
     }
 }
 
@@ -367,7 +387,8 @@ impl Key {
     fn of(kind: CommandKind) -> Self {
         let (from, to) = (MemoryKind::Unknown, MemoryKind::Unknown);
         let way = Way::default();
-        Self { kind, from, to, function: 0, queue: 0, pid: 0, tid: 0, range: None, way, status: 0 }
+        let (function, queue, pid, tid, range, status) = (0, 0, 0, 0, None, 0);
+        Self { kind, from, to, function, queue, pid, tid, range, way, status, in_graph: false }
     }
 }
 

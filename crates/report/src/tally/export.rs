@@ -61,12 +61,12 @@ impl Table {
             Self::Apis => ("api title processes threads calls errors self_ns cost_ns error_self_ns", "", ""),
             Self::Errors => ("name api error code text calls total_ns", "", ""),
             Self::Device => (
-                "name symbol kind api calls samples unseen untimed total_ns total_error_ns",
+                "name symbol kind api calls samples unseen untimed of_graphs total_ns total_error_ns",
                 DURATIONS,
                 "bytes in_graph errors",
             ),
             Self::Traffic => (
-                "name from to calls samples unseen bytes total_ns total_error_ns",
+                "name from to calls samples unseen of_graphs bytes total_ns total_error_ns",
                 DURATIONS,
                 "bytes_per_second errors failed_bytes",
             ),

@@ -130,7 +130,8 @@ impl<'t> Labels<'t> {
             By::Device => self.device(who.device),
             By::Queue => {
                 let mark = who.queue.map_or_else(String::new, |q| default_queue_mark(self.trace, q));
-                format!("{}:{:#x}{mark}", who.pid, who.queue.map_or(0, |q| q.handle))
+                let handle = who.queue.map_or_else(|| "-".to_owned(), |q| format!("{:#x}", q.handle));
+                format!("{}:{handle}{mark}", who.pid)
             }
             By::Range => who.range.unwrap_or(NONE).to_owned(),
             By::Error => who.error.unwrap_or(NONE).to_owned(),

@@ -90,6 +90,11 @@ impl Query<'_> {
         self.names.is_empty() || self.names.iter().any(|glob| glob_matches(glob, name))
     }
 
+    /// Whether what a process did is wanted.
+    pub(super) fn has_process(&self, pid: i64) -> bool {
+        self.pids.is_empty() || self.pids.contains(&pid)
+    }
+
     /// Whether an API is wanted.
     pub(super) fn has_api(&self, api: &str) -> bool {
         self.apis.is_empty() || self.apis.iter().any(|known| known == api)

@@ -94,6 +94,7 @@ fn commands(t: &Tally) -> Vec<CommandSum> {
             kind: row.kind.clone(),
             symbol: row.symbol.clone().unwrap_or_default(),
             calls: row.calls,
+            of_graphs: row.of_graphs,
             total_ns: row.total_ns,
             bytes: row.bytes,
             ..CommandSum::default()
@@ -104,6 +105,7 @@ fn commands(t: &Tally) -> Vec<CommandSum> {
             from: row.from.clone().unwrap_or_default(),
             to: row.to.clone().unwrap_or_default(),
             calls: row.calls,
+            of_graphs: row.of_graphs,
             total_ns: row.total_ns,
             bytes: row.bytes,
             ..CommandSum::default()

@@ -283,7 +283,10 @@ fn frames() -> [EventClass; 4] {
 
 /// How often a function was launched.
 fn launches() -> EventClass {
-    let counts = ["launches", "timed", "bytes"].iter();
+    let counts =
+        ["launches", "timed", "bytes", "nodes", "nodes_timed", "nodes_bytes", "of_graphs", "of_graphs_bytes"];
     let function = StructClass::default().field("function", uint(32));
-    event(69, "device:launches", counts.fold(function, |f, name| f.field(*name, uint(64))))
+    let counts = counts.iter().fold(function, |f, name| f.field(*name, uint(64)));
+    let counts = counts.field("nodes_off", uint(32)).field("kind", names(&KINDS));
+    event(69, "device:launches", counts.field("from", names(&MEMORY)).field("to", names(&MEMORY)))
 }

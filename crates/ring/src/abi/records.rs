@@ -394,12 +394,30 @@ pub struct FunctionRecord {
 pub struct CountRecord {
     /// [`FunctionRecord::function`].
     pub function: u64,
-    /// Launches since the process began.
+    /// Launches since the process began, nodes of graphs among them.
     pub launches: u64,
     /// Those of them that were timed.
     pub timed: u64,
     /// Bytes that they moved or set, all together; 0 for kernels.
     pub bytes: u64,
+    /// Of `launches`, `timed` and `bytes`: nodes of graphs of whose launches the nodes of some are timed, and stand for the others.
+    pub nodes: u64,
+    /// Those that were timed.
+    pub nodes_timed: u64,
+    /// Their bytes.
+    pub nodes_bytes: u64,
+    /// Of `launches` and `bytes`: nodes of graphs that were timed as a whole, or not at all. They have no time of their own.
+    pub of_graphs: u64,
+    /// Their bytes.
+    pub of_graphs_bytes: u64,
+    /// Nanoseconds that the time of a node which is timed may be off, with all others in the same way.
+    pub nodes_off: u32,
+    /// Index into [`COMMAND_KINDS`].
+    pub kind: u8,
+    /// Where the bytes come from and go to: indexes into [`MEMORY_KINDS`].
+    pub memory: [u8; 2],
+    /// Not used.
+    pub reserved: u8,
 }
 
 /// Body of [`special::DEVICE`], followed by the NUL-terminated name. Words that

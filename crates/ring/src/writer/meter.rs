@@ -208,6 +208,12 @@ impl Meter {
         true
     }
 
+    /// Whether [`only_counts`](Self::only_counts) would be true.
+    #[inline(always)]
+    pub fn may_only_count(&self) -> bool {
+        self.left.get() != 0
+    }
+
     /// Whether the present call is added up or counted, instead of being recorded.
     #[inline(always)]
     pub fn adds_up(&self) -> bool {
@@ -252,6 +258,14 @@ impl Meter {
         self.credit.fetch_add(ticks.wrapping_neg());
         self.spent.fetch_add(ticks);
         self.recent.fetch_add(ticks);
+    }
+
+    /// Whether so many ticks may be spent at once, where `ppm` of the time may be: they were saved, but for what may be
+    /// owed without a thread having to wait for long until it goes up again.
+    pub fn affords(&self, ppm: u32, ticks: u64) -> bool {
+        let most = (SAVED / MILLION * u64::from(ppm)).cast_signed();
+        let left = self.credit.get().cast_signed().saturating_sub(ticks.min(i64::MAX as u64).cast_signed());
+        left > -most / ENOUGH
     }
 
     /// The thread has a ring in which so many commands were counted before.

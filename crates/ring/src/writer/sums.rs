@@ -34,7 +34,7 @@ impl Writer {
 
     /// Counts a call that is about to be made and whose time is not to be known. Returns false if no call of the function was
     /// [added up](Self::add_up) since the last record: then nothing would be known of their times.
-    #[inline]
+    #[inline(always)]
     pub fn count_up(&self, fold_id: u16) -> bool {
         let known = |sum: &&OpenFold| {
             sum.id.load(Ordering::Relaxed) == u32::from(fold_id) && sum.timed.load(Ordering::Relaxed) != 0
@@ -45,6 +45,18 @@ impl Writer {
             add_in_one(&sum.count, 1);
         }
         sum.is_some()
+    }
+
+    /// As [`count_up`](Self::count_up), if the thread is at a step where this call's time is not to be known, and it is the
+    /// program's own.
+    #[inline(always)]
+    pub fn counts_only(&self, fold_id: u16) -> bool {
+        let counts = self.meter.may_only_count() && !self.is_inside() && self.count_up(fold_id);
+        if counts {
+            self.meter.only_counts();
+            self.meter.call(true);
+        }
+        counts
     }
 
     /// Takes back what [`count_up`](Self::count_up) counted: the call is recorded.

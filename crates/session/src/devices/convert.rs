@@ -75,8 +75,23 @@ pub fn function(number: u32, name: &[u8], record: &FunctionRecord) -> Function {
 
 /// Returns how often a function was launched.
 pub fn launches(number: u32, record: &CountRecord) -> Launches {
-    let CountRecord { function: _, launches, timed, bytes } = *record;
-    Launches { function: number, launches, timed, bytes }
+    let CountRecord { function: _, launches, timed, bytes, nodes, nodes_timed, nodes_bytes, .. } = *record;
+    let CountRecord { of_graphs, of_graphs_bytes, nodes_off, kind, memory: [from, to], .. } = *record;
+    Launches {
+        function: number,
+        launches,
+        timed,
+        bytes,
+        nodes,
+        nodes_timed,
+        nodes_bytes,
+        of_graphs,
+        of_graphs_bytes,
+        nodes_off,
+        kind: CommandKind::of_number(kind).unwrap_or_default(),
+        from: MemoryKind::of_number(from).unwrap_or_default(),
+        to: MemoryKind::of_number(to).unwrap_or_default(),
+    }
 }
 
 /// Returns a frame of a Python stack; behind the record stand the names of its file and its function.

@@ -317,7 +317,7 @@ fn a_handle_that_comes_again_is_another_queue() {
 #[test]
 fn what_was_guessed_does_not_outlive_the_definition() {
     let mut p = Process::new("guessed");
-    let count = CountRecord { function: 0xf, launches: 3, timed: 1, bytes: 0 };
+    let count = CountRecord { function: 0xf, launches: 3, timed: 1, ..CountRecord::default() };
     p.take(special::COUNT, 500, &count, "");
     let function = FunctionRecord { function: 0xf, registers: 8, ..FunctionRecord::default() };
     p.take(special::FUNCTION, 400, &function, "known");

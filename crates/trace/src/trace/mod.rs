@@ -2,6 +2,7 @@
 
 mod class;
 mod cost;
+mod counted;
 mod cursor;
 mod functions;
 mod identity;
@@ -28,6 +29,7 @@ use hetrace_model::Model;
 
 pub use class::{Class, Classes, Definition, Verdict};
 pub use cost::{CallCost, Costs, LeafCost};
+pub use counted::OnlyCounted;
 pub use cursor::{Cursor, Item, Occurrence};
 pub use functions::{Function, FunctionId, Functions};
 pub(crate) use identity::Identity;

@@ -6,6 +6,7 @@
 
 use hetrace_ctf::Scalar;
 use hetrace_ctf::read::Event;
+use hetrace_format::command::{CommandKind, MemoryKind};
 use hetrace_format::define;
 use hetrace_model::Model;
 
@@ -158,12 +159,66 @@ pub struct Launches {
     pub timed: u64,
     /// Bytes that all of them moved or set; 0 for kernels, and where that was not counted.
     pub bytes: u64,
+    /// Of these numbers, those of nodes of graphs of whose launches the nodes of some are timed, and stand for the others.
+    pub nodes: u64,
+    /// Those that were timed.
+    pub nodes_timed: u64,
+    /// Their bytes.
+    pub nodes_bytes: u64,
+    /// Of `launches`, nodes of graphs that were timed as a whole, or not at all: no time of any command is theirs.
+    pub of_graphs: u64,
+    /// Their bytes.
+    pub of_graphs_bytes: u64,
+    /// Nanoseconds that the time of a node may be off, with all others in the same way.
+    pub nodes_off: u32,
+    /// What the commands do; [`CommandKind::Other`] in older traces.
+    pub kind: CommandKind,
+    /// Where their bytes come from.
+    pub from: MemoryKind,
+    /// Where these go to.
+    pub to: MemoryKind,
 }
 
 impl Launches {
     /// Those that were only counted.
     pub fn counted(&self) -> u64 {
         self.launches.saturating_sub(self.timed)
+    }
+
+    /// Those for which timed ones stand, nodes of graphs or all others, as if there were no more.
+    pub fn part(&self, nodes: bool) -> Launches {
+        let (launches, timed, bytes) = match nodes {
+            true => (self.nodes, self.nodes_timed, self.nodes_bytes),
+            false => (
+                self.launches.saturating_sub(self.nodes).saturating_sub(self.of_graphs),
+                self.timed.saturating_sub(self.nodes_timed),
+                self.bytes.saturating_sub(self.nodes_bytes).saturating_sub(self.of_graphs_bytes),
+            ),
+        };
+        let off = if nodes { self.nodes_off } else { 0 };
+        Launches { launches, timed, bytes, nodes_off: off, ..Launches::default() }
+    }
+}
+
+impl From<define::Launches> for Launches {
+    fn from(defined: define::Launches) -> Self {
+        let define::Launches { function: _, launches, timed, bytes, nodes, nodes_timed, nodes_bytes, .. } =
+            defined;
+        let define::Launches { of_graphs, of_graphs_bytes, nodes_off, kind, from, to, .. } = defined;
+        Self {
+            launches,
+            timed,
+            bytes,
+            nodes,
+            nodes_timed,
+            nodes_bytes,
+            of_graphs,
+            of_graphs_bytes,
+            nodes_off,
+            kind,
+            from,
+            to,
+        }
     }
 }
 
@@ -223,8 +278,8 @@ impl Names {
             }
             // Written again and again: the last one holds.
             Definition::Launches => {
-                let define::Launches { function, launches, timed, bytes } = define::Launches::decode(get);
-                self.launches.insert(function, Launches { launches, timed, bytes });
+                let defined = define::Launches::decode(get);
+                self.launches.insert(defined.function, defined.into());
             }
             Definition::PyFrame => self.stacks.define(define::PyFrame::decode(get)),
             Definition::Module => self.stacks.define_module(&define::Module::decode(get)),
@@ -289,5 +344,34 @@ impl Names {
     /// All functions, by number.
     pub fn kernels(&self) -> Vec<&Kernel> {
         self.kernels.all()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nodes_and_others_are_parts_of_the_whole() {
+        let all = Launches {
+            launches: 100,
+            timed: 9,
+            bytes: 1000,
+            nodes: 30,
+            nodes_timed: 4,
+            nodes_bytes: 300,
+            of_graphs: 20,
+            of_graphs_bytes: 200,
+            nodes_off: 7,
+            ..Launches::default()
+        };
+        let others = Launches { launches: 50, timed: 5, bytes: 500, ..Launches::default() };
+        let nodes = Launches { launches: 30, timed: 4, bytes: 300, nodes_off: 7, ..Launches::default() };
+        assert_eq!((all.part(false), all.part(true), all.counted()), (others, nodes, 91));
+        // Of an older trace, and a damaged one.
+        let old = Launches { launches: 5, timed: 2, bytes: 10, ..Launches::default() };
+        assert_eq!((old.part(false), old.part(true)), (old, Launches::default()));
+        let damaged = Launches { nodes: 9, of_graphs: u64::MAX, ..old };
+        assert_eq!(damaged.part(false).launches, 0);
     }
 }

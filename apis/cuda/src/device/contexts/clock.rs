@@ -47,6 +47,16 @@ impl Clock {
         self.0.times(&Of(context), first, second)
     }
 
+    /// Nanoseconds from an event to another that is behind it, as near as the driver says that; none if it does not.
+    ///
+    /// # Safety
+    /// Complete events with times, of `context`, whose clock this is and which lives.
+    pub unsafe fn between(&self, context: &Context, first: P, second: P) -> Option<u64> {
+        let mut milliseconds = 0.0;
+        let error = Of(context).between(&mut milliseconds, first, second);
+        (error == 0 && milliseconds >= 0.0).then_some((f64::from(milliseconds) * 1e6).round() as u64)
+    }
+
     /// Whether it is time for a new reference.
     pub fn is_due(&self) -> bool {
         self.0.is_due()

@@ -9,6 +9,11 @@ use crate::text::{Column, Table};
 use hetrace_trace::demangle;
 use hetrace_trace::text::{bandwidth, bytes, count, duration, duration_f, energy, error, percent, plural};
 
+/// The sum of `of` over rows.
+fn sum(rows: &[DeviceRow], of: fn(&DeviceRow) -> u64) -> u64 {
+    rows.iter().map(of).fold(0, u64::saturating_add)
+}
+
 impl Renderer<'_> {
     fn name(&self, row: &DeviceRow) -> String {
         match &row.symbol {
@@ -29,13 +34,9 @@ impl Renderer<'_> {
         ])?;
         let by = self.device_dimensions();
         let named = by.contains(&By::Name);
-        let mut columns: Vec<Column> = by.iter().map(|by| Column::left(by.heading())).collect();
-        columns.extend(["Time", "±", "Time(%)", "Calls", "Average", "Min", "Max"].map(right));
-        columns.extend(self.stats().iter().map(|heading| right(heading)));
-        columns.extend(["In graphs", "Error"].map(right));
-        let mut table = Table::new(columns);
-        let sum =
-            |rows: &[DeviceRow], of: fn(&DeviceRow) -> u64| rows.iter().map(of).fold(0, u64::saturating_add);
+        // Where there are some.
+        let of_graphs = rows.iter().any(|row| row.of_graphs > 0);
+        let mut table = Table::new(self.device_columns(&by, of_graphs));
         let total = sum(rows, |r| r.total_ns);
         let (shown, hidden) = self.cut(rows);
         for row in shown {
@@ -56,6 +57,9 @@ impl Renderer<'_> {
                 },
                 time(percent(row.total_ns, total)),
                 count(row.calls),
+            ]);
+            cells.extend(of_graphs.then(|| some(row.of_graphs, count)));
+            cells.extend([
                 time(duration_f(row.avg_ns)),
                 time(duration(row.min_ns)),
                 time(duration(row.max_ns)),
@@ -69,6 +73,7 @@ impl Renderer<'_> {
             let mut cells = vec![String::new(); by.len()];
             cells[0] = name;
             cells.extend([duration(own), String::new(), percent(own, total), count(sum(rows, |r| r.calls))]);
+            cells.extend(of_graphs.then(|| some(sum(rows, |r| r.of_graphs), count)));
             cells.extend(vec![String::new(); 3 + self.stats().len()]);
             cells.extend([some(sum(rows, |r| r.in_graph), count), errors(sum(rows, |r| r.errors))]);
             cells
@@ -79,6 +84,17 @@ impl Renderer<'_> {
         table.total(sums("Total".to_owned(), rows));
         // Only names of functions have no end.
         if by.first() == Some(&By::Name) { self.narrow_table(&table) } else { self.table(&table) }
+    }
+
+    /// The columns of that table; that of graphs where some commands are theirs.
+    fn device_columns(&self, by: &[By], of_graphs: bool) -> Vec<Column> {
+        let mut columns: Vec<Column> = by.iter().map(|by| Column::left(by.heading())).collect();
+        columns.extend(["Time", "±", "Time(%)", "Calls"].map(right));
+        columns.extend(of_graphs.then(|| right(OF_GRAPHS)));
+        columns.extend(["Average", "Min", "Max"].map(right));
+        columns.extend(self.stats().iter().map(|heading| right(heading)));
+        columns.extend(["In graphs", "Error"].map(right));
+        columns
     }
 
     /// What rows of commands are grouped by; never nothing.
@@ -142,7 +158,10 @@ impl Renderer<'_> {
             self.tally.by.iter().copied().filter(|by| *by != By::Name && *by != By::Api).collect();
         let mut columns = vec![Column::left("Name")];
         columns.extend(by.iter().map(|by| Column::left(by.heading())));
-        columns.extend(["Bytes", "Bandwidth", "Time", "±", "Calls", "Average", "Min", "Max"].map(right));
+        columns.extend(["Bytes", "Bandwidth", "Time", "±", "Calls"].map(right));
+        let of_graphs = rows.iter().any(|row| row.of_graphs > 0);
+        columns.extend(of_graphs.then(|| right(OF_GRAPHS)));
+        columns.extend(["Average", "Min", "Max"].map(right));
         columns.extend(self.stats().iter().map(|heading| right(heading)));
         columns.extend(["Error", "Failed bytes"].map(right));
         let mut table = Table::new(columns);
@@ -160,6 +179,9 @@ impl Renderer<'_> {
                 time(duration(row.total_ns)),
                 estimate_error(row.samples, row.total_error_ns, row.total_ns),
                 count(row.calls),
+            ]);
+            cells.extend(of_graphs.then(|| some(row.of_graphs, count)));
+            cells.extend([
                 time(duration_f(row.avg_ns)),
                 time(duration(row.min_ns)),
                 time(duration(row.max_ns)),
@@ -175,6 +197,7 @@ impl Renderer<'_> {
             let calls = count(sum(|r| r.calls));
             let time = duration(sum(|r| r.total_ns));
             cells.extend([bytes(sum(|r| r.bytes)), String::new(), time, String::new(), calls]);
+            cells.extend(of_graphs.then(|| some(sum(|r| r.of_graphs), count)));
             cells.extend(vec![String::new(); 3 + self.stats().len()]);
             cells.extend([errors(sum(|r| r.errors)), some(sum(|r| r.failed_bytes), bytes)]);
             table.row(cells);
@@ -182,6 +205,9 @@ impl Renderer<'_> {
         if by.is_empty() { self.narrow_table(&table) } else { self.table(&table) }
     }
 }
+
+/// Heading of calls that have no time of their own: nodes of graphs that were timed as a whole.
+const OF_GRAPHS: &str = "Of graphs";
 
 /// In the place of a block's size that the program left to the API.
 const AUTO: &str = "auto";
@@ -202,9 +228,9 @@ fn traffic_name(row: &TrafficRow) -> String {
 /// How far the total may be from the truth, if it is an estimate.
 fn estimate_error(samples: Option<u64>, error_ns: Option<f64>, total_ns: u64) -> String {
     match (samples, error_ns) {
-        (None, _) => String::new(),
+        (None, None) => String::new(),
         (Some(_), None) => "±?".to_owned(),
-        (Some(_), Some(ns)) => error(ns, total_ns as f64),
+        (_, Some(ns)) => error(ns, total_ns as f64),
     }
 }
 

@@ -318,6 +318,14 @@ fn estimates(t: &Tally) -> Vec<String> {
             plural(unseen, "launch"),
         ));
     }
+    let nodes = t.device.iter().map(|r| r.of_graphs).fold(0, u64::saturating_add);
+    if nodes > 0 {
+        lines.push(format!(
+            "Of graphs: {} of graphs that were timed as a whole (`graph`), or not at all, are counted, and have no times of \
+             their own.",
+            plural(nodes, "node"),
+        ));
+    }
     lines
 }
 

@@ -34,8 +34,12 @@ pub struct DeviceRow {
     /// those that were timed, with an error that is not known.
     #[serde(skip_serializing_if = "is_zero")]
     pub unseen: u64,
-    /// Of these, commands whose times are not known.
+    /// Of all commands, those whose times are not known.
     pub untimed: u64,
+    /// Of these, nodes of graphs that were timed as a whole, or not at all: they are counted, and the time of their graphs is in
+    /// the row of these (kind `graph`).
+    #[serde(skip_serializing_if = "is_zero")]
+    pub of_graphs: u64,
     /// Time on the device; of samples, an estimate for all launches.
     pub total_ns: u64,
     /// Of an estimate: the truth is not farther away, in nanoseconds, with 95 %
@@ -174,6 +178,9 @@ pub struct TrafficRow {
     /// As [`DeviceRow::unseen`].
     #[serde(skip_serializing_if = "is_zero")]
     pub unseen: u64,
+    /// As [`DeviceRow::of_graphs`].
+    #[serde(skip_serializing_if = "is_zero")]
+    pub of_graphs: u64,
     /// Time on the device; of samples, an estimate for all commands.
     pub total_ns: u64,
     /// As [`DeviceRow::total_error_ns`].

@@ -263,3 +263,31 @@ fn another_ring_has_other_counts() {
     }
     assert_eq!(meter.spent.get(), 10 + 10 + 30 + 30);
 }
+
+#[test]
+fn some_work_is_affordable_that_is_owed_for_a_while() {
+    let meter = Meter::new();
+    meter.begin(1000, 2_000_000, 0);
+    // Two per cent of a second may be saved, of which a quarter may be owed.
+    let owed = SAVED / MILLION * u64::from(PPM) / 4;
+    assert!(meter.affords(PPM, 2_000_000 + owed - 10) && !meter.affords(PPM, 2_000_000 + owed + 10));
+    meter.spend(2_000_000);
+    assert!(meter.affords(PPM, owed - 10) && !meter.affords(PPM, owed + 10));
+    assert!(!meter.affords(PPM, u64::MAX) && !meter.affords(0, 1), "no number is too large");
+}
+
+#[test]
+fn a_call_may_only_be_counted_where_only_counts_says_so() {
+    let meter = Meter::new();
+    meter.begin(1000, 1, 0);
+    assert!(!meter.may_only_count() && !meter.only_counts());
+    meter.begin_at(9);
+    let mut counted = 0;
+    while meter.may_only_count() {
+        assert!(meter.only_counts());
+        counted += 1;
+    }
+    assert!(!meter.only_counts());
+    assert!((u64::from(Meter::EACH) / 2..=u64::from(Meter::EACH) * 3 / 2).contains(&counted), "{counted}");
+    assert_eq!(meter.draw(), counted);
+}
