@@ -414,6 +414,61 @@ fn a_further_api_costs_a_process_that_does_not_use_it_little() {
     );
 }
 
+/// The launcher's instructions for a program that calls nothing, with the libraries of a folder.
+fn launching(folder: &Path, search: &str) -> Option<(f64, Vec<(String, String)>)> {
+    let out = TempDir::new().expect("a folder for the trace");
+    let trace = out.path().join("trace");
+    let words = [&hetrace().display().to_string(), "run", "-q", "-o", &trace.display().to_string()];
+    let line: Vec<&str> = words.into_iter().chain(["--", "true"]).collect();
+    let folder = folder.display().to_string();
+    let variables = [("HETRACE_LIBRARIES", folder), ("LD_LIBRARY_PATH", search.to_owned())];
+    let executed = instructions(&line, &variables)? as f64;
+    let manifest = manifest(&trace);
+    let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+    let ways = manifest["interposition"].as_array().expect("ways").iter();
+    Some((executed, ways.map(|way| (text(&way["api"]), text(&way["way"]))).collect()))
+}
+
+/// What the launcher does for `true` does not grow with the functions of APIs, and hardly with APIs that are absent: 180,000
+/// instructions for each of these and 1,200 for each function before (decision 0111), where all of it takes 7 million.
+#[test]
+fn starting_a_program_does_not_grow_with_apis() {
+    let scratch = TempDir::new().expect("a scratch folder");
+    let few = ["opencl", "nvtx"];
+    let Some((few_take, _)) = launching(&only(&scratch, &few), "") else { return };
+    let all: Vec<PathBuf> = libraries(&[]);
+    let folder = scratch.path().join("absent");
+    std::fs::create_dir(&folder).expect("a folder");
+    let link = |library: &Path, folder: &Path| {
+        let link = folder.join(library.file_name().expect("a name"));
+        std::os::unix::fs::symlink(library, link).expect("a link");
+    };
+    all.iter().for_each(|library| link(library, &folder));
+    // Which are absent depends on the machine.
+    let (_, ways) = launching(&folder, "").expect("valgrind");
+    let absent = |library: &PathBuf| {
+        let is_of =
+            |api: &str| library.file_name().is_some_and(|name| *name == *format!("libhetrace_{api}.so"));
+        ways.iter().any(|(api, way)| way == "absent" && is_of(api))
+    };
+    let number = all.iter().filter(|library| absent(library)).count() as f64;
+    for library in all.iter().filter(|library| !absent(library)) {
+        std::fs::remove_file(folder.join(library.file_name().expect("a name"))).expect("a link of ours");
+    }
+    libraries(&few).iter().for_each(|library| link(library, &folder));
+    let (take, _) = launching(&folder, "").expect("valgrind");
+    let each = (take - few_take) / number;
+    assert!(
+        number < 1.0 || each < few_take / 250.0,
+        "{each} for each absent API: {take} with {number}, {few_take} without"
+    );
+    // The driver has 800 functions; half of what they took is left, and that is not theirs.
+    let folder = only(&scratch, &["opencl", "nvtx", "cuda"]);
+    let (driver, ways) = launching(&folder, &fake::with_runtime()).expect("valgrind");
+    assert!(ways.contains(&("cuda".to_owned(), "preload".to_owned())), "{ways:?}");
+    assert!(driver - few_take < few_take / 12.0, "{driver} with the driver, {few_take} without");
+}
+
 /// A library that waited joins the session by another of ours, where the program has forgotten it since, or has taken its
 /// files out of reach.
 #[test]

@@ -113,6 +113,29 @@ fn the_hot_function_has_most_samples_without_frame_pointers() {
 }
 
 #[test]
+fn samples_are_on_the_time_line_and_in_tables() {
+    or_skip!();
+    let ran = ran(&["-O2"], "work");
+    let has = |file: &Path, text: &str| {
+        let bytes = std::fs::read(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        bytes.windows(text.len()).any(|found| found == text.as_bytes())
+    };
+    let drawn = ran.folder.with_extension("pftrace");
+    said(&ran.folder, &["timeline", "-o", &drawn.display().to_string()]);
+    for text in ["CPU samples", "hot (", "stack_callers"] {
+        assert!(has(&drawn, text), "{text}");
+    }
+    let tables = ran.folder.with_extension("parquet");
+    said(&ran.folder, &["export", "-f", "parquet", "-o", &tables.display().to_string()]);
+    let find = format!("find '{}' -path '*/samples/*' -name samples.parquet -size +3", tables.display());
+    let found = run(Command::new("sh").args(["-c", &find]));
+    assert_eq!(found.out.lines().count(), 1, "{}", found.err);
+    // Names lie in a dictionary of the file, compressed or not: the schema is text.
+    let file = Path::new(found.out.trim());
+    assert!(has(file, "source_function") && has(file, "in_call"), "{}", found.out);
+}
+
+#[test]
 fn threads_that_come_and_go_and_children_are_sampled() {
     or_skip!();
     for mode in ["threads", "child"] {

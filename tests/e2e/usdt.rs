@@ -93,6 +93,41 @@ fn each_hit_is_recorded_with_its_arguments() {
     assert!(drawn.windows(12).any(|bytes| bytes == b"hetest:begin"), "not in the timeline");
 }
 
+/// `begin` and `end` are a range by their names, `begin` and `guarded` by the user's word.
+#[test]
+fn pairs_of_probes_are_ranges() {
+    if !possible() {
+        return;
+    }
+    for (asked, name, ends) in [
+        (["--usdt", "hetest:*"], "hetest:begin..end", "end"),
+        (["--usdt", "hetest:begin..guarded"], "hetest:begin..guarded", "guarded"),
+    ] {
+        let scratch = TempDir::new().expect("scratch");
+        let (done, trace) = recorded(&scratch, &asked, 50);
+        assert_eq!(done.status, 0, "{}", done.err);
+        let tally = run(Command::new(hetrace()).args(["tally", "--json"]).arg(&trace)).out;
+        let tally: serde_json::Value = serde_json::from_str(&tally).expect("JSON");
+        let rows = tally["probe_ranges"].as_array().unwrap_or_else(|| panic!("{tally}"));
+        let number = |name: &str| rows[0][name].as_u64().unwrap_or_else(|| panic!("{name}: {rows:?}"));
+        assert!(rows.len() == 1 && rows[0]["name"] == name, "{rows:?}");
+        assert_eq!(["ranges", "open", "threads"].map(number), [101, 0, 3], "{rows:?}");
+        let [least, most, all] = ["min_ns", "max_ns", "total_ns"].map(number);
+        assert!(0 < least && least <= most && most < all && all <= most * 101, "{rows:?}");
+        let table = run(Command::new(hetrace()).arg("tally").arg(&trace)).out;
+        assert!(table.contains("Ranges between probes") && table.contains(name), "{table}");
+        let ended = hits(&trace, ends);
+        let said = format!("  ({name}, ");
+        assert!(ended.len() == 101 && ended.iter().all(|line| line.contains(&said)), "{ended:?}");
+        assert!(hits(&trace, "begin").iter().all(|line| !line.contains(&said)), "it only begins there");
+        let file = scratch.path().join("timeline");
+        let timeline = run(Command::new(hetrace()).arg("timeline").arg(&trace).arg("-o").arg(&file));
+        assert_eq!(timeline.status, 0, "{}", timeline.err);
+        let drawn = std::fs::read(&file).expect("a timeline");
+        assert!(drawn.windows(name.len()).any(|bytes| bytes == name.as_bytes()), "not in the timeline");
+    }
+}
+
 #[test]
 fn nobody_listens_without_being_asked() {
     let scratch = TempDir::new().expect("scratch");

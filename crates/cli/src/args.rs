@@ -363,7 +363,8 @@ pub struct Run {
     pub os_syscalls: Vec<String>,
     /// Record hits of probes in the code of the program and the libraries that it is linked to (USDT, `sys/sdt.h`), with
     /// their arguments: globs of provider and probe (may be repeated); before them the path of a file, for a library
-    /// that the program opens later. As root or with CAP_PERFMON. Implies --os=tree
+    /// that the program opens later. Two probes become ranges if their names differ in a word (`f__entry`, `f__return`;
+    /// `begin`, `end`), or as PROVIDER:BEGIN..END. As root or with CAP_PERFMON. Implies --os=tree
     #[arg(long, value_name = "[FILE:]PROVIDER:PROBE", env = "HETRACE_USDT")]
     pub usdt: Vec<String>,
     /// Size of each of the kernel's ring buffers for --os (one or two of each CPU), in KiB; rounded up to a power of two

@@ -3,13 +3,15 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use hetrace_trace::stacks::{Frame, StackId, Stacks};
+use hetrace_trace::stacks::{Frame, Kind, StackId, Stacks};
 
 /// What stands for a stack.
 #[derive(Debug, Default)]
 pub(crate) struct Source {
     /// The frame that stands for it.
     pub frame: Frame,
+    /// The innermost frame, with a line or without.
+    pub innermost: Frame,
     /// `solver.cpp:42 in step`.
     pub at: String,
     /// All frames so, the innermost first, with `;` between.
@@ -38,8 +40,11 @@ impl<'t> Sources<'t> {
             let frame = stacks.innermost(stack)?.clone();
             // What separates frames may not be in one.
             let text = |frame: &&Frame| frame.to_string().replace(';', ",");
-            let all: Vec<String> = stacks.frames(stack).iter().map(text).collect();
-            Some(Rc::new(Source { at: frame.to_string(), stack: all.join(";"), frame }))
+            let frames = stacks.frames(stack);
+            let known = frames.iter().find(|frame| frame.kind != Kind::Missing);
+            let innermost = known.map_or_else(|| frame.clone(), |known| (*known).clone());
+            let all: Vec<String> = frames.iter().map(text).collect();
+            Some(Rc::new(Source { at: frame.to_string(), stack: all.join(";"), frame, innermost }))
         });
         known.clone()
     }

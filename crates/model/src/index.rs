@@ -1,18 +1,19 @@
 //! What a launcher must know of every function before a program starts, and where the rest is.
 //!
 //! A large model takes milliseconds to understand, and the program waits. So an API's library has an
-//! index beside it, one line for each function, by which flags are chosen and by which the text of one
-//! function is found in the model's JSON:
+//! index beside it, by which flags are chosen and by which the text of one function is found in the model's JSON:
 //!
 //! ```text
-//! {"api":"toy","title":"Toy","interpose":{…},"model_bytes":5120,"frame_bytes":1734}
+//! {"api":"toy","title":"Toy","interpose":{…},"model_bytes":5120,"frame_bytes":1734,"model_sum":…}
 //! c  launch,enqueue  device::launch      a kind of functions: command, roles, hook; `-` is none
 //! -  query           -
 //!
-//! 585  0  toyLaunch                      a function: bytes, number of its kind, name
+//! 000100                                 the kind of each function, two digits of base 64 from `0` on
+//! 585  toyLaunch                         a function: bytes, name
 //! ```
-//! with tabs between words. There are few kinds, so what is decided by roles is decided once for many functions. The
-//! frame is the model up to its first function; each function is a line of its own.
+//! with tabs between words. There are few kinds, so what is decided by roles is decided once for many functions, and the
+//! functions' own lines are not read before one of them is called. The frame is the model up to its first function; each
+//! function is a line of its own.
 
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -42,6 +43,8 @@ pub struct Head {
     pub model_bytes: usize,
     /// Bytes of it before the first function.
     pub frame_bytes: usize,
+    /// A checksum of it, so that what is before the functions' lines distinguishes one build from another.
+    pub model_sum: u64,
 }
 
 /// What functions have in common that are chosen alike.
@@ -51,13 +54,14 @@ pub struct Kind<'t> {
     pub commands: bool,
     /// The reason for which a hand-written function stands for the real one.
     pub hook: Option<&'t str>,
-    roles: &'t str,
+    /// Their roles, and empty words.
+    roles: [&'t str; MOST_ROLES],
 }
 
 impl Kind<'_> {
     /// Returns whether the functions have this role.
     pub fn has_role(&self, role: &str) -> bool {
-        self.roles.as_bytes().split(|byte| *byte == b',').any(|known| known == role.as_bytes())
+        self.roles.iter().take_while(|known| !known.is_empty()).any(|known| *known == role)
     }
 }
 
@@ -77,9 +81,11 @@ pub struct Row<'t> {
 pub struct Index {
     /// What is said of the whole API.
     pub head: Head,
-    text: String,
+    text: Vec<u8>,
     /// Where each kind's line is in the text.
     kinds: Vec<Range<usize>>,
+    /// Where the functions' kinds are.
+    numbers: Range<usize>,
     /// Where the functions' lines begin.
     rows_at: usize,
     /// Those lines, once somebody has asked for one.
@@ -90,7 +96,6 @@ pub struct Index {
 #[derive(Debug, Clone, PartialEq)]
 struct Place {
     name: Range<usize>,
-    kind: usize,
     json: Range<usize>,
 }
 
@@ -104,8 +109,12 @@ const BETWEEN: usize = ",\n".len();
 /// What ends a model's JSON behind the functions that are left out.
 const END: &[u8] = b"]}";
 
-/// About as long as the line of a function.
-const SHORT: usize = 24;
+/// What a digit of a kind's number counts, and how many digits one has.
+const BASE: usize = 64;
+const DIGITS: usize = 2;
+const MOST_KINDS: usize = BASE * BASE;
+/// Roles of one function: the most that any API has is four.
+const MOST_ROLES: usize = 8;
 /// More digits are no number of bytes, and could be too much for a `usize`.
 const MOST_DIGITS: usize = 18;
 
@@ -114,7 +123,7 @@ impl Index {
     ///
     /// # Errors
     /// When it is none.
-    pub fn parse(text: String) -> Result<Self, IndexError> {
+    pub fn parse(text: Vec<u8>) -> Result<Self, IndexError> {
         let index = Self::begin(text)?;
         index.check()?;
         Ok(index)
@@ -125,30 +134,40 @@ impl Index {
     ///
     /// # Errors
     /// When it is no index, as far as it is read.
-    pub fn begin(text: String) -> Result<Self, IndexError> {
+    pub fn begin(text: Vec<u8>) -> Result<Self, IndexError> {
         let (first, mut at) = line(&text, 0);
-        let head: Head = serde_json::from_str(first).map_err(|e| IndexError(e.to_string()))?;
+        let head: Head = serde_json::from_slice(first).map_err(|e| IndexError(e.to_string()))?;
         let mut kinds = Vec::new();
         while let (words, next) = line(&text, at)
             && !words.is_empty()
         {
-            kind(words).ok_or_else(|| IndexError(format!("`{words}` is no kind's line")))?;
+            kind(words).ok_or_else(|| IndexError(format!("`{}` is no kind's line", words.escape_ascii())))?;
             kinds.push(at..at + words.len());
             at = next;
         }
-        Ok(Index { head, text, kinds, rows_at: at + 1, rows: OnceLock::new() })
+        let (numbers, rows_at) = line(&text, at + 1);
+        if numbers.len() % DIGITS != 0 || at >= text.len() {
+            return Err(IndexError("the kinds of its functions are cut off".to_owned()));
+        }
+        let numbers = at + 1..at + 1 + numbers.len();
+        Ok(Index { head, text, kinds, numbers, rows_at, rows: OnceLock::new() })
     }
 
     /// Reads the functions' lines.
     ///
     /// # Errors
-    /// When one of them is none.
+    /// When one of them is none, or has a kind that is none.
     pub fn check(&self) -> Result<(), IndexError> {
         let rows = self.places();
         let next = rows.last().map_or(self.rows_at, |last| last.name.end + 1);
-        match self.text.get(next..).filter(|rest| !rest.is_empty()) {
-            None => Ok(()),
-            Some(rest) => Err(IndexError(format!("`{}` is no function's line", line(rest, 0).0))),
+        if let Some(rest) = self.text.get(next..).filter(|rest| !rest.is_empty()) {
+            let line = line(rest, 0).0.escape_ascii();
+            return Err(IndexError(format!("`{line}` is no function's line")));
+        }
+        let known = self.functions().filter(|kind| *kind < self.kinds.len()).count();
+        match known == rows.len() && known == self.functions().len() {
+            true => Ok(()),
+            false => Err(IndexError(format!("{known} of {} functions have a kind", rows.len()))),
         }
     }
 
@@ -156,13 +175,12 @@ impl Index {
     fn places(&self) -> &[Place] {
         self.rows.get_or_init(|| {
             let (mut at, mut json) = (self.rows_at, self.head.frame_bytes);
-            let mut rows = Vec::with_capacity(self.text.len() / SHORT);
+            let mut rows = Vec::with_capacity(self.functions().len());
             while at < self.text.len() {
-                let row = row(self.text.as_bytes(), at).filter(|(_, kind, _)| *kind < self.kinds.len());
-                let Some((bytes, kind, name)) = row else { break };
+                let Some((bytes, name)) = row(&self.text, at) else { break };
                 let end = json.saturating_add(bytes);
                 at = name.end + 1;
-                rows.push(Place { name, kind, json: json..end });
+                rows.push(Place { name, json: json..end });
                 json = end.saturating_add(BETWEEN);
             }
             rows
@@ -174,23 +192,29 @@ impl Index {
         self.kinds.iter().filter_map(|place| kind(self.text.get(place.clone())?))
     }
 
+    /// Returns the number of each function's kind in the model's order, without reading the functions' lines.
+    pub fn functions(&self) -> impl ExactSizeIterator<Item = usize> {
+        self.text.get(self.numbers.clone()).unwrap_or_default().chunks_exact(DIGITS).map(number)
+    }
+
     /// Returns all functions in the model's order.
     pub fn rows(&self) -> impl Iterator<Item = Row<'_>> {
-        self.places().iter().filter_map(|place| self.at(place))
+        self.places().iter().zip(self.functions()).filter_map(|(place, kind)| self.at(place, kind))
     }
 
     /// Returns one function; none beyond the last.
     pub fn row(&self, function: usize) -> Option<Row<'_>> {
-        self.at(self.places().get(function)?)
+        self.at(self.places().get(function)?, self.functions().nth(function)?)
     }
 
-    fn at(&self, Place { name, kind, json }: &Place) -> Option<Row<'_>> {
-        Some(Row { name: self.text.get(name.clone())?, kind: *kind, json: json.clone() })
+    fn at(&self, Place { name, json }: &Place, kind: usize) -> Option<Row<'_>> {
+        let name = std::str::from_utf8(self.text.get(name.clone())?).ok()?;
+        Some(Row { name, kind, json: json.clone() })
     }
 
-    /// Returns its text.
-    pub fn text(&self) -> &str {
-        &self.text
+    /// Returns what is before the functions' lines: two models that differ differ there.
+    pub fn before_rows(&self) -> &[u8] {
+        self.text.get(..self.rows_at).unwrap_or(&self.text)
     }
 
     /// Reads the model without its functions.
@@ -218,42 +242,65 @@ pub fn function(json: &[u8], row: &Row<'_>) -> Result<Function, IndexError> {
 }
 
 /// Returns the line that begins at a place, and where the next one does.
-fn line(text: &str, at: usize) -> (&str, usize) {
+fn line(text: &[u8], at: usize) -> (&[u8], usize) {
     let rest = text.get(at..).unwrap_or_default();
-    // Byte by byte: lines are short, and a search for a `char` is prepared anew for each.
-    let length = rest.bytes().position(|byte| byte == b'\n').unwrap_or(rest.len());
+    let length = rest.iter().position(|byte| *byte == b'\n').unwrap_or(rest.len());
     (rest.get(..length).unwrap_or_default(), at + length + 1)
 }
 
 /// Reads a kind's line.
-fn kind(line: &str) -> Option<Kind<'_>> {
-    let mut words = line.split('\t');
-    let (commands, roles, hook) = (words.next()?, words.next()?, words.next()?);
+fn kind(line: &[u8]) -> Option<Kind<'_>> {
+    let line = std::str::from_utf8(line).ok()?;
+    // Byte by byte: words are short, and a search for a `char` is prepared anew for each.
+    let cut = |text: &'_ str, by| text.bytes().position(|byte| byte == by);
+    let (commands, rest) = (line.get(..1)?, line.strip_prefix(['c', '-'])?.strip_prefix('\t')?);
+    let end = cut(rest, b'\t')?;
+    let (mut words, hook) = (&rest[..end], &rest[end + 1..]);
+    let mut roles = [""; MOST_ROLES];
+    for place in &mut roles {
+        if words.is_empty() {
+            break;
+        }
+        let end = cut(words, b',').unwrap_or(words.len());
+        *place = &words[..end];
+        words = words.get(end + 1..).unwrap_or_default();
+    }
     let hook = Some(hook).filter(|hook| *hook != "-");
-    (words.next().is_none() && matches!(commands, "c" | "-")).then_some(Kind {
-        commands: commands == "c",
-        hook,
-        roles,
-    })
+    let is_kind = words.is_empty() && !hook.is_some_and(|hook| hook.contains('\t'));
+    is_kind.then_some(Kind { commands: commands == "c", hook, roles })
 }
 
-/// Returns what the function's line says that begins at a place: its bytes, its kind, and where its name is, which is
-/// the rest of the line.
-fn row(text: &[u8], at: usize) -> Option<(usize, usize, Range<usize>)> {
-    let mut at = at;
-    let mut number = || {
-        let (begin, mut sum) = (at, 0_usize);
-        while let Some(digit) = text.get(at).map(|byte| byte.wrapping_sub(b'0')).filter(|digit| *digit < 10) {
-            sum = sum.wrapping_mul(10).wrapping_add(digit.into());
-            at += 1;
-        }
-        let is_number = (1..=MOST_DIGITS).contains(&(at - begin)) && text.get(at) == Some(&b'\t');
+/// Reads the number of a kind; one that no kind has where it is none.
+fn number(digits: &[u8]) -> usize {
+    let digit = |byte: &u8| byte.checked_sub(b'0').map_or(MOST_KINDS, usize::from);
+    digits.iter().fold(0, |number, byte| number * BASE + digit(byte))
+}
+
+/// Writes the number of a kind.
+fn digits(number: usize) -> [char; DIGITS] {
+    [number / BASE, number % BASE].map(|digit| char::from(b'0' + (digit % BASE) as u8))
+}
+
+/// Returns what the function's line says that begins at a place: its bytes, and where its name is, which is the rest of
+/// the line.
+fn row(text: &[u8], at: usize) -> Option<(usize, Range<usize>)> {
+    let (begin, mut at, mut bytes) = (at, at, 0_usize);
+    while let Some(digit) = text.get(at).map(|byte| byte.wrapping_sub(b'0')).filter(|digit| *digit < 10) {
+        bytes = bytes.wrapping_mul(10).wrapping_add(digit.into());
         at += 1;
-        is_number.then_some(sum)
-    };
-    let (bytes, kind) = (number()?, number()?);
-    let name = text.get(at..)?.iter().position(|byte| *byte == b'\n')?;
-    (name > 0).then_some((bytes, kind, at..at + name))
+    }
+    if !(1..=MOST_DIGITS).contains(&(at - begin)) || text.get(at) != Some(&b'\t') {
+        return None;
+    }
+    let name = text.get(at + 1..)?.iter().position(|byte| *byte == b'\n')?;
+    (name > 0).then_some((bytes, at + 1..at + 1 + name))
+}
+
+/// Returns a checksum (FNV-1a).
+fn sum(bytes: &[u8]) -> u64 {
+    bytes
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325, |sum, byte| (sum ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3))
 }
 
 /// Makes the index of a model from its JSON, in which each function is a line of its own and the
@@ -272,9 +319,10 @@ pub fn print(model: &Model, json: &str) -> Result<String, IndexError> {
         timing: model.timing,
         model_bytes: json.len(),
         frame_bytes,
+        model_sum: sum(json.as_bytes()),
     };
     let mut text = serde_json::to_string(&head).map_err(|e| IndexError(e.to_string()))? + "\n";
-    let (mut kinds, mut rows) = (Vec::new(), String::new());
+    let (mut kinds, mut numbers, mut rows) = (Vec::new(), String::new(), String::new());
     for (f, line) in model.functions.iter().zip(json[frame_bytes..].lines()) {
         let bytes = line.strip_suffix(',').unwrap_or(line).len();
         let kind = kind_of(model, f);
@@ -282,11 +330,15 @@ pub fn print(model: &Model, json: &str) -> Result<String, IndexError> {
         if number == kinds.len() {
             kinds.push(kind);
         }
-        rows.push_str(&format!("{bytes}\t{number}\t{}\n", f.name));
+        numbers.extend(digits(number));
+        rows.push_str(&format!("{bytes}\t{}\n", f.name));
+    }
+    if kinds.len() > MOST_KINDS {
+        return Err(IndexError(format!("{} kinds of functions", kinds.len())));
     }
     kinds.iter().for_each(|kind| text.extend([kind.as_str(), "\n"]));
-    text.extend(["\n", rows.as_str()]);
-    let index = Index::parse(text)?;
+    text.extend(["\n", numbers.as_str(), "\n", rows.as_str()]);
+    let index = Index::parse(text.clone().into_bytes())?;
     if let Some(row) = index.rows().find(|row| row.name.contains('\t')) {
         return Err(IndexError(format!("`{}` has a tab in it", row.name)));
     }
@@ -295,7 +347,7 @@ pub fn print(model: &Model, json: &str) -> Result<String, IndexError> {
     if (Model { functions, ..frame }) != *model {
         return Err(IndexError("the JSON is laid out otherwise than one function a line".to_owned()));
     }
-    Ok(index.text)
+    Ok(text)
 }
 
 /// Returns the line of a function's kind.
@@ -335,7 +387,7 @@ mod tests {
 
     #[test]
     fn functions_are_found_one_by_one() {
-        let index = Index::parse(print(&model(), JSON).unwrap()).unwrap();
+        let index = Index::parse(print(&model(), JSON).unwrap().into_bytes()).unwrap();
         assert_eq!(index.head.interpose.requires, ["libtoy.so"]);
         let rows: Vec<Row> = index.rows().collect();
         assert_eq!(rows.iter().map(|r| r.name).collect::<Vec<_>>(), ["toyInit", "toyRun"]);
@@ -358,7 +410,7 @@ mod tests {
         );
         assert_ne!(json, JSON);
         let model: Model = serde_json::from_str(&json).unwrap();
-        let index = Index::parse(print(&model, &json).unwrap()).unwrap();
+        let index = Index::parse(print(&model, &json).unwrap().into_bytes()).unwrap();
         let kinds: Vec<Kind> = index.kinds().collect();
         let kept: Vec<bool> = index.rows().map(|row| kinds[row.kind].has_role(KEPT)).collect();
         assert_eq!(kept, [true, false]);
@@ -369,15 +421,36 @@ mod tests {
         let again = r#"{"name":"toyAgain","roles":[],"returns":"int","success":"always","params":[]},"#;
         let json = JSON.replace("\n{\"name\":\"toyRun\"", &format!("\n{again}\n{{\"name\":\"toyRun\""));
         let model: Model = serde_json::from_str(&json).unwrap();
-        let index = Index::parse(print(&model, &json).unwrap()).unwrap();
+        let index = Index::parse(print(&model, &json).unwrap().into_bytes()).unwrap();
         assert_eq!(index.kinds().count(), 2);
         let rows: Vec<(&str, usize)> = index.rows().map(|row| (row.name, row.kind)).collect();
         assert_eq!(rows, [("toyInit", 0), ("toyAgain", 0), ("toyRun", 1)]);
     }
 
     #[test]
+    fn numbers_of_kinds_have_two_digits() {
+        for kind in [0, 1, 63, 64, 65, MOST_KINDS - 1] {
+            let text = String::from_iter(digits(kind));
+            assert!(text.is_ascii() && !text.contains(['\t', '\n']), "{text:?}");
+            assert_eq!(number(text.as_bytes()), kind);
+        }
+        assert!(number(b"\t0") >= MOST_KINDS, "no kind's");
+    }
+
+    #[test]
+    fn what_is_before_the_functions_differs_where_a_model_does() {
+        let before = |json: &str| {
+            let model = serde_json::from_str(json).unwrap();
+            let index = Index::begin(print(&model, json).unwrap().into_bytes()).unwrap();
+            index.before_rows().to_vec()
+        };
+        assert!(before(JSON).ends_with(b"\n0001\n"));
+        assert_ne!(before(JSON), before(&JSON.replace("toyRun", "toyRan")));
+    }
+
+    #[test]
     fn a_model_of_another_build_is_refused() {
-        let index = Index::parse(print(&model(), JSON).unwrap()).unwrap();
+        let index = Index::parse(print(&model(), JSON).unwrap().into_bytes()).unwrap();
         let other = JSON.replace("toyRun", "toyRunX");
         assert!(index.frame(other.as_bytes()).is_err());
         let renamed = JSON.replace("toyRun", "toyGun");
@@ -389,13 +462,14 @@ mod tests {
     #[test]
     fn lines_of_functions_are_read_when_they_are_asked_for() {
         let good = print(&model(), JSON).unwrap();
-        let index = Index::begin(good.clone()).unwrap();
-        assert!(index.rows.get().is_none(), "nobody has asked");
+        let index = Index::begin(good.clone().into_bytes()).unwrap();
         assert_eq!(index.kinds().count(), 2);
+        assert_eq!(index.functions().collect::<Vec<_>>(), [0, 1]);
+        assert!(index.rows.get().is_none(), "nobody has asked for a line");
         assert_eq!(index.row(1).map(|row| row.name), Some("toyRun"));
-        assert_eq!(index, Index::parse(good.clone()).unwrap());
-        let torn = Index::begin(format!("{good}12\t0\n12\t0\ttoyMore\n")).unwrap();
-        assert_eq!(torn.check().unwrap_err().to_string(), "`12\t0` is no function's line");
+        assert_eq!(index, Index::parse(good.clone().into_bytes()).unwrap());
+        let torn = Index::begin(format!("{good}12\n12\ttoyMore\n").into_bytes()).unwrap();
+        assert_eq!(torn.check().unwrap_err().to_string(), "`12` is no function's line");
         assert_eq!(torn.rows().count(), 2, "those before it");
     }
 
@@ -411,15 +485,19 @@ mod tests {
             "{}\n",
             "[]\n",
             &format!("{good}what is this\n"),
-            &format!("{good}12\t0\n"),
-            &format!("{good}12\t9\ttoyOfNoKind\n"),
-            &format!("{good}1x\t0\ttoyOfNoLength\n"),
-            &format!("{good}99999999999999999999\t0\ttoyLong\n"),
+            &format!("{good}12\n"),
+            &format!("{good}12\ttoyOfNoKind\n"),
+            &format!("{good}1x\ttoyOfNoLength\n"),
+            &format!("{good}99999999999999999999\ttoyLong\n"),
+            &without("\n0001\n", "\n0009\n"),
+            &without("\n0001\n", "\n00\n"),
+            &without("\n0001\n", "\n000\n"),
+            &without("\n0001\n", "\n00\t1\n"),
             &without("\nc\tlaunch", "\nlaunch"),
             &without("\nc\tlaunch", "\nd\tlaunch"),
             &without("\n\n", "\n"),
         ] {
-            assert!(Index::parse(wrong.to_owned()).is_err(), "{wrong}");
+            assert!(Index::parse(wrong.as_bytes().to_vec()).is_err(), "{wrong}");
         }
         assert!(print(&model(), "{}").is_err());
         let mut spaced = model();

@@ -108,6 +108,48 @@ fn counters_of_a_program_are_drawn() {
     assert!(!drawing.events().any(|e| e.name.contains("__itt_counter_set")), "shown as a call, too");
 }
 
+/// Instants below the thread, also of one that makes no calls, with stacks.
+#[test]
+fn samples_of_processors_are_drawn_below_their_threads() {
+    let text = include_str!("golden/cpu_samples.txt");
+    let trace = common::build(text.split("\n== ").next().unwrap_or(""));
+    let drawn = |options: &timeline::Options| {
+        let mut bytes = Vec::new();
+        timeline::timeline(&trace, options, &mut bytes).expect("memory");
+        common::perfetto::parse(&bytes)
+    };
+    let drawing = drawn(&timeline::Options::default());
+    let rows: Vec<&Track> = drawing.tracks().filter(|track| track.name == "CPU samples").collect();
+    let on_thread = |row: &&Track| drawing.tracks().any(|t| Some(t.uuid) == row.parent && t.is_thread);
+    assert!(rows.len() == 2 && rows.iter().all(on_thread), "{rows:?}");
+    let of = |row: &Track| {
+        let events = drawing.events().filter(|event| event.track == row.uuid && event.kind == 3);
+        events.map(|event| (event.time, event.name.as_str())).collect::<Vec<_>>()
+    };
+    let (prepare, spin) = ("sample:app::prepare (prepare.cpp)", "sample:spin (libsolve.so.2)");
+    let calling = [
+        (1_500_000, prepare),
+        (2_500_000, prepare),
+        (3_500_000, "sample:main (main.cpp)"),
+        (4_500_000, spin),
+        (6_500_000, spin),
+    ];
+    assert_eq!(of(rows[0]), calling);
+    assert_eq!(
+        of(rows[1]),
+        [(3_600_000, "sample:libsolve.so.2+0x5678"), (4_600_000, "sample:[stack not known]")]
+    );
+    let at = |time| drawing.events().find(|e| e.time == time && e.name.starts_with("sample:")).expect("one");
+    let notes = &at(2_500_000).notes;
+    for note in ["CPU=2", "stands for ns=1000000", "at prepare.cpp:20 in app::prepare", "main.cpp:90 in main"]
+    {
+        assert!(notes.contains(note.trim_start_matches("at ")), "{note} in {notes}");
+    }
+    assert!(!notes.contains("the kernel") && at(6_500_000).notes.contains("in=the kernel"), "{notes}");
+    let others = drawn(&timeline::Options { pids: vec![8], ..timeline::Options::default() });
+    assert!(!others.events().any(|event| event.name.starts_with("sample:")), "of another process");
+}
+
 /// Whatever the bytes are, there is an answer.
 #[test]
 fn damaged_programs_are_drawn() {

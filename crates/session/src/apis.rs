@@ -3,7 +3,9 @@
 //! Nothing lists the APIs: each library carries its model in a section, so a
 //! new API is a new file. A large model takes milliseconds to understand, and the
 //! program waits: only its index is read before the program starts, and of the model
-//! what is used, when it is used.
+//! what is used, when it is used. Of an API that is absent not even that ([`candidate`]).
+
+mod candidate;
 
 use std::fs::File;
 use std::io;
@@ -20,10 +22,13 @@ use object::elf::FileHeader64;
 use object::read::StringTable;
 use object::read::elf::{FileHeader, SectionHeader};
 
-use crate::ldcache;
+pub use candidate::{Candidate, Sorted, candidates, sort};
 
-/// File names of API libraries begin like this.
+use crate::ldcache::Search;
+
+/// File names of API libraries begin like this, and end so.
 const PREFIX: &str = "libhetrace_";
+const SUFFIX: &str = ".so";
 /// The section with the model.
 const MODEL_SECTION: &str = ".hetrace.model";
 /// The section with the model's index.
@@ -41,7 +46,7 @@ pub struct Found {
     /// How the API is intercepted.
     pub interpose: Interpose,
     /// All functions in short.
-    pub index: Index,
+    pub index: Arc<Index>,
     /// What distinguishes the index from that of another build.
     pub mark: Checksum,
     /// None of the libraries and files of which its programs need one is on the machine or on the search path.
@@ -116,12 +121,19 @@ impl Found {
     pub(crate) fn of_model(path: &Path, json: &str) -> Self {
         let model: Model = serde_json::from_str(json).expect("a model");
         let index = hetrace_model::index::print(&model, json).expect("an index");
-        let mark = Checksum::of(index.as_bytes());
+        let index = Index::parse(index.into_bytes()).expect("an index");
+        let mark = Checksum::of(index.before_rows());
         std::fs::write(path, json).expect("a file");
         let file = File::open(path).and_then(Kept::new).expect("a file");
-        let (path, index) = (path.to_owned(), Index::parse(index).expect("an index"));
-        let absent = ldcache::are_absent(&model.interpose.requires);
+        let (path, index) = (path.to_owned(), Arc::new(index));
+        let absent = is_absent(&model.interpose, &Search::new());
         Found { path, api: model.api, interpose: model.interpose, index, mark, absent, file, model_at: 0 }
+    }
+
+    /// Returns whether a program that is linked to these libraries brings the API's own, or one that it requires.
+    pub(crate) fn is_brought_by(&self, linked: &[String]) -> bool {
+        let Interpose { libraries, requires, .. } = &self.interpose;
+        libraries.iter().chain(requires).any(|name| linked.contains(name))
     }
 
     /// Returns what is to be said of a model that is not as it should be.
@@ -176,6 +188,16 @@ pub enum LibraryError {
 /// # Errors
 /// When the file can't be read or carries no model of this version.
 pub fn open(path: &Path) -> Result<Found, LibraryError> {
+    open_by(path, &Search::new())
+}
+
+/// Returns whether none of what an API requires is there.
+fn is_absent(interpose: &Interpose, search: &Search) -> bool {
+    search.are_absent(interpose.requires.iter().map(String::as_str))
+}
+
+/// Looks into one of several libraries.
+fn open_by(path: &Path, search: &Search) -> Result<Found, LibraryError> {
     let form = |what: String| LibraryError::Form { path: path.to_owned(), what };
     let read = |error| LibraryError::Read { path: path.to_owned(), error };
     // Reads the headers and the one section, not the megabytes of code.
@@ -204,23 +226,18 @@ pub fn open(path: &Path) -> Result<Found, LibraryError> {
     let there =
         |section: Option<_>, name| section.ok_or_else(|| form(format!("has no {name}; {OTHER_BUILD}")));
     let text = there(index, INDEX_SECTION)?.data(endian, &cache).map_err(|e| form(e.to_string()))?;
-    let index = String::from_utf8(text.to_vec()).map_err(|e| form(format!("its index: {e}")))?;
-    let wrong = |e| form(format!("its index: {e}; {OTHER_BUILD}"));
-    let index = Index::begin(index).map_err(wrong)?;
-    let absent = ldcache::are_absent(&index.head.interpose.requires);
-    // Of an API that is not there nobody asks for functions: they would only make each start longer.
-    if !absent {
-        index.check().map_err(wrong)?;
-    }
+    // Functions' lines are looked at when one of them is called: they would only make each start longer.
+    let index = Index::begin(text.to_vec()).map_err(|e| form(format!("its index: {e}; {OTHER_BUILD}")))?;
+    let absent = is_absent(&index.head.interpose, search);
     let (model_at, bytes) = there(model, MODEL_SECTION)?.file_range(endian).unwrap_or_default();
     if bytes != index.head.model_bytes as u64 {
         return Err(form(format!("its index is not that of its model; {OTHER_BUILD}")));
     }
-    let mark = Checksum::of(text);
+    let mark = Checksum::of(index.before_rows());
     let (api, interpose) = (index.head.api.clone(), index.head.interpose.clone());
     let file = File::open(path).and_then(Kept::new).map_err(read)?;
     let path = path.canonicalize().map_err(read)?;
-    Ok(Found { path, api, interpose, index, mark, absent, file, model_at })
+    Ok(Found { path, api, interpose, index: Arc::new(index), mark, absent, file, model_at })
 }
 
 /// What to do about a library that is not as this launcher expects.
@@ -250,28 +267,11 @@ pub fn folders() -> Vec<PathBuf> {
 /// # Errors
 /// The first library that can't be used.
 pub fn find() -> Result<Vec<Found>, LibraryError> {
-    for folder in folders() {
-        let Ok(entries) = std::fs::read_dir(&folder) else { continue };
-        let mut paths = Vec::new();
-        for entry in entries.flatten() {
-            let name = entry.file_name();
-            let name = name.to_string_lossy();
-            if name.starts_with(PREFIX) && name.ends_with(".so") {
-                paths.push(entry.path());
-            }
-        }
-        let found: Result<Vec<Found>, LibraryError> = paths.iter().map(|path| open(path)).collect();
-        let mut found = found?;
-        if !found.is_empty() {
-            found.sort_by(|a, b| a.api.cmp(&b.api));
-            return Ok(found);
-        }
-    }
-    match std::env::var_os(VARIABLE) {
-        Some(folder) => Err(LibraryError::Form {
-            path: folder.into(),
-            what: format!("contains no {PREFIX}*.so, but {VARIABLE} names it"),
-        }),
-        None => Ok(Vec::new()),
-    }
+    let search = Search::new();
+    let mut found = candidates()?
+        .iter()
+        .map(|candidate| open_by(candidate.path(), &search))
+        .collect::<Result<Vec<Found>, _>>()?;
+    found.sort_by(|a, b| a.api.cmp(&b.api));
+    Ok(found)
 }

@@ -287,7 +287,8 @@ impl Api {
         if self.model.is_none() {
             let library = self.library()?;
             let json = library.model_json().map_err(io::Error::other)?;
-            let frame = library.index.frame(&json).map_err(|e| io::Error::other(library.wrong(&e)))?;
+            let frame = library.index.check().and_then(|()| library.index.frame(&json));
+            let frame = frame.map_err(|e| io::Error::other(library.wrong(&e)))?;
             self.model = Some((json, frame));
         }
         self.model.as_ref().ok_or_else(|| io::ErrorKind::NotFound.into())

@@ -50,6 +50,9 @@ pub struct Options {
     /// Probes of the program that is run.
     #[serde(skip)]
     pub probes: Vec<hetrace_os::UserProbe>,
+    /// Those of them that are the beginning and the end of ranges, by their names.
+    #[serde(skip)]
+    pub pairs: Vec<[String; 2]>,
 }
 
 /// Returns whether a glob matches the name of a system call of this processor.
@@ -63,6 +66,7 @@ pub struct Os {
     asked: Asked,
     recorder: Recorder,
     scope: Scope,
+    pairs: Vec<[String; 2]>,
     notes: Vec<String>,
 }
 
@@ -71,6 +75,7 @@ pub struct Os {
 pub struct Opening {
     asked: Asked,
     scope: Scope,
+    pairs: Vec<[String; 2]>,
     opening: hetrace_os::Opening,
 }
 
@@ -83,13 +88,13 @@ impl Opening {
         let mask = kernel_mask(Some(u64::MAX));
         let opening = hetrace_os::Opening::begin(wanted);
         kernel_mask(Some(mask));
-        Self { asked: options.asked, scope, opening }
+        Self { asked: options.asked, scope, pairs: options.pairs.clone(), opening }
     }
 
     /// Waits until all is open. From now on it is recorded, and the program may be started.
     pub fn ready(self) -> Os {
-        let Self { asked, scope, opening } = self;
-        Os { asked, recorder: opening.ready(), scope, notes: Vec::new() }
+        let Self { asked, scope, pairs, opening } = self;
+        Os { asked, recorder: opening.ready(), scope, pairs, notes: Vec::new() }
     }
 }
 
@@ -147,7 +152,8 @@ impl Os {
 
     /// Returns what is known so far, for the manifest.
     pub fn report(&self) -> manifest::Os {
-        first_report(self.recorder.probe(), self.scope)
+        let pairs = self.pairs.clone();
+        manifest::Os { pairs, ..first_report(self.recorder.probe(), self.scope) }
     }
 
     /// Takes what is left, now that the program has ended.

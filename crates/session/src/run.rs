@@ -18,7 +18,7 @@ use hetrace_ring::{clock, survive};
 
 use crate::access::Access;
 use crate::account::account_of_files;
-use crate::apis::{Found, LibraryError};
+use crate::apis::{self, Candidate, Found, LibraryError, Sorted};
 use crate::beside::{host_name, prepare, renew_manifest};
 use crate::child::{self, Child, Ending, Event, Inherited, guard};
 use crate::contents::Contents;
@@ -126,7 +126,7 @@ impl Early {
 /// # Errors
 /// When the program could not be started or nothing could be written. An end
 /// of the program by a signal or with a status is no error.
-pub fn run(options: &RunOptions, libraries: Vec<Found>, early: Early) -> Result<Outcome, RunError> {
+pub fn run(options: &RunOptions, candidates: &[Candidate], early: Early) -> Result<Outcome, RunError> {
     let Early { inherited, opening } = early;
     let started = reference();
     // A program may cut short what it shares with us.
@@ -134,8 +134,7 @@ pub fn run(options: &RunOptions, libraries: Vec<Found>, early: Early) -> Result<
     // What no program can use here would only make the start longer.
     let program = find_program(&options.command);
     let linked = program.as_deref().map(|file| inject::needed(&inject::executed(file))).unwrap_or_default();
-    let (absent, present): (Vec<Found>, Vec<Found>) =
-        libraries.into_iter().partition(|library| inject::is_absent_for(library, &linked));
+    let Sorted { present, absent } = apis::sort(candidates, &linked)?;
     let recovered = recover_others();
     let folder = Folder::make().map_err(RunError::Session)?;
     let control = shared(options, folder.path(), &present).map_err(RunError::Session)?;
@@ -145,7 +144,7 @@ pub fn run(options: &RunOptions, libraries: Vec<Found>, early: Early) -> Result<
     let mut manifest = first_manifest(options, started, folder.path());
     let mut injection = inject::plan(&present, folder.path(), options.way, program.as_deref());
     injection.notes.extend(uncounted_stacks(&options.capture));
-    manifest.interposition = ways(&injection.ways, &absent);
+    manifest.interposition = ways(&injection.ways, absent);
     let mut remarks: Vec<String> = untraceable(options, program.as_deref()).into_iter().collect();
     let borders = kernel.as_ref().and_then(|kernel| kernel.borders.clone());
     let mut recorders = Recorders::open(options, folder.path(), opening, &trace, kernel, &mut manifest);
@@ -258,9 +257,9 @@ fn ending(lifetime: &Lifetime, control: &Control) -> Ending {
 }
 
 /// Returns how each API is reached, also those that are not.
-fn ways(injected: &[Interposition], absent: &[Found]) -> Vec<Interposition> {
-    let left_out = |l: &Found| Interposition { api: l.api.clone(), way: "absent".to_owned() };
-    injected.iter().cloned().chain(absent.iter().map(left_out)).collect()
+fn ways(injected: &[Interposition], absent: Vec<String>) -> Vec<Interposition> {
+    let left_out = |api| Interposition { api, way: "absent".to_owned() };
+    injected.iter().cloned().chain(absent.into_iter().map(left_out)).collect()
 }
 
 /// Returns what writes snapshots, if the run is a flight recording.

@@ -49,7 +49,7 @@ impl Selection {
         let chosen = of_kinds(true);
         let flags = |kinds: &[u8], kind: usize| kinds.get(kind).copied().unwrap_or(0);
         if self.include.is_empty() && self.exclude.is_empty() {
-            return index.rows().map(|row| flags(&chosen, row.kind)).collect();
+            return index.functions().map(|kind| flags(&chosen, kind)).collect();
         }
         let others = of_kinds(false);
         let of_row = |row: Row<'_>| flags(if self.names(row.name) { &chosen } else { &others }, row.kind);
@@ -100,8 +100,9 @@ mod tests {
     fn recorded(mode: Mode, include: &[&str], roles: &[&str]) -> bool {
         let include = include.iter().map(|&glob| glob.to_owned()).collect();
         let selection = Selection { mode, include, ..Selection::default() };
-        let head = r#"{"api":"toy","interpose":{},"model_bytes":0,"frame_bytes":0}"#;
-        let index = Index::parse(format!("{head}\n-\t{}\t-\n\n", roles.join(","))).expect("an index");
+        let head = r#"{"api":"toy","interpose":{},"model_bytes":0,"frame_bytes":0,"model_sum":0}"#;
+        let index =
+            Index::parse(format!("{head}\n-\t{}\t-\n\n\n", roles.join(",")).into_bytes()).expect("an index");
         let kind = index.kinds().next().expect("a kind");
         selection.of_kind(&kind, selection.names("pushCall")) & flag::RECORD != 0
     }

@@ -184,9 +184,9 @@ mod tests {
 
     /// The flags of a command that is hashed, in an API whose commands are timed by events of the API.
     fn hashed(hash_copies: bool, exclude: &[&str]) -> u8 {
-        let head = r#"{"api":"toy","interpose":{},"model_bytes":0,"frame_bytes":0}"#;
-        let index =
-            Index::parse(format!("{head}\nc\tenqueue\t{HASHED}\n\n0\t0\ttoyWrite\n")).expect("an index");
+        let head = r#"{"api":"toy","interpose":{},"model_bytes":0,"frame_bytes":0,"model_sum":0}"#;
+        let index = Index::parse(format!("{head}\nc\tenqueue\t{HASHED}\n\n00\n0\ttoyWrite\n").into_bytes())
+            .expect("an index");
         let exclude = exclude.iter().map(|&glob| glob.to_owned()).collect();
         let selection = Selection { devices: true, exclude, ..Selection::default() };
         let capture = Capture { hash_copies, ..Capture::default() };
@@ -196,16 +196,17 @@ mod tests {
 
     /// The flags of a call by which a program pauses a window.
     fn pausing(window: Option<Asked>) -> u8 {
-        let head = r#"{"api":"toy","interpose":{},"model_bytes":0,"frame_bytes":0}"#;
-        let rows = "-\tstate\t--on-calls: ends the window\n\n0\t0\ttoyPause\n";
-        let index = Index::parse(format!("{head}\n{rows}")).expect("an index");
+        let head = r#"{"api":"toy","interpose":{},"model_bytes":0,"frame_bytes":0,"model_sum":0}"#;
+        let rows = "-\tstate\t--on-calls: ends the window\n\n00\n0\ttoyPause\n";
+        let index = Index::parse(format!("{head}\n{rows}").into_bytes()).expect("an index");
         flags(&RunOptions { window, ..RunOptions::default() }, &index)[0]
     }
 
     #[test]
     fn something_is_done_before_calls_only_where_it_is_wanted() {
-        let head = r#"{"api":"toy","interpose":{},"model_bytes":0,"frame_bytes":0}"#;
-        let index = Index::parse(format!("{head}\n-\tcreate\t\n\n0\t0\ttoyMake\n")).expect("an index");
+        let head = r#"{"api":"toy","interpose":{},"model_bytes":0,"frame_bytes":0,"model_sum":0}"#;
+        let index =
+            Index::parse(format!("{head}\n-\tcreate\t\n\n00\n0\ttoyMake\n").into_bytes()).expect("an index");
         let of = |(py_stacks, stack_depth), max_overhead| {
             let capture = Capture { py_stacks, stack_depth, ..Capture::default() };
             let options = RunOptions { capture, max_overhead, ..RunOptions::default() };

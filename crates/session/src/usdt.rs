@@ -29,7 +29,7 @@ const PREFIX: &str = "usdt:";
 pub enum Error {
     /// The text is no name of probes.
     #[error(
-        "`{0}` names no probes: expected PROVIDER:PROBE or FILE:PROVIDER:PROBE, each of the names a glob"
+        "`{0}` names no probes: expected PROVIDER:PROBE or FILE:PROVIDER:PROBE, each of the names a glob, or for ranges PROVIDER:BEGIN..END"
     )]
     Form(String),
     /// No probe has such a name.
@@ -52,16 +52,34 @@ fn listed(known: &[String]) -> String {
     }
 }
 
+/// The probes that were asked for.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Found {
+    /// All of them.
+    pub probes: Vec<UserProbe>,
+    /// The names of those that were asked for as the beginning and the end of ranges.
+    pub pairs: Vec<[String; 2]>,
+}
+
 /// Returns the probes of a program and of the libraries that it is linked to which one of the globs names, and those of
 /// files that a glob names.
 ///
 /// # Errors
 /// When a glob names none.
-pub fn find(program: Option<&Path>, globs: &[String]) -> Result<Vec<UserProbe>, Error> {
+pub fn find(program: Option<&Path>, globs: &[String]) -> Result<Found, Error> {
     let own: Vec<UserProbe> =
         program.map(files).unwrap_or_default().iter().flat_map(|file| probes(file)).collect();
-    let mut found: Vec<UserProbe> = Vec::new();
+    let (mut found, mut pairs): (Vec<UserProbe>, _) = (Vec::new(), Vec::new());
+    let mut each = Vec::new();
     for asked in globs {
+        let pair = pair(asked).ok_or_else(|| Error::Form(asked.clone()))?;
+        if let [begin, end] = &pair[..] {
+            let name = |text: &str| split(text).map(|(_, name)| name.to_owned());
+            pairs.extend(name(begin).zip(name(end)).map(|(begin, end)| [begin, end]));
+        }
+        each.extend(pair);
+    }
+    for asked in &each {
         let (file, name) = split(asked).ok_or_else(|| Error::Form(asked.clone()))?;
         let theirs = file.map(probes);
         let of = theirs.as_ref().unwrap_or(&own);
@@ -78,7 +96,17 @@ pub fn find(program: Option<&Path>, globs: &[String]) -> Result<Vec<UserProbe>, 
             }
         }
     }
-    Ok(found)
+    Ok(Found { probes: found, pairs })
+}
+
+/// Returns the two that name the beginning and the end of ranges, `PROVIDER:BEGIN..END`, or the one that names probes; none
+/// if it is neither.
+fn pair(asked: &str) -> Option<Vec<String>> {
+    let Some((before, probes)) = asked.rsplit_once(':') else { return Some(vec![asked.to_owned()]) };
+    let Some((begin, end)) = probes.split_once("..") else { return Some(vec![asked.to_owned()]) };
+    let is_name = |name: &str| !name.is_empty() && !name.contains(['*', '?', '[', '.']);
+    let both = || [begin, end].map(|name| format!("{before}:{name}")).to_vec();
+    (is_name(begin) && is_name(end) && begin != end).then(both)
 }
 
 /// Splits what names probes into a file, if it has one, and the rest.
@@ -192,7 +220,8 @@ int main(void) { PROBE("begin", "7"); PROBE("end", "8"); return 0; }
         assert!(built.expect("a C compiler").success());
         let names = |globs: &[&str]| {
             let globs: Vec<String> = globs.iter().map(|g| (*g).to_owned()).collect();
-            find(Some(&program), &globs).map(|found| found.into_iter().map(|p| p.event).collect::<Vec<_>>())
+            find(Some(&program), &globs)
+                .map(|found| found.probes.into_iter().map(|p| p.event).collect::<Vec<_>>())
         };
         assert_eq!(names(&["here:*"]).unwrap(), ["usdt:here:begin", "usdt:here:end"]);
         assert_eq!(names(&["here:e*", "*:end"]).unwrap(), ["usdt:here:end"]);
@@ -203,9 +232,21 @@ int main(void) { PROBE("begin", "7"); PROBE("end", "8"); return 0; }
         for form in ["begin", ":begin", "here:", "::a"] {
             assert_eq!(names(&[form]).unwrap_err(), Error::Form(form.to_owned()));
         }
+        // Two that are said to be the ends of a range are recorded both, also of a file.
+        assert_eq!(names(&["here:begin..end"]).unwrap(), ["usdt:here:begin", "usdt:here:end"]);
+        let by_file = format!("{}:here:end..begin", program.display());
+        let found = find(Some(&program), &["here:*".to_owned(), by_file]).unwrap();
+        assert_eq!(
+            (found.probes.len(), found.pairs),
+            (2, vec![["here:end", "here:begin"].map(str::to_owned)])
+        );
+        assert!(matches!(names(&["here:begin..missing"]), Err(Error::Nothing { .. })));
+        for form in ["here:begin..", "here:..end", "here:b*..end", "here:begin..begin", "here:a..b..c"] {
+            assert_eq!(names(&[form]).unwrap_err(), Error::Form(form.to_owned()));
+        }
         // The instruction is there: a nop.
         let bytes = std::fs::read(&program).expect("a program");
-        for probe in find(Some(&program), &["here:*".to_owned()]).unwrap() {
+        for probe in find(Some(&program), &["here:*".to_owned()]).unwrap().probes {
             assert_eq!((bytes[probe.offset as usize], probe.semaphore, probe.arguments.len()), (0x90, 0, 1));
         }
         // Any damage is survived.

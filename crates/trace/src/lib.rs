@@ -52,6 +52,7 @@ pub mod milestones;
 pub mod os;
 pub mod owners;
 pub mod placed;
+pub mod probes;
 pub mod ranges;
 pub mod samples;
 pub mod sent;

@@ -3,7 +3,7 @@
 //! A program is started under `hetrace run` with so many of the preloaded libraries: an open one (a shell that could open
 //! libraries), and a closed one (`true`), which gets the gate in their place. What their APIs require of the machine
 //! is there: empty libraries, which nothing opens. Instructions are those of a process with all of them, the dynamic
-//! loader's among them.
+//! loader's among them, and the launcher's own.
 
 use std::ffi::OsString;
 use std::fs;
@@ -45,6 +45,8 @@ struct Step {
     libraries: usize,
     folder: PathBuf,
     instructions: f64,
+    /// Those of the launcher.
+    launcher: f64,
     open: Cost,
     closed: Cost,
 }
@@ -96,7 +98,15 @@ pub fn run(args: &Args) -> Result<ExitCode> {
             symlink(library, folder.join(library.file_name().context("a library without a name")?))?;
         }
         let instructions = instructions(&ground, &required, &folder)?;
-        steps.push(Step { libraries, folder, instructions, open: Cost::default(), closed: Cost::default() });
+        let launcher = launcher(&ground, &required, &folder)?;
+        steps.push(Step {
+            libraries,
+            folder,
+            instructions,
+            launcher,
+            open: Cost::default(),
+            closed: Cost::default(),
+        });
     }
     for _ in 0..args.rounds.max(1) {
         for step in &mut steps {
@@ -161,11 +171,21 @@ fn under(
     folder: &Path,
     program: &[&dyn AsRef<std::ffi::OsStr>],
 ) -> Result<(String, String)> {
+    run_by(&[], ground, required, folder, program)
+}
+
+/// The same, with another program that starts hetrace.
+fn run_by(
+    starter: &[&str],
+    ground: &Ground,
+    required: &Path,
+    folder: &Path,
+    program: &[&dyn AsRef<std::ffi::OsStr>],
+) -> Result<(String, String)> {
     let trace = ground.work.join("trace");
     let _ = fs::remove_dir_all(&trace);
-    let mut words: Vec<OsString> =
-        vec![ground.hetrace.clone().into(), "run".into(), "-o".into(), trace.into()];
-    words.push("--".into());
+    let mut words: Vec<OsString> = starter.iter().map(OsString::from).collect();
+    words.extend([ground.hetrace.clone().into(), "run".into(), "-o".into(), trace.into(), "--".into()]);
     words.extend(program.iter().map(|word| word.as_ref().to_owned()));
     let mut line = command(&words)?;
     line.env("LD_LIBRARY_PATH", required).env("HETRACE_LIBRARIES", folder);
@@ -195,6 +215,15 @@ fn instructions(ground: &Ground, required: &Path, folder: &Path) -> Result<f64> 
     value(&under(ground, required, folder, &program)?.1, "Collected : ")
 }
 
+/// Instructions of `hetrace run -- true` without those of `true`; not a number where there is no valgrind.
+fn launcher(ground: &Ground, required: &Path, folder: &Path) -> Result<f64> {
+    if !succeeds("valgrind", &["--version"]) {
+        return Ok(f64::NAN);
+    }
+    let starter = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null"];
+    value(&run_by(&starter, ground, required, folder, &[&"true"])?.1, "Collected : ")
+}
+
 fn table(steps: &[Step], report: &mut Report) {
     let mut rows = Vec::new();
     let mut before: Option<&Step> = None;
@@ -212,6 +241,8 @@ fn table(steps: &[Step], report: &mut Report) {
             difference(each(&|s| s.open.ms.min()), 3),
             number(step.closed.faults.min(), 1),
             number(step.closed.ms.min(), 3),
+            number(step.launcher, 0),
+            difference(each(&|s| s.launcher), 0),
         ]);
         before = Some(step);
     }
@@ -225,6 +256,8 @@ fn table(steps: &[Step], report: &mut Report) {
         "each more",
         "closed: page faults",
         "closed: ms",
+        "launcher: instructions",
+        "each more",
     ];
     report.table(&head, &rows);
     report.keep("preloaded", json!(rows));

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
 use clap::Args;
+use hetrace_session::apis::Candidate;
 use hetrace_session::trigger::{Bound, TriggerError};
-use hetrace_session::{FlightAsked, Found, Selection};
+use hetrace_session::{FlightAsked, Selection};
 
 use super::window::signal;
 use super::{size, time};
@@ -79,7 +80,7 @@ impl Flight {
     /// When one is wrong; the message shows where.
     pub fn triggers(
         &self,
-        libraries: &[Found],
+        candidates: &[Candidate],
         selection: &Selection,
         sampling: bool,
     ) -> Result<Option<Arc<Bound>>> {
@@ -88,7 +89,9 @@ impl Flight {
         }
         let wrong = |error: TriggerError| anyhow!("--trigger: {error}");
         let triggers = self.trigger.iter().map(|text| text.parse()).collect::<Result<Vec<_>, _>>();
-        let bound = Bound::new(&triggers.map_err(wrong)?, libraries, selection, sampling, self.trigger_limit);
+        let libraries = candidates.iter().map(Candidate::open).collect::<Result<Vec<_>, _>>()?;
+        let bound =
+            Bound::new(&triggers.map_err(wrong)?, &libraries, selection, sampling, self.trigger_limit);
         Ok(Some(Arc::new(bound.map_err(wrong)?)))
     }
 }

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, anyhow, bail};
 use hetrace_report::tally::{NextStep, Options, TextOptions, tally};
+use hetrace_session::apis::Candidate;
 use hetrace_session::manifest::{Capture as CaptureWindows, Exit};
 use hetrace_session::trigger::Account;
 use hetrace_session::{
@@ -54,7 +55,8 @@ pub(super) fn os(os: Os, syscalls: &[String], buffer: u32) -> Result<Option<OsOp
             "--os-syscalls: no system call matches `{glob}`; names are the kernel's, such as openat or newfstat"
         );
     }
-    Ok(Some(OsOptions { asked, syscalls, ring_bytes: (buffer as usize) << 10, probes: Vec::new() }))
+    let ring_bytes = (buffer as usize) << 10;
+    Ok(Some(OsOptions { asked, syscalls, ring_bytes, probes: Vec::new(), pairs: Vec::new() }))
 }
 
 /// Returns the options of events of the operating system, with the probes that the user has named: they are such events, so
@@ -70,12 +72,13 @@ fn with_probes(args: &Run) -> Result<Option<OsOptions>> {
     }
     let program = hetrace_session::program(&args.command);
     let probes = usdt::find(program.as_deref(), &args.usdt);
-    let probes = probes.map_err(|error| wrong_value(anyhow::Error::new(error).context("--usdt")))?;
+    let usdt::Found { probes, pairs } =
+        probes.map_err(|error| wrong_value(anyhow::Error::new(error).context("--usdt")))?;
     let options = match asked {
         Some(options) => options,
         None => os(Os::Tree, &args.os_syscalls, args.os_buffer)?.context("events of the system")?,
     };
-    Ok(Some(OsOptions { probes, ..options }))
+    Ok(Some(OsOptions { probes, pairs, ..options }))
 }
 
 /// Runs a program under trace. Returns its status, whatever becomes of the report; 125 only
@@ -151,10 +154,10 @@ fn record(args: &Run) -> Result<Outcome> {
     let rotate = args.long.asked().map_err(wrong_value)?;
     let os = with_probes(args)?;
     let early = Early::begin(os.as_ref());
-    let libraries = chosen(&args.trace)?;
+    let candidates = candidates(&args.trace)?;
     let selection = selection(args);
     let triggers =
-        args.flight.triggers(&libraries, &selection, args.sample.is_some()).map_err(wrong_value)?;
+        args.flight.triggers(&candidates, &selection, args.sample.is_some()).map_err(wrong_value)?;
     let options = RunOptions {
         device_times: match args.device_times {
             DeviceTimes::Events => hetrace_session::DeviceTimes::Events,
@@ -192,7 +195,7 @@ fn record(args: &Run) -> Result<Outcome> {
         cpu_sample: args.cpu_sample,
         shown: std::env::args_os().skip(1).map(|a| a.to_string_lossy().into_owned()).collect(),
     };
-    Ok(session_run(&options, libraries, early)?)
+    Ok(session_run(&options, &candidates, early)?)
 }
 
 /// Returns which functions are recorded.
@@ -209,8 +212,16 @@ fn selection(args: &Run) -> Selection {
     }
 }
 
+/// The libraries of APIs that are wanted, opened.
 pub(super) fn chosen(wanted: &[String]) -> Result<Vec<Found>> {
-    let all = apis::find()?;
+    let mut found = candidates(wanted)?.iter().map(Candidate::open).collect::<Result<Vec<_>, _>>()?;
+    found.sort_by(|a, b| a.api.cmp(&b.api));
+    Ok(found)
+}
+
+/// The libraries of APIs that are wanted.
+fn candidates(wanted: &[String]) -> Result<Vec<Candidate>> {
+    let all = apis::candidates()?;
     if all.is_empty() {
         bail!(
             "no API library (libhetrace_*.so) next to the hetrace binary or in ../lib/hetrace; \

@@ -8,20 +8,23 @@ use super::schema::{Column, Table, always, unless};
 
 mod about;
 mod inside;
+mod samples;
 
 pub use about::*;
 pub use inside::INSIDE;
+pub use samples::SAMPLES;
 
 /// Raised when a column goes, or means something else; not when one comes.
 pub const SCHEMA: i32 = 1;
 
 /// All tables.
-pub static TABLES: [&Table; 15] = [
+pub static TABLES: [&Table; 16] = [
     &CALLS,
     &COMMANDS,
     &COLLECTIVES,
     &RANGES,
     &TELEMETRY,
+    &SAMPLES,
     &INSIDE,
     &FUNCTIONS,
     &DEVICES,

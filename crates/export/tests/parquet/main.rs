@@ -97,6 +97,36 @@ fn calls_say_where_they_were_made() {
     assert!(all.contains(&"|-||".to_owned()), "{all:#?}");
 }
 
+#[test]
+fn samples_say_where_threads_were() {
+    let (_, tables) = tables(&script("cpu_samples"));
+    let samples = &tables["samples"];
+    let times = rows(samples, "time_ns");
+    assert!(times.len() == 7 && times.is_sorted(), "{times:?}");
+    let shown = |row: &Row| {
+        let [kind, function] = ["kind", "source_function"].map(|name| text(row, name));
+        let [tid, cpu, call] = ["tid", "cpu", "call_id"].map(|name| read::number(row, name));
+        let inside = &row["in_call"];
+        format!("{tid} {cpu} {kind} {inside} {call} {function}")
+    };
+    let all: Vec<String> = samples.iter().map(shown).collect();
+    let expected = [
+        "1 2 user false - app::prepare",
+        "1 2 user false - app::prepare",
+        "1 3 kernel false - main",
+        "2 1 user false - libsolve.so.2+0x5678",
+        // Through a wrapper of ours: in a call that has no time of its own.
+        "1 2 user true - spin",
+        "2 1 user false - ",
+        "1 2 kernel true 4 spin",
+    ];
+    assert_eq!(all, expected);
+    let finish = tables["calls"].iter().find(|row| read::number(row, "call_id") == "4").expect("the call");
+    assert_eq!(text(finish, "name"), "toyFinish");
+    assert_eq!(rows(samples, "duration_ns"), [1_000_000; 7]);
+    assert_eq!(text(&samples[0], "stack"), "prepare.cpp:20 in app::prepare;main.cpp:90 in main");
+}
+
 fn sorted_and_unique(name: &str, tables: &BTreeMap<&str, Vec<Row>>) {
     for (table, id) in [("calls", "call_id"), ("commands", "command_id"), ("ranges", "range_id")] {
         assert!(rows(&tables[table], "start_ns").is_sorted(), "{name}: {table}");

@@ -38,6 +38,9 @@ pub struct Os {
     /// Tracepoints that could not be opened, and why.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<String>,
+    /// Probes that the user has named as the beginning and the end of ranges, each with its provider.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub pairs: Vec<[String; 2]>,
     /// Of a snapshot of a flight recording: all that happened since then is there, on the trace's clock; none if nothing
     /// had been dropped yet.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 
 use hetrace_ctf::read::StreamError;
 use hetrace_trace::args::{Args, Plans};
+use hetrace_trace::probes::{Open, PREFIX, Pairs};
 use hetrace_trace::trace::{Cursor, Item, Thread, Trace};
 
 use super::line::write_fields;
@@ -30,6 +31,27 @@ pub(super) struct Next<'t> {
     pub text: String,
     /// Its thread, as far as the trace says.
     pub who: Thread,
+}
+
+/// The ranges between probes that are open, by process and thread.
+#[derive(Debug)]
+pub(super) struct Probes {
+    pairs: Pairs,
+    open: Open<(i64, i64)>,
+}
+
+impl Probes {
+    pub fn new(trace: &Trace) -> Self {
+        Self { pairs: trace.probe_pairs(), open: Open::new() }
+    }
+
+    /// Returns the name of the range that an event ends, and how long it was; none if it ends none.
+    pub fn ended(&mut self, event: &Next<'_>) -> Option<(String, u64)> {
+        let probe = event.name.strip_prefix(PREFIX)?;
+        let who = (event.who.pid, event.who.tid);
+        let (name, begin, _) = self.open.hit(&self.pairs, who, probe, (event.time, 0))?;
+        Some((name, event.time.saturating_sub(begin)))
+    }
 }
 
 impl<'t> Beside<'t> {

@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 
 use hetrace_ctf::read::{Event, StreamError};
 
-use super::beside::{Beside, Next};
+use super::beside::{Beside, Next, Probes};
 use super::clock::Face;
 use super::commands::{Commands, write_number};
 use super::filter::{Filter, Line};
@@ -103,6 +103,7 @@ pub fn print_both(
         first: None,
         now: 0,
         beside: beside.map(Beside::new),
+        probes: Probes::new(trace),
         fired: fired(trace),
     };
     match printer.walk() {
@@ -172,6 +173,8 @@ struct Printer<'t, 'o> {
     now: u64,
     /// Events of the operating system.
     beside: Option<Beside<'t>>,
+    /// The ranges between probes that are open.
+    probes: Probes,
     /// Triggers that fired, by time.
     fired: VecDeque<&'t Fired>,
 }
@@ -517,6 +520,7 @@ impl<'t> Printer<'t, '_> {
 
     fn beside_line(&mut self, event: &Next<'_>) -> Step {
         self.met(event.time)?;
+        let ended = self.probes.ended(event);
         let begin = self.since_first(event.time);
         let line = Line { name: event.name, api: "kernel", begin, ..Line::default() };
         if !self.all && !self.filter.has_event(&event.who, &line) {
@@ -525,6 +529,9 @@ impl<'t> Printer<'t, '_> {
         self.begin_at(event.time);
         let _ = write!(self.line, "kernel {}: {}", event.name, event.text);
         self.line.truncate(self.line.trim_end().len());
+        if let Some((name, since)) = ended {
+            let _ = write!(self.line, "  ({name}, {})", duration(since));
+        }
         self.end()
     }
 

@@ -326,6 +326,12 @@ fn merge_rest(to: &mut Tally, mut from: Tally) {
             None => to.probes.push(row),
         }
     }
+    for row in from.probe_ranges {
+        match to.probe_ranges.iter_mut().find(|known| known.name == row.name) {
+            Some(known) => known.add(&row),
+            None => to.probe_ranges.push(row),
+        }
+    }
     to.communicators.extend(from.communicators);
     to.unfinished_collectives.extend(from.unfinished_collectives);
     to.telemetry.extend(from.telemetry);

@@ -3,7 +3,7 @@
 mod apart;
 mod marks;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;
 
 use hetrace_ctf::read::Event;
@@ -18,10 +18,9 @@ use super::labels::Labels;
 use super::makers::Makers;
 use super::marked::Marked;
 use super::monitor;
+use super::probed;
 use super::query::{Choice, Query, Reading};
-use super::rows::{
-    BudgetRow, CaptureRow, ClockError, ProbeRow, SCHEMA, SteppedRow, Tally, TraceRow, UnknownRow,
-};
+use super::rows::{BudgetRow, CaptureRow, ClockError, SCHEMA, SteppedRow, Tally, TraceRow, UnknownRow};
 use super::sampled::sampled;
 use super::usage::Usage;
 use super::ways::{Way, Ways};
@@ -426,6 +425,7 @@ impl Collector<'_> {
             calls: *calls,
         });
         let (names, clocks) = (trace.names(), manifest.device_clocks.iter());
+        let (probes, probe_ranges) = probed::rows(trace, self.system.filter(|_| query.is_of_all()));
         let used = self.devices.used(names);
         // Of a program that ended by itself nothing should be open; what seems to be was lost.
         let whole = manifest.exit == Some(Exit::Code(0)) && manifest.losses.commands_in_flight == 0;
@@ -460,7 +460,8 @@ impl Collector<'_> {
                 Vec::new()
             },
             open_ranges: self.marked.open(marked_threads, summary.first.unwrap_or(0)),
-            probes: if query.is_of_all() { self.system.map(probes).unwrap_or_default() } else { Vec::new() },
+            probes,
+            probe_ranges,
             unmatched_range_ends: self.marked.unmatched(),
             collectives: self.collectives.rows(names),
             communicators: self.collectives.communicators(),
@@ -551,22 +552,4 @@ pub(super) fn missing(manifest: &Manifest, summary: &Summary) -> Tally {
         untimed_commands: summary.untimed,
         ..Tally::default()
     }
-}
-
-/// Probes in the program's code, those that were passed most often first.
-fn probes(system: &System) -> Vec<ProbeRow> {
-    let mut by_name: BTreeMap<&str, (u64, BTreeSet<u32>)> = BTreeMap::new();
-    for hit in &system.hits {
-        let (hits, threads) = by_name.entry(system.name(hit.name)).or_default();
-        *hits += 1;
-        threads.insert(hit.life);
-    }
-    let row = |(name, (hits, threads)): (&str, (u64, BTreeSet<u32>))| ProbeRow {
-        name: name.to_owned(),
-        hits,
-        threads: threads.len() as u64,
-    };
-    let mut rows: Vec<ProbeRow> = by_name.into_iter().map(row).collect();
-    rows.sort_by_key(|row| std::cmp::Reverse(row.hits));
-    rows
 }

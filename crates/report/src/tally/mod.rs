@@ -35,6 +35,7 @@ mod monitor;
 mod monitored_host;
 mod next;
 mod order;
+mod probed;
 mod query;
 mod render;
 mod rows;
@@ -62,9 +63,9 @@ pub use rows::{
     ApiTotals, BudgetRow, ClockError, CollectiveRow, CommunicatorRow, DeviceRow, DeviceUseRow, EnergyRow,
     ErrorRow, HostRow, InsideBlockRow, InsideLoopRow, InsideLostRow, InsideRoofline, InsideRow, InsideRows,
     InsideTakes, LaunchRow, LevelRow, MemoryProcessRow, MemoryReleases, MemoryRow, OccupancyRow,
-    OpenRangeRow, ProbeRow, RangeRow, RefusedRow, SCHEMA, SampleRow, SampledRow, SteppedRow, Tally,
-    TelemetryRow, ThrottleRow, TraceRow, TracingRow, TrafficRow, UnfinishedCollectiveRow, UnfinishedRow,
-    UnknownRow,
+    OpenRangeRow, ProbeRangeRow, ProbeRow, RangeRow, RefusedRow, SCHEMA, SampleRow, SampledRow, SteppedRow,
+    Tally, TelemetryRow, ThrottleRow, TraceRow, TracingRow, TrafficRow, UnfinishedCollectiveRow,
+    UnfinishedRow, UnknownRow,
 };
 pub use sketch::ERROR as QUANTILE_ERROR;
 pub use whole::SumsError;

@@ -9,6 +9,7 @@
 //! │   │   ▐ cudaLaunchKernel      ▌        ▐ cudaStreamSynchronize ▌
 //! │   │     ▐ cuLaunchKernel   ▌              ▐ cuStreamSynchronize ▌
 //! │   ├── state              what the operating system did to it, if a kernel trace is there
+//! │   ├── CPU samples        instants: where it was while it had a CPU, if that was sampled
 //! │   └── NVTX               ranges that it pushed, and its marks; a row for each domain
 //! ├── NVTX: started ranges   of any thread; a row for each domain
 //! ├── app: queue length      counters that the program has itself
@@ -65,6 +66,7 @@ mod proto;
 mod ranges;
 mod remarks;
 mod run;
+mod samples;
 mod sheet;
 mod states;
 mod steps;

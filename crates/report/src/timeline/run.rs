@@ -17,6 +17,7 @@ use super::monitored::Monitor;
 use super::part::{Drawn, Error, Options, Part, Parts, Watch, Whole};
 use super::ranges::{Place, RangeRows};
 use super::remarks::{Remark, remarks};
+use super::samples;
 use super::sheet::{CONTINUED, Mark, Sheet};
 use super::states::States;
 use super::tracks::Tracks;
@@ -28,6 +29,7 @@ use hetrace_trace::layers::Layers;
 use hetrace_trace::memory::Table;
 use hetrace_trace::placed::Placed;
 use hetrace_trace::ranges::{Ranges, Step as RangeStep};
+use hetrace_trace::samples::Sample;
 use hetrace_trace::spans::{
     At, Call, Command, Fold, Open, Orphan, Summary, Unfinished, Visitor, Why, cause_id, walk,
 };
@@ -566,6 +568,14 @@ impl Visitor for Drawer<'_, '_> {
 
     fn command(&mut self, at: At<'_>, command: &Command<'_>, _: &Event<'_, '_>) -> Step {
         step(self.draw(at, command))
+    }
+
+    fn sample(&mut self, at: At<'_>, sample: &Sample, _: &Event<'_, '_>) -> Step {
+        if !self.wants(sample.pid) {
+            return Step::Continue(());
+        }
+        let called = self.ranges.thread_name(sample.pid, sample.tid);
+        step(samples::draw(&mut self.sheet, &mut self.tracks, self.trace, at, called, sample))
     }
 
     fn unknown(&mut self, at: At<'_>, api: &str, function: &str, _: &Event<'_, '_>) -> Step {

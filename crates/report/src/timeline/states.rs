@@ -7,7 +7,9 @@ use std::io;
 
 use super::sheet::{Mark, Row, Sheet};
 use super::tracks::{Kind, Tracks, number};
+use hetrace_trace::probes::Ranges;
 use hetrace_trace::system::{Hit, Life, State, Stretch, System};
+use hetrace_trace::text::STILL_OPEN;
 use hetrace_trace::trace::{Thread, Trace};
 
 /// The category of its slices.
@@ -23,6 +25,8 @@ pub(super) struct States<'t> {
     next: BinaryHeap<Reverse<(u64, usize, usize)>>,
     /// Hits of probes that are to be drawn, and the place of the next one.
     hits: (Vec<Hit>, usize),
+    /// Ranges between probes, and the place of the next one.
+    ranges: (Ranges, usize),
     /// By thread: its row.
     rows: HashMap<usize, u64>,
     /// By CPU: its row, and until when it is taken.
@@ -43,7 +47,10 @@ impl<'t> States<'t> {
         let next = lives.filter_map(|(at, life)| Some(Reverse((life.stretches.first()?.start, at, 0))));
         let of_theirs = |hit: &&Hit| system.lives.get(hit.life as usize).is_some_and(&wanted);
         let hits = system.hits.iter().filter(of_theirs).copied().collect();
-        Self { system: Some(system), next: next.collect(), hits: (hits, 0), ..Self::default() }
+        let mut ranges = Ranges::of(system, &trace.probe_pairs());
+        ranges.all.retain(|range| system.lives.get(range.life as usize).is_some_and(&wanted));
+        let (hits, ranges) = ((hits, 0), (ranges, 0));
+        Self { system: Some(system), next: next.collect(), hits, ranges, ..Self::default() }
     }
 
     /// When the first of all states begins that are to be drawn, and when the last one ends.
@@ -58,8 +65,10 @@ impl<'t> States<'t> {
     #[inline]
     pub fn is_due(&self, time: u64) -> bool {
         let hit = self.hits.0.get(self.hits.1);
+        let range = self.ranges.0.all.get(self.ranges.1);
         self.next.peek().is_some_and(|Reverse((start, ..))| *start < time)
             || hit.is_some_and(|hit| hit.time < time)
+            || range.is_some_and(|range| range.begin < time)
     }
 
     /// Draws hits of probes before a time, on their threads' own rows.
@@ -80,6 +89,33 @@ impl<'t> States<'t> {
         Ok(())
     }
 
+    /// Draws ranges between probes that begin before a time, a row for each name below their threads.
+    fn draw_ranges(
+        &mut self,
+        sheet: &mut Sheet<'_>,
+        tracks: &mut Tracks,
+        trace: &Trace,
+        until: u64,
+    ) -> io::Result<()> {
+        let Some(system) = self.system else { return Ok(()) };
+        let (ranges, next) = &mut self.ranges;
+        while let Some(range) = ranges.all.get(*next).filter(|range| range.begin < until) {
+            *next += 1;
+            let life = system.lives.get(range.life as usize);
+            let Some((life, name)) = life.zip(ranges.names.get(range.name)) else { continue };
+            let who = thread_of(system, life);
+            let thread = tracks.thread_of(sheet, trace, &who, None);
+            let key = number(Kind::Probed, [who.pid as u64, range.life.into(), range.name as u64]);
+            let row = sheet.row(Row::new(key, Some(thread), name));
+            if range.end.is_none() {
+                sheet.notes.text("unfinished", STILL_OPEN);
+            }
+            let end = range.end.or_else(|| Some(life.stretches.last()?.end)).unwrap_or(u64::MAX);
+            sheet.slice(Mark::begin(range.begin, row, PROBES, name), end.max(range.begin))?;
+        }
+        Ok(())
+    }
+
     /// Draws what begins before a time.
     pub fn draw(
         &mut self,
@@ -90,6 +126,7 @@ impl<'t> States<'t> {
     ) -> io::Result<()> {
         let Some(system) = self.system else { return Ok(()) };
         self.draw_hits(sheet, tracks, trace, until)?;
+        self.draw_ranges(sheet, tracks, trace, until)?;
         while self.is_due(until)
             && let Some(Reverse((_, at, place))) = self.next.pop()
         {

@@ -42,6 +42,10 @@ pub(super) enum Kind {
     Remarks,
     /// What the operating system did to a thread.
     State,
+    /// Where a thread was while it had a CPU.
+    Samples,
+    /// Ranges of a thread between two probes.
+    Probed,
     /// A CPU, and all of them.
     Cpu,
     Cpus,
@@ -101,8 +105,10 @@ impl Tracks {
     ) -> u64 {
         let key = number(Kind::Thread, [who.pid as u64, who.tid as u64, 0]);
         let known = self.threads.get(&(who.pid, who.tid));
+        // One that was met by samples alone had no name.
+        let is_named = known.is_none_or(|known| !known.is_empty() || who.name.is_empty());
         if let Some(row) = sheet.find(key)
-            && called.is_none_or(|name| known.is_some_and(|known| known == name))
+            && called.map_or(is_named, |name| known.is_some_and(|known| known == name))
         {
             return row;
         }

@@ -72,17 +72,6 @@ pub fn is_absent(library: &Found) -> bool {
     library.absent
 }
 
-/// The same for a program that is linked to these libraries: what it brings itself and finds on a path of its own is
-/// there, too.
-pub fn is_absent_for(library: &Found, linked: &[String]) -> bool {
-    is_absent(library) && !brings(&library.interpose, linked)
-}
-
-/// Returns whether one of these libraries is the API's own, or one that it requires.
-fn brings(interpose: &Interpose, linked: &[String]) -> bool {
-    interpose.libraries.iter().chain(&interpose.requires).any(|name| linked.contains(name))
-}
-
 /// Decides for all libraries and a program. One that puts something of its own
 /// in the loader's place has no layers, whatever the machine's loader has:
 /// preloaded, we step before that.
@@ -197,21 +186,4 @@ pub fn obstacle(program: &Path) -> Option<String> {
         Some(path) => format!("its interpreter {}: {obstacle}", path.display()),
         None => obstacle.to_string(),
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{Interpose, brings};
-
-    #[test]
-    fn what_a_program_is_linked_to_is_there() {
-        let toy = Interpose {
-            libraries: vec!["libtoy.so.2".to_owned()],
-            requires: vec!["libtoydriver.so.1".to_owned()],
-            ..Interpose::default()
-        };
-        let brings = |linked: &str| brings(&toy, &[linked.to_owned(), "libc.so.6".to_owned()]);
-        assert!(brings("libtoy.so.2") && brings("libtoydriver.so.1"));
-        assert!(!brings("libtoy.so.1"));
-    }
 }

@@ -1,5 +1,6 @@
 //! Events of the kernel by what they say, whatever they are called.
 
+use crate::probes::PREFIX;
 use std::collections::HashMap;
 
 use hetrace_ctf::class::{EventClass, Scope, TraceClass};
@@ -167,7 +168,7 @@ impl Kind {
 
     /// Kinds of events of which there is one for each system call, interrupt or probe.
     fn of_many(class: &str, names: &mut Names) -> Option<Self> {
-        if let Some(probe) = class.strip_prefix(PROBES) {
+        if let Some(probe) = class.strip_prefix(PREFIX) {
             return Some(Kind::Probe(names.number(probe)));
         }
         let plain = class.strip_prefix("compat_").unwrap_or(class);
@@ -184,9 +185,6 @@ impl Kind {
         vector.ends_with("_exit").then_some(Kind::InterruptEnd)
     }
 }
-
-/// What names of events begin with that are hits of probes in programs.
-const PROBES: &str = "usdt:";
 
 /// The kinds of soft interrupts by their numbers (`linux/interrupt.h`).
 const SOFT: [&str; 10] =

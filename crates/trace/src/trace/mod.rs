@@ -18,6 +18,7 @@ mod source;
 mod threads;
 
 use crate::inside::Recording;
+use crate::probes::Pairs;
 use crate::system::System;
 use hetrace_ctf::account::Difference;
 use hetrace_ctf::read::Pending;
@@ -121,6 +122,11 @@ impl Trace {
     /// has it from a kernel trace.
     pub fn join_system(&mut self, system: System) {
         self.system = Some(system);
+    }
+
+    /// Which probes in programs' code are the beginning and the end of ranges.
+    pub fn probe_pairs(&self) -> Pairs {
+        Pairs::new(self.manifest.os.as_ref().map_or(&[][..], |os| &os.pairs))
     }
 
     /// What the operating system did to the program's threads, if that was joined.

@@ -47,9 +47,14 @@ impl Threads {
         id
     }
 
+    /// A thread that was met.
+    pub fn find(&self, pid: i64, tid: i64) -> Option<ThreadId> {
+        self.by_ids.get(&(pid, tid)).copied()
+    }
+
     /// The name of a thread that was met, if it has one.
     pub fn name_of(&self, pid: i64, tid: i64) -> Option<&str> {
-        let thread = self.all.get(self.by_ids.get(&(pid, tid))?.index())?;
+        let thread = self.all.get(self.find(pid, tid)?.index())?;
         Some(&*thread.name).filter(|name| !name.is_empty())
     }
 

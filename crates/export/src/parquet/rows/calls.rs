@@ -51,6 +51,11 @@ impl<'t> Calls<'t> {
         above.iter().rev().map(|slot| slot.id).find(|id| *id != 0).unwrap_or(0)
     }
 
+    /// The number of the innermost open call of a thread; 0 for none.
+    pub fn innermost(&self, thread: usize) -> i64 {
+        self.around(thread, u32::MAX)
+    }
+
     fn enter(&mut self, thread: usize, depth: u32) -> &mut Slot<'t> {
         let (id, parent) = (self.number(), self.around(thread, depth));
         if self.open.len() <= thread {

@@ -6,6 +6,7 @@ mod commands;
 mod inside;
 mod marks;
 mod names;
+mod samples;
 mod trace;
 
 use std::collections::BTreeMap;
@@ -16,6 +17,7 @@ use hetrace_ctf::read::Event;
 use hetrace_trace::args::{Args, Plans};
 use hetrace_trace::collectives::Collectives;
 use hetrace_trace::ranges::Ranges;
+use hetrace_trace::samples::{Inside, Sample};
 use hetrace_trace::spans::{
     At, Call, Command, ErrorText, Fold, Open, Orphan, Summary, Unfinished, Visitor, cause_id,
 };
@@ -93,6 +95,8 @@ pub(super) struct Rows<'t, 'w> {
     plans: Option<Plans<'t>>,
     calls: Calls<'t>,
     sources: Sources<'t>,
+    /// The calls that threads are in, for samples.
+    inside: Inside,
     exit: Args<'t>,
     ranges: Ranges<'t>,
     marks: Marks,
@@ -143,6 +147,7 @@ impl<'t, 'w> Rows<'t, 'w> {
             plans: options.arguments.then(|| Plans::new(trace)),
             calls: Calls::default(),
             sources: Sources::new(trace.names().stacks()),
+            inside: Inside::default(),
             exit: Args::default(),
             ranges: Ranges::new(trace),
             marks: Marks::default(),
@@ -193,6 +198,9 @@ impl Visitor for Rows<'_, '_> {
 
     fn entry(&mut self, at: At<'_>, call: &Open, event: &Event<'_, '_>) -> Step {
         let id = self.enter(call, event);
+        if self.trace.has_samples() {
+            self.inside.entry(at, call);
+        }
         self.waits.entry(call, event);
         self.collectives.entry(at, call, event);
         self.operates(at, call, id, event);
@@ -206,6 +214,7 @@ impl Visitor for Rows<'_, '_> {
 
     fn exit(&mut self, at: At<'_>, call: &Call, event: &Event<'_, '_>) -> Step {
         self.leave(at, call, event)?;
+        self.inside.end(at, call.depth);
         self.collectives.exit(at, call, event);
         self.operated(call)?;
         let step = self.ranges.exit(at, call, event);
@@ -214,6 +223,7 @@ impl Visitor for Rows<'_, '_> {
 
     fn unfinished(&mut self, at: At<'_>, call: &Unfinished) -> Step {
         self.give_up(at, call)?;
+        self.inside.end(at, call.depth);
         self.waits.unfinished(at, call);
         self.unfinished_operation(call)?;
         let step = self.ranges.unfinished(at, call);
@@ -232,6 +242,10 @@ impl Visitor for Rows<'_, '_> {
 
     fn command(&mut self, at: At<'_>, command: &Command<'_>, _: &Event<'_, '_>) -> Step {
         self.ran(command, at.time)
+    }
+
+    fn sample(&mut self, at: At<'_>, sample: &Sample, _: &Event<'_, '_>) -> Step {
+        self.sampled(at, sample)
     }
 
     fn unknown(&mut self, at: At<'_>, api: &str, function: &str, event: &Event<'_, '_>) -> Step {

@@ -80,6 +80,7 @@ impl Tally {
         renderer.memory()?;
         renderer.ranges()?;
         renderer.probes()?;
+        renderer.probe_ranges()?;
         renderer.collectives()?;
         renderer.unfinished_collectives()?;
         renderer.telemetry()?;

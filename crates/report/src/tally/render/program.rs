@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::{Renderer, device::energy_cell, errors, others, right, some};
-use crate::tally::rows::{HostTelemetryRow, RangeRow};
+use crate::tally::rows::{HostTelemetryRow, ProbeRangeRow, RangeRow};
 use crate::text::{Column, Table};
 use hetrace_trace::telemetry::HOST;
 use hetrace_trace::text::{bandwidth, bytes, count, duration, duration_f, energy, percent, plural, power};
@@ -63,6 +63,32 @@ impl Renderer<'_> {
         if !hidden.is_empty() {
             let sum = hidden.iter().map(|row| row.hits).fold(0, u64::saturating_add);
             table.row(vec![others(hidden.len()), count(sum)]);
+        }
+        self.narrow_table(&table)
+    }
+
+    pub fn probe_ranges(&mut self) -> fmt::Result {
+        let rows = &self.tally.probe_ranges;
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let all = rows.iter().map(|row| row.ranges).fold(0, u64::saturating_add);
+        self.heading(&["Ranges between probes".to_owned(), plural(all, "range")])?;
+        let mut columns = vec![Column::left("Name")];
+        columns.extend(["Time", "Ranges", "Average", "Min", "Max", "Threads", "Open"].map(right));
+        let mut table = Table::new(columns);
+        let (shown, hidden) = self.cut(rows);
+        for row in shown {
+            let average = row.total_ns.checked_div(row.ranges).unwrap_or(0);
+            let open = if row.open == 0 { String::new() } else { count(row.open) };
+            let times = [average, row.min_ns, row.max_ns].map(duration);
+            let mut cells = vec![row.name.clone(), duration(row.total_ns), count(row.ranges)];
+            cells.extend(times.into_iter().chain([count(row.threads), open]));
+            table.row(cells);
+        }
+        if !hidden.is_empty() {
+            let sum = |of: fn(&ProbeRangeRow) -> u64| hidden.iter().map(of).fold(0, u64::saturating_add);
+            table.row(vec![others(hidden.len()), duration(sum(|r| r.total_ns)), count(sum(|r| r.ranges))]);
         }
         self.narrow_table(&table)
     }

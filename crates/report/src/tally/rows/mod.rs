@@ -23,7 +23,7 @@ pub use inside::{
     RefusedRow,
 };
 pub use program::{
-    HostTelemetryRow, OpenRangeRow, ProbeRow, RangeRow, SteppedRow, TelemetryRow, ThrottleRow,
+    HostTelemetryRow, OpenRangeRow, ProbeRangeRow, ProbeRow, RangeRow, SteppedRow, TelemetryRow, ThrottleRow,
 };
 
 pub use sampled::{SampleRow, SampledRow};
@@ -154,6 +154,9 @@ pub struct Tally {
     /// Probes in the program's code, by name.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub probes: Vec<ProbeRow>,
+    /// Ranges between two of them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub probe_ranges: Vec<ProbeRangeRow>,
     /// Ends of ranges without a beginning.
     pub unmatched_range_ends: u64,
     /// Operations among ranks, by communicator, operation and type.

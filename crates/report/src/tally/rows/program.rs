@@ -79,6 +79,45 @@ pub struct ProbeRow {
     pub threads: u64,
 }
 
+/// Ranges between two probes in the program's code.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProbeRangeRow {
+    /// `PROVIDER:NAME (BEGIN..END)`.
+    pub name: String,
+    /// How many ended.
+    pub ranges: u64,
+    /// How many did not.
+    pub open: u64,
+    /// Threads that had some.
+    pub threads: u64,
+    /// Time in those that ended, of ranges in each other each, in nanoseconds.
+    pub total_ns: u64,
+    /// The shortest.
+    pub min_ns: u64,
+    /// The longest.
+    pub max_ns: u64,
+}
+
+impl ProbeRangeRow {
+    /// Adds those of another trace.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.min_ns = match (self.ranges, other.ranges) {
+            (_, 0) => self.min_ns,
+            (0, _) => other.min_ns,
+            _ => self.min_ns.min(other.min_ns),
+        };
+        self.max_ns = self.max_ns.max(other.max_ns);
+        for (all, more) in [
+            (&mut self.ranges, other.ranges),
+            (&mut self.open, other.open),
+            (&mut self.threads, other.threads),
+            (&mut self.total_ns, other.total_ns),
+        ] {
+            *all = all.saturating_add(more);
+        }
+    }
+}
+
 /// One value of what the host reported.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct HostTelemetryRow {
