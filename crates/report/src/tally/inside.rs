@@ -300,6 +300,7 @@ mod tests {
             number: 4096,
             name: "_Z4spinPfi".to_owned(),
             mode: hetrace_trace::inside::Mode::Branches,
+            timed: true,
             successors: vec![vec![1], vec![1, 2], vec![-1], vec![-1]],
             sites: vec![],
             summed: vec![],

@@ -172,6 +172,7 @@ mod tests {
             number: 4096,
             name: "spin".to_owned(),
             mode: Mode::Branches,
+            timed: true,
             successors: successors(&graph),
             sites: plan.sites.iter().map(|site| SiteName::from(*site)).collect(),
             summed: plan.summed,

@@ -186,6 +186,7 @@ mod tests {
             number,
             name: name.to_owned(),
             mode: Mode::Branches,
+            timed: true,
             successors: vec![vec![-1]],
             sites: vec![],
             summed: vec![],
