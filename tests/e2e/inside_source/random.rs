@@ -217,7 +217,8 @@ impl Printer {
         let mut all = Vec::new();
         let mut first = 0;
         for way in 0..ways {
-            let line = self.say(&format!("#{} {}", if way == 0 { "if" } else { "elif" }, i32::from(way == taken)));
+            let line =
+                self.say(&format!("#{} {}", if way == 0 { "if" } else { "elif" }, i32::from(way == taken)));
             first = if way == 0 { line } else { first };
             all.push(vec![self.if_(place)]);
         }

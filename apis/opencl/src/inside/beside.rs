@@ -189,7 +189,8 @@ fn about(program: P, name: u32) -> Option<Memory> {
 
 /// Returns the source of a program; none if it has none, as it came as a binary, or was linked.
 fn source(program: P) -> Option<Memory> {
-    let source = about(program, CL_PROGRAM_SOURCE).filter(|source| source.bytes().iter().any(|byte| *byte != 0));
+    let source =
+        about(program, CL_PROGRAM_SOURCE).filter(|source| source.bytes().iter().any(|byte| *byte != 0));
     if source.is_none() {
         static SAID: AtomicBool = AtomicBool::new(false);
         once(

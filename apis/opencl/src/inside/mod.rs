@@ -19,9 +19,9 @@ mod pool;
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
+use beside::Beside;
 use hetrace_interpose::commands::Note;
 pub use hetrace_interpose::inside::is_on;
-use beside::Beside;
 use hetrace_interpose::inside::twins::{self, Twin, is_any, say_late};
 use hetrace_interpose::inside::{pools, say_waited};
 use hetrace_interpose::{ErrnoGuard, pid};
@@ -146,7 +146,8 @@ pub fn configured(kernel: P, set: impl FnOnce(P) -> i32) {
 pub fn launch(queue: P, kernel: P, launch: impl Fn(P) -> i32) -> i32 {
     let Some(twin) = chosen(queue, kernel) else { return launch(kernel) };
     let numbered = Beside::of_key(twin.owner()).is_some_and(Beside::is_numbered);
-    let code = if numbered { number::launch(kernel, twin.handle(), &launch) } else { Some(launch(twin.handle())) };
+    let code =
+        if numbered { number::launch(kernel, twin.handle(), &launch) } else { Some(launch(twin.handle())) };
     let Some(code) = code else { return launch(kernel) };
     if code == 0 {
         return code;

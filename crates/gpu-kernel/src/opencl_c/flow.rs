@@ -226,7 +226,9 @@ impl Builder<'_> {
                 let block = self.fresh(*at);
                 self.labels.insert(label.clone(), block);
             }
-            Statement::Alternatives { ways, is_complete, end } => self.alternatives(ways, *is_complete, *end)?,
+            Statement::Alternatives { ways, is_complete, end } => {
+                self.alternatives(ways, *is_complete, *end)?
+            }
         }
         Ok(())
     }
@@ -278,7 +280,12 @@ impl Builder<'_> {
         Ok(())
     }
 
-    fn switch(&mut self, at: &Range<usize>, condition: &Condition, body: &[Statement]) -> Result<(), Unclear> {
+    fn switch(
+        &mut self,
+        at: &Range<usize>,
+        condition: &Condition,
+        body: &[Statement],
+    ) -> Result<(), Unclear> {
         let block = self.choose(at.start);
         let labels = body.iter().filter(|one| matches!(one, Statement::Case { .. })).count();
         let total = body.iter().any(|one| matches!(one, Statement::Case { is_default: true, .. }));
@@ -306,7 +313,10 @@ impl Builder<'_> {
 
     fn case(&mut self, at: &Range<usize>) -> Result<(), Unclear> {
         let Some(around) = self.around.last_mut().filter(|around| around.is_switch) else {
-            return Err(Unclear { at: at.start, why: "a label within a statement of its `switch`".to_owned() });
+            return Err(Unclear {
+                at: at.start,
+                why: "a label within a statement of its `switch`".to_owned(),
+            });
         };
         let (case, block) = (around.cases, around.block);
         around.cases += 1;

@@ -121,7 +121,8 @@ fn judge(body: &str) -> Stands {
     let all = tokens(body);
     let is_control = |token: &Token| token.kind == Kind::Word && super::parse::is_control(token.text(body));
     let is_brace = |token: &Token| token.is(b'{') || token.is(b'}');
-    if all.first().is_none_or(|first| matches!(first.text(body), "__attribute__" | "_Pragma")) && !ends_statement(&all)
+    if all.first().is_none_or(|first| matches!(first.text(body), "__attribute__" | "_Pragma"))
+        && !ends_statement(&all)
     {
         return Stands::Prefix;
     }
@@ -140,7 +141,9 @@ fn judge(body: &str) -> Stands {
     let all = tokens(&text);
     let macros = Macros::default();
     let lines = Lines::of(&text);
-    let Ok(list) = Parser::new(&text, &all, 0..all.len(), &macros, &lines).all() else { return Stands::Hides };
+    let Ok(list) = Parser::new(&text, &all, 0..all.len(), &macros, &lines).all() else {
+        return Stands::Hides;
+    };
     let is_loop = |one: &Statement| matches!(one, Statement::Do { .. } | Statement::Plain(_));
     match list.iter().map(|one| leaves(one, false)).max_by_key(|stands| *stands as u8) {
         Some(stands @ (Stands::Hides | Stands::Returns)) => stands,

@@ -9,6 +9,7 @@
 //! all others; and a kernel in which a macro hides a choice, or of which directives leave no one structure, is refused.
 
 pub mod flow;
+pub mod globals;
 pub mod macros;
 pub mod parse;
 pub mod rewrite;

@@ -539,6 +539,16 @@ impl<'a> Parser<'a> {
 pub fn is_control(word: &str) -> bool {
     matches!(
         word,
-        "if" | "else" | "for" | "while" | "do" | "switch" | "case" | "default" | "break" | "continue" | "goto" | "return"
+        "if" | "else"
+            | "for"
+            | "while"
+            | "do"
+            | "switch"
+            | "case"
+            | "default"
+            | "break"
+            | "continue"
+            | "goto"
+            | "return"
     )
 }

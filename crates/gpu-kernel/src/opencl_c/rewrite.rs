@@ -10,11 +10,11 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
+use super::DEVICE;
 use super::flow::{Flow, Spot, flow};
 use super::macros::Macros;
 use super::parse::{Parser, Unclear};
 use super::tokens::{Kind, Lines, Token, tokens};
-use super::DEVICE;
 use crate::description::{BlockText, Description, Kernel, Refused, SiteName, successors};
 use crate::graph::Block;
 use crate::plan::{Mode, Plan, Site};
@@ -83,6 +83,8 @@ struct Found<'a> {
     at: usize,
     parameters: Range<usize>,
     body: Range<usize>,
+    /// Whether there is a brace that closes it.
+    closed: bool,
 }
 
 /// Text to insert, in order.
@@ -109,8 +111,17 @@ pub fn rewrite(text: &str, request: &Request<'_>) -> Result<Rewritten, Refusal> 
     let source = Source { text, tokens, lines: Lines::of(text), macros };
     let mut description = Description { image: request.image.to_owned(), ..Description::default() };
     let mut inserted = Inserted::new();
+    let variable = super::globals::variable(text, &source.tokens, &source.macros);
     for found in source.kernels().into_iter().filter(|found| (request.wanted)(found.name)) {
         let number = request.first + u32::try_from(description.kernels.len()).unwrap_or(u32::MAX);
+        if let Some((name, at)) = &variable {
+            let (line, name_of) = (source.lines.line(*at), found.name.to_owned());
+            let reason = format!(
+                "line {line} of its source: {name}, a variable in global memory, would be another one"
+            );
+            description.refused.push(Refused { name: name_of, reason });
+            continue;
+        }
         match source.twin(&found, number, request.sample) {
             Ok((kernel, mut here)) => {
                 description.kernels.push(kernel);
@@ -206,20 +217,29 @@ impl<'a> Source<'a> {
         if !self.is(body, b'{') {
             return None;
         }
-        let end = self.behind(body, b'{', b'}')?;
-        Some(Found { name: self.word(at), at, parameters: at + 2..behind - 1, body: body + 1..end - 1 })
+        let end = self.behind(body, b'{', b'}');
+        let (closed, end) = (end.is_some(), end.unwrap_or(body + 2));
+        Some(Found {
+            name: self.word(at),
+            at,
+            parameters: at + 2..behind - 1,
+            body: body + 1..end - 1,
+            closed,
+        })
     }
 
     /// Returns a kernel's description, and what is inserted into it.
     fn twin(&self, found: &Found<'_>, number: u32, sample: u32) -> Result<(Kernel, Inserted), Unclear> {
         let start = |token: usize| self.tokens.get(token).map_or(0, |token| token.at.start);
         let unclear = |why: String| Unclear { at: start(found.at), why };
+        if !found.closed {
+            return Err(unclear("a directive splits a statement, or a brace is missing".to_owned()));
+        }
         if self.macros.is_known(found.name) {
             return Err(unclear("its name is a macro".to_owned()));
         }
         self.is_alone(found).map_err(unclear)?;
-        let parser =
-            Parser::new(self.text, &self.tokens, found.body.clone(), &self.macros, &self.lines);
+        let parser = Parser::new(self.text, &self.tokens, found.body.clone(), &self.macros, &self.lines);
         let statements = parser.all()?;
         let Flow { graph, lines, spots } = flow(&statements, start(found.body.start), &self.lines)?;
         let plan = Plan::new(&graph, Mode::Paths);
@@ -280,9 +300,10 @@ impl<'a> Source<'a> {
         }
         let in_macros = |token: &Token| {
             let body = token.text(self.text);
-            token.kind == Kind::Directive && tokens(body.trim_start_matches('#')).iter().any(|one| {
-                body.trim_start_matches('#').get(one.at.clone()) == Some(found.name)
-            })
+            token.kind == Kind::Directive
+                && tokens(body.trim_start_matches('#'))
+                    .iter()
+                    .any(|one| body.trim_start_matches('#').get(one.at.clone()) == Some(found.name))
         };
         if self.tokens.iter().any(in_macros) {
             return Err("a macro has its name".to_owned());
@@ -327,7 +348,8 @@ impl<'a> Source<'a> {
                 inserted.extend(say("case", *way, *block).map(|text| (*at, text)));
             }
             Spot::Way(at, way, block) => {
-                let next = self.lines.next(*at).ok_or_else(|| Unclear { at: *at, why: "no line".to_owned() })?;
+                let next =
+                    self.lines.next(*at).ok_or_else(|| Unclear { at: *at, why: "no line".to_owned() })?;
                 let line = self.lines.line(next);
                 let text = say("way", *way, *block).map(|text| (next, format!("{text}\n#line {line}\n")));
                 inserted.extend(text);

@@ -194,8 +194,25 @@ mod tests {
         let source = "#define A(x) \\\n  if (x) /* a\n */ y\nint a1 = 0x1p-3f, b /* # */; // c \\\n d\n x.s0 = '\\'' + \"/*\\\n\"; # no\n.5e+3";
         let texts: Vec<&str> = tokens(source).iter().map(|token| token.text(source)).collect();
         let expected = [
-            "#define A(x) \\\n  if (x) /* a\n */ y", "int", "a1", "=", "0x1p-3f", ",", "b", ";", "x", ".",
-            "s0", "=", "'\\''", "+", "\"/*\\\n\"", ";", "#", "no", ".5e+3",
+            "#define A(x) \\\n  if (x) /* a\n */ y",
+            "int",
+            "a1",
+            "=",
+            "0x1p-3f",
+            ",",
+            "b",
+            ";",
+            "x",
+            ".",
+            "s0",
+            "=",
+            "'\\''",
+            "+",
+            "\"/*\\\n\"",
+            ";",
+            "#",
+            "no",
+            ".5e+3",
         ];
         assert_eq!(texts, expected);
         assert_eq!(tokens("/* never ends").len() + tokens("// x\\").len() + tokens("").len(), 0);

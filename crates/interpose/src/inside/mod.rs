@@ -17,7 +17,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 pub use hetrace_pool as pool;
 use hetrace_pool::CHUNK;
 use hetrace_ring::abi::inside::{
-    ANSWER, ASK, Answer, FOLDER, IMAGES, KERNELS, LATE, LINKED, PARAMETER, PART, POOL, SOURCE, TEXT, patience_ms,
+    ANSWER, ASK, Answer, FOLDER, IMAGES, KERNELS, LATE, LINKED, PARAMETER, PART, POOL, SOURCE, TEXT,
+    patience_ms,
 };
 use hetrace_ring::abi::option;
 use hetrace_ring::writer::drainer_lives;
