@@ -154,6 +154,7 @@ fn macros_that_hide_nothing_are_let_through() {
         ("#define UNROLL _Pragma(\"unroll\")\n", "if (a) UNROLL for (;b;) c;"),
         ("#define NOTHING\n", "NOTHING if (a) c;"),
         ("#define EACH(i) for (int i = 0; i < 3; i++) { a(i); if (i) continue; }\n", "EACH(i) if (a) c;"),
+        ("", "union { float f; int i; } u; if (a) c;"),
         ("constant int table[] = {1, 2};\nconst sampler_t s = 1;\n", "if (a) c;"),
         ("typedef struct { int a; } s;\nstruct t { int b; };\nint f(int a);\n", "if (a) c;"),
     ];

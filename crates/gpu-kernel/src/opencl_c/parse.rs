@@ -505,7 +505,9 @@ impl<'a> Parser<'a> {
 
     /// Whether all since a token is a word, and what is in parentheses behind it.
     fn is_call(&self, first: usize) -> bool {
-        let is_word = self.tokens.get(first).is_some_and(|token| token.kind == Kind::Word);
+        let is_word = self.tokens.get(first).is_some_and(|token| {
+            token.kind == Kind::Word && !matches!(token.text(self.source), "struct" | "union" | "enum")
+        });
         let opens = self.tokens.get(first + 1).is_some_and(|token| token.is(b'('));
         let closes = self.at.checked_sub(1).and_then(|last| self.tokens.get(last));
         is_word
