@@ -2,15 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::parse::{Parser, Statement};
-use super::tokens::{Kind, Lines, Token, tokens};
-
-/// Returns a directive's name, and what is behind it.
-pub fn command(directive: &str) -> (&str, &str) {
-    let rest = directive.strip_prefix('#').unwrap_or(directive).trim_start();
-    let end = rest.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(rest.len());
-    rest.split_at(end)
-}
+use super::parse::{Known, Parser, Statement};
+use super::tokens::{Kind, Lines, Token, command, tokens};
 
 /// What a macro stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,25 +68,6 @@ impl Macros {
         self.known.get(name).is_some_and(|bodies| bodies.iter().any(words))
     }
 
-    /// Returns why a macro must not be in a kernel.
-    pub fn hides(&self, name: &str) -> Option<String> {
-        self.reached(name).into_iter().find_map(|name| match self.stand.get(name) {
-            Some(Stands::Hides) => Some(format!("the macro {name} hides a part of a statement")),
-            Some(Stands::Returns) => Some(format!("the macro {name} hides a jump")),
-            _ => None,
-        })
-    }
-
-    /// Returns whether a macro stands for nothing, or for what may be before a statement.
-    pub fn is_prefix(&self, name: &str) -> bool {
-        self.stand.get(name) == Some(&Stands::Prefix)
-    }
-
-    /// Returns whether a macro stands for whole statements.
-    pub fn is_whole(&self, name: &str) -> bool {
-        self.stand.get(name) == Some(&Stands::Whole)
-    }
-
     /// All macros that are in a macro, and in those; itself first.
     fn reached<'m>(&'m self, name: &'m str) -> Vec<&'m str> {
         let (mut all, mut seen, mut at) = (vec![name], HashSet::from([name]), 0);
@@ -114,6 +88,24 @@ impl Macros {
     fn judge(&self, name: &str) -> Stands {
         let judged = self.known.get(name).into_iter().flatten().map(|body| judge(body));
         judged.max_by_key(|stands| *stands as u8).unwrap_or(Stands::Part)
+    }
+}
+
+impl Known for Macros {
+    fn hides(&self, name: &str) -> Option<String> {
+        self.reached(name).into_iter().find_map(|name| match self.stand.get(name) {
+            Some(Stands::Hides) => Some(format!("the macro {name} hides a part of a statement")),
+            Some(Stands::Returns) => Some(format!("the macro {name} hides a jump")),
+            _ => None,
+        })
+    }
+
+    fn is_prefix(&self, name: &str) -> bool {
+        self.stand.get(name) == Some(&Stands::Prefix)
+    }
+
+    fn is_whole(&self, name: &str) -> bool {
+        self.stand.get(name) == Some(&Stands::Whole)
     }
 }
 

@@ -5,11 +5,20 @@
 
 use std::ops::Range;
 
-use super::macros::Macros;
 use super::tokens::{Kind, Lines, Token};
 
 /// Statements lie in each other at most so deep.
 const DEEPEST: usize = 200;
+
+/// What is known of the names in a text.
+pub trait Known: std::fmt::Debug {
+    /// Returns why a name must not be in a kernel, if it must not.
+    fn hides(&self, name: &str) -> Option<String>;
+    /// Returns whether a name stands for nothing, or for what may be before a statement.
+    fn is_prefix(&self, name: &str) -> bool;
+    /// Returns whether a name stands for whole statements.
+    fn is_whole(&self, name: &str) -> bool;
+}
 
 /// Why a text is not understood.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -105,7 +114,7 @@ pub enum Statement {
 pub struct Parser<'a> {
     source: &'a str,
     tokens: &'a [Token],
-    macros: &'a Macros,
+    macros: &'a dyn Known,
     lines: &'a Lines,
     /// The next token, and the first that is not read.
     at: usize,
@@ -130,7 +139,7 @@ impl<'a> Parser<'a> {
         source: &'a str,
         tokens: &'a [Token],
         range: Range<usize>,
-        macros: &'a Macros,
+        macros: &'a dyn Known,
         lines: &'a Lines,
     ) -> Self {
         Self { source, tokens, macros, lines, at: range.start, end: range.end, depth: 0 }
@@ -178,7 +187,7 @@ impl<'a> Parser<'a> {
     /// Returns the first word of the directive that comes next; none if something else does.
     fn directive(&self) -> Option<&'a str> {
         let token = self.peek().filter(|token| token.kind == Kind::Directive)?;
-        Some(super::macros::command(token.text(self.source)).0)
+        Some(super::tokens::command(token.text(self.source)).0)
     }
 
     /// Passes over directives that change no structure.

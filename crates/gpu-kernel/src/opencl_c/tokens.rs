@@ -158,6 +158,13 @@ fn number(bytes: &[u8], mut at: usize) -> usize {
     at
 }
 
+/// Returns a directive's name, and what is behind it.
+pub fn command(directive: &str) -> (&str, &str) {
+    let rest = directive.strip_prefix('#').unwrap_or(directive).trim_start();
+    let end = rest.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(rest.len());
+    rest.split_at(end)
+}
+
 /// The lines of a source.
 #[derive(Debug)]
 pub struct Lines(Vec<usize>);
