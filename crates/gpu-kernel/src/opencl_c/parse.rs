@@ -284,6 +284,22 @@ impl<'a> Parser<'a> {
         }
         self.at += 1;
         match word {
+            "else" => self.unclear("an `else` without an `if`"),
+            _ if is_control(word) => self.control(word, here),
+            _ if self.is_label() => {
+                self.at += 1;
+                Ok(Statement::Label(word.to_owned(), here))
+            }
+            _ => {
+                self.at -= 1;
+                self.plain(begin)
+            }
+        }
+    }
+
+    /// Reads a statement of control behind its first word, which is at `here`.
+    fn control(&mut self, word: &str, here: usize) -> Result<Statement, Unclear> {
+        match word {
             "if" => self.if_(),
             "while" => {
                 let condition = self.condition()?;
@@ -315,7 +331,7 @@ impl<'a> Parser<'a> {
                 Ok(if word == "break" { Statement::Break } else { Statement::Continue })
             }
             "return" => {
-                let end = self.to_semicolon()?;
+                let end = self.semicolon()?;
                 Ok(Statement::Return(here..end))
             }
             "goto" => {
@@ -324,15 +340,7 @@ impl<'a> Parser<'a> {
                 self.take(b';')?;
                 Ok(Statement::Goto(label, here))
             }
-            "else" => self.unclear("an `else` without an `if`"),
-            _ if self.is_label() => {
-                self.at += 1;
-                Ok(Statement::Label(word.to_owned(), here))
-            }
-            _ => {
-                self.at -= 1;
-                self.plain(begin)
-            }
+            _ => self.unclear("a statement that is not known"),
         }
     }
 
@@ -361,9 +369,9 @@ impl<'a> Parser<'a> {
         let empty = |begin: usize, end: usize, source: &str| {
             source.get(begin..end).is_none_or(|text| super::tokens::tokens(text).is_empty())
         };
-        self.to_semicolon()?;
+        self.semicolon()?;
         let begin = self.here();
-        let end = self.to_semicolon()? - 1;
+        let end = self.semicolon()? - 1;
         let step = self.here();
         while !self.peek().is_some_and(|token| token.is(b')')) {
             self.pass_one()?;
@@ -455,7 +463,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Passes over all up to a `;`. Returns where that ends.
-    fn to_semicolon(&mut self) -> Result<usize, Unclear> {
+    fn semicolon(&mut self) -> Result<usize, Unclear> {
         while !self.peek().is_some_and(|token| token.is(b';')) {
             self.pass_one()?;
         }
@@ -465,8 +473,7 @@ impl<'a> Parser<'a> {
     /// Passes over a statement that is none of control. A macro may be one without a `;`.
     fn plain(&mut self, begin: usize) -> Result<Statement, Unclear> {
         let first = self.at;
-        loop {
-            let Some(token) = self.peek() else { break };
+        while let Some(token) = self.peek() {
             match token.kind {
                 Kind::Mark(b';') => {
                     self.at += 1;
