@@ -180,7 +180,7 @@ __kernel void k3(__global uint *out, uint launch)
 }
 ";
 
-fn how<'a>(how: &'a str) -> [&'a str; 6] {
+fn how(how: &str) -> [&str; 6] {
     ["4", "64", "16", "3", how, "-DSTEP=7 -cl-std=CL1.2"]
 }
 

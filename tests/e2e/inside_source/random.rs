@@ -13,7 +13,9 @@ impl Dice {
 
     /// A number below `most`.
     fn roll(&mut self, most: u32) -> u32 {
-        (self.0 ^= self.0 << 13, self.0 ^= self.0 >> 7, self.0 ^= self.0 << 17);
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
         (self.0 >> 33) as u32 % most
     }
 }
@@ -298,33 +300,11 @@ impl Item {
             }
             Statement::For([first, condition, step], most, body) => {
                 self.at(*first);
-                for turn in 0.. {
-                    self.at(*condition);
-                    if turn >= *most || self.x & 7 == 3 {
-                        break;
-                    }
-                    match self.list(body) {
-                        Went::Break => break,
-                        Went::Return => return Went::Return,
-                        Went::On | Went::Continue => self.at(*step),
-                    }
-                }
-                Went::On
+                self.repeat(*condition, *most, |x| x & 7 != 3, body, Some(*step))
             }
             Statement::While([declared, at], condition, body) => {
                 self.at(*declared);
-                for turn in 0.. {
-                    self.at(*at);
-                    if turn >= 7 || !condition.holds(self.x) {
-                        break;
-                    }
-                    match self.list(body) {
-                        Went::Break => break,
-                        Went::Return => return Went::Return,
-                        Went::On | Went::Continue => {}
-                    }
-                }
-                Went::On
+                self.repeat(*at, 7, |x| condition.holds(x), body, None)
             }
             Statement::Do([declared, at], condition, body) => {
                 self.at(*declared);
@@ -352,6 +332,29 @@ impl Item {
                 Went::Return
             }
         }
+    }
+
+    /// `while`, and `for` with a line for its step: so many passes at most.
+    fn repeat(
+        &mut self,
+        at: usize,
+        most: u32,
+        holds: impl Fn(u32) -> bool,
+        body: &[Statement],
+        step: Option<usize>,
+    ) -> Went {
+        for turn in 0.. {
+            self.at(at);
+            if turn >= most || !holds(self.x) {
+                break;
+            }
+            match self.list(body) {
+                Went::Break => break,
+                Went::Return => return Went::Return,
+                Went::On | Went::Continue => step.into_iter().for_each(|step| self.at(step)),
+            }
+        }
+        Went::On
     }
 
     fn switch(&mut self, at: usize, value: u32, arms: &[(Option<u32>, usize, Vec<Statement>)]) -> Went {
