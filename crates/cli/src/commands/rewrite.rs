@@ -41,6 +41,9 @@ pub struct Rewrite {
     pub answer: PathBuf,
 }
 
+/// What rewrites an image of one kind.
+type Rewriter = fn(&Ask<'_>) -> Result<Instrumented, String>;
+
 /// Rewrites an image. What can't be done is in the answer.
 pub fn run(args: &Rewrite) -> Result<ExitCode> {
     let (twins, body) = match done(args) {
@@ -58,7 +61,7 @@ fn done(args: &Rewrite) -> Result<Instrumented> {
     let mut part = || parts.next().context("the image has no name of ours");
     let (hash, first, device) = (part()?, part()?.parse()?, part()?.parse()?);
     let use_ = parts.next();
-    let (base, rewrites): (Base, fn(&Ask<'_>) -> Result<Instrumented, String>) = match use_ {
+    let (base, rewrites): (Base, Rewriter) = match use_ {
         None => (Base::Module, instrument),
         Some("linked") => (Base::Linked, instrument),
         Some("parameter") => (Base::Parameter, instrument),
