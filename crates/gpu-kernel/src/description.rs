@@ -38,6 +38,9 @@ pub struct Kernel {
     /// Where it records.
     #[serde(with = "mode")]
     pub mode: Mode,
+    /// Whether its records have times. Where there is no clock, they only have an order: for each lane its own.
+    #[serde(default = "timed")]
+    pub timed: bool,
     /// By block, where it leads; −1 is the end of a lane.
     pub successors: Vec<Vec<i64>>,
     /// By number, where records are made.
@@ -46,6 +49,11 @@ pub struct Kernel {
     pub summed: Vec<bool>,
     /// By block, what it is made of.
     pub blocks: Vec<BlockText>,
+}
+
+/// Descriptions that do not say it are of kernels with a clock.
+fn timed() -> bool {
+    true
 }
 
 /// What a block is made of, by its text: what one lane does that runs it.
@@ -205,6 +213,7 @@ mod tests {
             number: 7,
             name: "k".to_owned(),
             mode,
+            timed: true,
             successors: successors(&graph),
             sites: plan.sites.iter().map(|site| SiteName::from(*site)).collect(),
             summed: plan.summed.clone(),

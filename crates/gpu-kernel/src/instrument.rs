@@ -1,6 +1,7 @@
 //! From an image of code to one whose chosen kernels have twins.
 
 use crate::description::{Description, Refused};
+use crate::opencl_c;
 use crate::plan::Mode;
 use crate::ptx::{Base, Request, image, rewrite};
 
@@ -57,12 +58,30 @@ pub fn instrument(ask: &Ask<'_>) -> Result<Instrumented, String> {
     let Ask { hash, wanted, mode, sample, base, first, most, .. } = *ask;
     let request = Request { wanted, mode, sums: mode == Mode::Branches, sample, base, first, image: hash };
     let done = rewrite(&text, &request).map_err(|error| error.to_string())?;
-    let twins = u32::try_from(done.description.kernels.len()).unwrap_or(u32::MAX);
+    answered(done.text, &done.description, most)
+}
+
+/// Rewrites a source of OpenCL C. Its kernels find their pool by a parameter, and record which ways work-items went, whatever the
+/// mode: there are neither clocks nor lanes that are together.
+///
+/// # Errors
+/// Why it must stay as it is, for people.
+pub fn instrument_source(ask: &Ask<'_>) -> Result<Instrumented, String> {
+    let text = ask.image.split(|byte| *byte == 0).next().unwrap_or_default();
+    let text = std::str::from_utf8(text).map_err(|_| "its source is not UTF-8".to_owned())?;
+    let Ask { hash, wanted, sample, first, most, .. } = *ask;
+    let request = opencl_c::Request { wanted, sample, first, image: hash };
+    let done = opencl_c::rewrite(text, &request).map_err(|error| error.to_string())?;
+    answered(done.text, &done.description, most)
+}
+
+fn answered(code: String, description: &Description, most: u32) -> Result<Instrumented, String> {
+    let twins = u32::try_from(description.kernels.len()).unwrap_or(u32::MAX);
     if twins > most {
         return Err(format!("it has {twins} kernels, more than {most}"));
     }
-    let description = serde_json::to_string(&done.description).map_err(|error| error.to_string())?;
-    Ok(Instrumented { code: done.text, description, twins })
+    let description = serde_json::to_string(description).map_err(|error| error.to_string())?;
+    Ok(Instrumented { code, description, twins })
 }
 
 /// Kernels that are named where none of an image can be rewritten.

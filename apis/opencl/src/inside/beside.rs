@@ -1,4 +1,5 @@
-//! Programs of ours beside those of the traced program: made of their binaries, where these are PTX, with twins of their kernels.
+//! Programs of ours beside those of the traced program, with twins of their kernels: made of their binaries on devices where these
+//! are PTX, elsewhere of their sources.
 //!
 //! One is known by its context, its device and its content, so that a program that is built again, or made anew of the same
 //! source, has the right one. Which of two threads that make one at once has made it, a [`Table`] decides; the other one's
@@ -15,7 +16,7 @@ use hetrace_interpose::table::Table;
 
 use super::error;
 use super::pool::{self, Pool};
-use crate::capture::query::{Memory, answer, handles, word};
+use crate::capture::query::{Memory, answer, handles, text, word};
 use crate::generated::prelude::{P, null_mut};
 use crate::generated::real;
 
@@ -23,7 +24,9 @@ const CL_PROGRAM_CONTEXT: u32 = 0x1161;
 const CL_PROGRAM_DEVICES: u32 = 0x1163;
 const CL_PROGRAM_BINARY_SIZES: u32 = 0x1165;
 const CL_PROGRAM_BINARIES: u32 = 0x1166;
+const CL_PROGRAM_SOURCE: u32 = 0x1164;
 const CL_PROGRAM_BUILD_OPTIONS: u32 = 0x1182;
+const CL_PROGRAM_BUILD_LOG: u32 = 0x1183;
 /// Of `cl_nv_device_attribute_query`.
 const CL_DEVICE_COMPUTE_CAPABILITY_MAJOR_NV: u32 = 0x4000;
 const CL_DEVICE_COMPUTE_CAPABILITY_MINOR_NV: u32 = 0x4001;
@@ -36,6 +39,8 @@ pub struct Beside {
     program: AtomicPtr<libc::c_void>,
     context: P,
     buffer: P,
+    /// Twins get the number of each launch, as they can't ask for it.
+    numbered: bool,
     next: *const Beside,
 }
 
@@ -77,6 +82,17 @@ impl Beside {
         self.buffer
     }
 
+    /// Returns whether its twins get the number of each launch.
+    pub fn is_numbered(&self) -> bool {
+        self.numbered
+    }
+
+    /// Returns what has this key; none for none.
+    pub fn of_key(key: P) -> Option<&'static Beside> {
+        // SAFETY: NULL, or what `key` has returned, which `keep` has leaked.
+        unsafe { key.cast::<Beside>().as_ref() }
+    }
+
     /// Returns its context.
     pub fn context(&self) -> P {
         self.context
@@ -92,9 +108,24 @@ impl Beside {
 struct Asked {
     context: P,
     device: P,
-    capability: u32,
-    text: Memory,
+    text: Text,
     options: Memory,
+}
+
+/// What it is made of.
+enum Text {
+    /// PTX, for this compute capability.
+    Binary(Memory, u32),
+    /// OpenCL C.
+    Source(Memory),
+}
+
+impl Text {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Text::Binary(memory, _) | Text::Source(memory) => memory.bytes(),
+        }
+    }
 }
 
 /// Returns the program beside one of the program's that is built; none if there is none.
@@ -133,23 +164,46 @@ impl Asked {
     }
 }
 
-/// Asks for a program's binary, and what else it takes to make another one like it. None, and a note why, if it is not PTX.
+/// Asks for what it takes to make another program like this one. None, and a note why, if that can't be known.
 fn ask(program: P) -> Option<Asked> {
-    let info = |name| {
-        answer(|size, at, ret| {
-            // SAFETY: room as said; the program lives.
-            unsafe { real::clGetProgramInfo(program, name, size, at, ret) }
-        })
-    };
-    let context = handles(&info(CL_PROGRAM_CONTEXT)?).next()?;
-    let device = handles(&info(CL_PROGRAM_DEVICES)?).next()?;
+    let context = handles(&about(program, CL_PROGRAM_CONTEXT)?).next()?;
+    let device = handles(&about(program, CL_PROGRAM_DEVICES)?).next()?;
     // Before the binary: other drivers compile all kernels to give one.
-    let Some(capability) = capability(device) else {
-        static SAID: AtomicBool = AtomicBool::new(false);
-        once(&SAID, b"an OpenCL device does not say its compute capability; its kernels are as they were");
-        return None;
+    let text = match capability(device) {
+        Some(capability) => Text::Binary(binary(program)?, capability),
+        None => Text::Source(source(program)?),
     };
-    let sizes = info(CL_PROGRAM_BINARY_SIZES)?;
+    let options = answer(|size, at, ret| {
+        // SAFETY: room as said; the program lives, and is of this device.
+        unsafe { real::clGetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_OPTIONS, size, at, ret) }
+    });
+    Some(Asked { context, device, text, options: options.or_else(|| Memory::new(1))? })
+}
+
+fn about(program: P, name: u32) -> Option<Memory> {
+    answer(|size, at, ret| {
+        // SAFETY: room as said; the program lives.
+        unsafe { real::clGetProgramInfo(program, name, size, at, ret) }
+    })
+}
+
+/// Returns the source of a program; none if it has none, as it came as a binary, or was linked.
+fn source(program: P) -> Option<Memory> {
+    let source =
+        about(program, CL_PROGRAM_SOURCE).filter(|source| source.bytes().iter().any(|byte| *byte != 0));
+    if source.is_none() {
+        static SAID: AtomicBool = AtomicBool::new(false);
+        once(
+            &SAID,
+            b"an OpenCL program has no source, as it is linked or came as a binary; its kernels are as they were",
+        );
+    }
+    source
+}
+
+/// Returns the binary of a program for its first device, if that is PTX.
+fn binary(program: P) -> Option<Memory> {
+    let sizes = about(program, CL_PROGRAM_BINARY_SIZES)?;
     let size = handles(&sizes).next()? as u64;
     let count = sizes.bytes().len() / 8;
     let text = Memory::new(Some(size).filter(|size| *size <= LARGEST)? as usize)?;
@@ -168,11 +222,7 @@ fn ask(program: P) -> Option<Asked> {
         once(&SAID, b"an OpenCL program's binary is not PTX; its kernels are as they were");
         return None;
     }
-    let options = answer(|size, at, ret| {
-        // SAFETY: room as said; the program lives, and is of this device.
-        unsafe { real::clGetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_OPTIONS, size, at, ret) }
-    });
-    Some(Asked { context, device, capability, text, options: options.or_else(|| Memory::new(1))? })
+    Some(text)
 }
 
 /// Returns whether a binary is PTX: a text that says its version.
@@ -196,10 +246,14 @@ fn capability(device: P) -> Option<u32> {
 /// Makes a program with twins.
 #[cold]
 fn make(asked: &Asked) -> Option<&'static Beside> {
-    let ours = replaced(asked.text.bytes(), asked.capability, Use::Beside)?;
+    let (device, use_) = match asked.text {
+        Text::Binary(_, capability) => (capability, Use::Beside),
+        Text::Source(_) => (0, Use::Source),
+    };
+    let ours = replaced(asked.text.bytes(), device, use_)?;
     let made = pool::of(asked.context, asked.device).and_then(|pool| {
         let program = pool.making(asked.context, || built(asked, ours.image()))?;
-        Some(keep(asked.context, pool, program))
+        Some(keep(asked.context, pool, program, use_ == Use::Source))
     });
     // SAFETY: a program was made of a copy of the image, or none.
     unsafe { ours.release() };
@@ -210,32 +264,64 @@ fn make(asked: &Asked) -> Option<&'static Beside> {
 /// want these for a binary.
 fn built(asked: &Asked, text: &CStr) -> Option<P> {
     let own = CStr::from_bytes_until_nul(asked.options.bytes()).unwrap_or_default();
-    let mut code = 0;
+    let mut why = Refused::default();
     for options in [own, c""] {
         match build(asked, text, options) {
             Ok(program) => return Some(program),
-            Err(refused) => code = refused,
+            Err(refused) => why = refused,
         }
-        if own.is_empty() {
+        if own.is_empty() || matches!(asked.text, Text::Source(_)) {
             break;
         }
     }
     let note = Note::new().text(b"--inside: the driver refused a program with twins");
-    error(note, code).text(b"; its kernels are as they were").leave();
+    let note = error(note, why.code).text(b"; its kernels are as they were");
+    match why.log.as_ref().map(|log| first_error(log.bytes())) {
+        Some(line) if !line.is_empty() => note.text(b": ").text(line).leave(),
+        _ => note.leave(),
+    }
     None
 }
 
-fn build(asked: &Asked, text: &CStr, options: &CStr) -> Result<P, i32> {
+/// Why a program was not built.
+#[derive(Debug, Default)]
+struct Refused {
+    code: i32,
+    log: Option<Memory>,
+}
+
+/// Returns what a build's log says first: a line with an error, if there is one.
+fn first_error(log: &[u8]) -> &[u8] {
+    let mut lines = text(log).split(|byte| *byte == b'\n');
+    let first = lines.clone().find(|line| !line.is_empty());
+    let line = lines.find(|line| line.windows(6).any(|word| word == b"error:")).or(first).unwrap_or_default();
+    line.get(..160).unwrap_or(line)
+}
+
+fn build(asked: &Asked, text: &CStr, options: &CStr) -> Result<P, Refused> {
     let (device, bytes, at) =
         (asked.device, text.count_bytes() as u64, text.as_ptr().cast_mut().cast::<libc::c_void>());
     let (mut status, mut code) = (0, 0);
     // SAFETY: one device of the program's context, a text of so many bytes that the call copies, and room for the answers.
     let program = unsafe {
-        let (devices, lengths, binaries) = (&raw const device, &raw const bytes, &raw const at);
-        real::clCreateProgramWithBinary(asked.context, 1, devices, lengths, binaries, &mut status, &mut code)
+        let (devices, lengths, texts) = (&raw const device, &raw const bytes, &raw const at);
+        match asked.text {
+            Text::Binary(..) => real::clCreateProgramWithBinary(
+                asked.context,
+                1,
+                devices,
+                lengths,
+                texts.cast(),
+                &mut status,
+                &mut code,
+            ),
+            Text::Source(_) => {
+                real::clCreateProgramWithSource(asked.context, 1, texts.cast_mut().cast(), lengths, &mut code)
+            }
+        }
     };
     if program.is_null() {
-        return Err(code);
+        return Err(Refused { code, log: None });
     }
     // SAFETY: our own program, one device of it, a text, and no callback: it is built when this returns.
     let code = unsafe {
@@ -244,16 +330,19 @@ fn build(asked: &Asked, text: &CStr, options: &CStr) -> Result<P, i32> {
     if code == 0 {
         return Ok(program);
     }
+    let log = answer(|size, at, ret| {
+        // SAFETY: room as said; our own program, of this device.
+        unsafe { real::clGetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_LOG, size, at, ret) }
+    });
     // SAFETY: made above, and nobody else knows it.
     unsafe { real::clReleaseProgram(program) };
-    Err(code)
+    Err(Refused { code, log })
 }
 
 /// Keeps a program until its context ends.
-fn keep(context: P, pool: &Pool, program: P) -> &'static Beside {
-    let buffer = pool.buffer;
-    let kept =
-        Box::leak(Box::new(Beside { program: AtomicPtr::new(program), context, buffer, next: null_mut() }));
+fn keep(context: P, pool: &Pool, program: P, numbered: bool) -> &'static Beside {
+    let (buffer, next, program) = (pool.buffer, null_mut(), AtomicPtr::new(program));
+    let kept = Box::leak(Box::new(Beside { program, context, buffer, numbered, next }));
     let mut next = ALL.load(Ordering::Acquire);
     loop {
         kept.next = next;
@@ -283,6 +372,12 @@ pub fn end(context: P) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_first_error_of_a_log_is_shown() {
+        assert_eq!(first_error(b"\nwarning: a\nx:3:1: error: b\nerror: c\0"), b"x:3:1: error: b");
+        assert_eq!((first_error(b"\nfailed\n\0"), first_error(b"")), (&b"failed"[..], &b""[..]));
+    }
 
     #[test]
     fn binaries_that_are_texts_are_known() {

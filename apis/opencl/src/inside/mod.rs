@@ -2,7 +2,7 @@
 //! program's.
 //!
 //! ```text
-//!  clCreateKernel… ──► [`beside`]: its program's binary, PTX ──► helper, outside ──► a program of ours with twins
+//!  clCreateKernel… ──► [`beside`]: its program's binary, if PTX, or source ──► helper, outside ──► a program of ours with twins
 //!       └── handle → twin, whose last argument is the buffer ([`pool`]) of its context
 //!  clSetKernelArg… ──► the twin's, too            clEnqueueNDRangeKernel ──► the twin, if this launch is chosen
 //! ```
@@ -12,15 +12,17 @@
 //! but a flag that something was said or done.
 
 mod beside;
+mod number;
 mod own;
 mod pool;
 
 use std::ffi::CStr;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
+use beside::Beside;
 use hetrace_interpose::commands::Note;
 pub use hetrace_interpose::inside::is_on;
-use hetrace_interpose::inside::twins::{self, is_any, say_late};
+use hetrace_interpose::inside::twins::{self, Twin, is_any, say_late};
 use hetrace_interpose::inside::{pools, say_waited};
 use hetrace_interpose::{ErrnoGuard, pid};
 
@@ -62,8 +64,13 @@ fn paired(program: P, kernel: P) {
     at_end();
     let Some(beside) = beside::of(program) else { return };
     let twin = twins::twin_name(name.to_bytes(), |name| beside.kernel(name));
-    // One without a twin is named by who made the others.
-    let Some(twin) = twin else { return };
+    // One without a twin is named by who made the others, but for those that nobody saw in a source.
+    let Some(twin) = twin else {
+        if beside.is_numbered() {
+            unseen(name.to_bytes(), count);
+        }
+        return;
+    };
     let arguments = word::<u32>(|size, at| {
         // SAFETY: room as said; the kernel was just made.
         unsafe { real::clGetKernelInfo(kernel, CL_KERNEL_NUM_ARGS, size, at, null_mut()) }
@@ -82,6 +89,18 @@ fn paired(program: P, kernel: P) {
         return;
     }
     kernels::forget(twin);
+}
+
+/// Says once of a kernel that its program of ours has no twin of it.
+fn unseen(name: &[u8], count: u32) {
+    static SAID: [AtomicU64; 64] = [const { AtomicU64::new(0) }; 64];
+    let (place, bit) = (count as usize / 64 % 64, 1u64 << (count % 64));
+    if SAID.get(place).is_none_or(|said| said.fetch_or(bit, Ordering::Relaxed) & bit != 0) {
+        return;
+    }
+    let note = Note::new().text(b"--inside: ").text(name.get(..80).unwrap_or(name));
+    note.text(b" is as it was: its program's source has no twin of it; if no reason is given elsewhere, a macro or an included file makes it")
+        .leave();
 }
 
 fn as_it_was(name: &[u8], why: &[u8], code: i32) {
@@ -126,7 +145,10 @@ pub fn configured(kernel: P, set: impl FnOnce(P) -> i32) {
 #[inline]
 pub fn launch(queue: P, kernel: P, launch: impl Fn(P) -> i32) -> i32 {
     let Some(twin) = chosen(queue, kernel) else { return launch(kernel) };
-    let code = launch(twin);
+    let numbered = Beside::of_key(twin.owner()).is_some_and(Beside::is_numbered);
+    let code =
+        if numbered { number::launch(kernel, twin.handle(), &launch) } else { Some(launch(twin.handle())) };
+    let Some(code) = code else { return launch(kernel) };
     if code == 0 {
         return code;
     }
@@ -137,7 +159,7 @@ pub fn launch(queue: P, kernel: P, launch: impl Fn(P) -> i32) -> i32 {
     own
 }
 
-fn chosen(queue: P, kernel: P) -> Option<P> {
+fn chosen(queue: P, kernel: P) -> Option<&'static Twin> {
     if !is_any() {
         return None;
     }
@@ -151,7 +173,7 @@ fn chosen(queue: P, kernel: P) -> Option<P> {
             b"of the devices of an OpenCL context one records; on others kernels are as they were",
         );
     }
-    runs.then(|| twin.handle())
+    runs.then_some(twin)
 }
 
 #[cold]

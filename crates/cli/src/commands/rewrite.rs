@@ -11,14 +11,14 @@ use anyhow::{Context, Result};
 use clap::Args;
 use hetrace_gpu_kernel::plan::Mode;
 use hetrace_gpu_kernel::ptx;
-use hetrace_gpu_kernel::{Ask, Base, Instrumented, instrument};
+use hetrace_gpu_kernel::{Ask, Base, Instrumented, instrument, instrument_source};
 use hetrace_session::{INSIDE_KERNELS, INSIDE_TEXT, inside_answer};
 use sha2::{Digest, Sha256};
 
 use crate::args::Sites;
 
 /// Goes up when the same image becomes another.
-const VERSION: u32 = 4;
+const VERSION: u32 = 5;
 /// Most bytes of the cache; what was used longest ago goes first.
 const CACHE: u64 = 1 << 30;
 
@@ -35,11 +35,14 @@ pub struct Rewrite {
     #[arg(long)]
     pub kernel: Vec<String>,
     /// The image; its name is `HASH-FIRST-DEVICE.…`; before the dot `-linked` if it is linked with others,
-    /// with `-parameter` if its kernels find the pool by a parameter.
+    /// with `-parameter` if its kernels find the pool by a parameter, with `-source` if it is OpenCL C.
     pub image: PathBuf,
     /// Where the answer goes.
     pub answer: PathBuf,
 }
+
+/// What rewrites an image of one kind.
+type Rewriter = fn(&Ask<'_>) -> Result<Instrumented, String>;
 
 /// Rewrites an image. What can't be done is in the answer.
 pub fn run(args: &Rewrite) -> Result<ExitCode> {
@@ -57,25 +60,28 @@ fn done(args: &Rewrite) -> Result<Instrumented> {
     let mut parts = stem.split('-');
     let mut part = || parts.next().context("the image has no name of ours");
     let (hash, first, device) = (part()?, part()?.parse()?, part()?.parse()?);
-    let base = match parts.next() {
-        None => Base::Module,
-        Some("linked") => Base::Linked,
-        Some("parameter") => Base::Parameter,
+    let use_ = parts.next();
+    let (base, rewrites): (Base, Rewriter) = match use_ {
+        None => (Base::Module, instrument),
+        Some("linked") => (Base::Linked, instrument),
+        Some("parameter") => (Base::Parameter, instrument),
+        Some("source") => (Base::Parameter, instrument_source),
         Some(_) => anyhow::bail!("the image has no name of ours"),
     };
     let mut image = fs::read(&args.image)?;
     // Of machine code alone, another API of the program may have handed over the text that it was made of.
-    if ptx::image::text(&image, device).is_err()
+    if use_ != Some("source")
+        && ptx::image::text(&image, device).is_err()
         && let Ok(text) = fs::read(args.image.with_file_name(format!("{hash}{INSIDE_TEXT}")))
     {
         image = text;
     }
-    let cache = Cache::of(args, &image, (first, device, base));
+    let cache = Cache::of(args, &image, (first, device, use_));
     let known = cache.as_ref().and_then(Cache::get);
     let done = match known {
         Some(known) => known,
         None => {
-            let done = instrument(&Ask {
+            let done = rewrites(&Ask {
                 image: &image,
                 hash,
                 device,
@@ -126,7 +132,7 @@ struct Cache {
 
 impl Cache {
     /// Returns none if there is no place for a cache.
-    fn of(args: &Rewrite, image: &[u8], wanted: (u32, u32, Base)) -> Option<Cache> {
+    fn of(args: &Rewrite, image: &[u8], wanted: (u32, u32, Option<&str>)) -> Option<Cache> {
         let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache"));
         let base = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
         let folder = base.or_else(home)?.join("hetrace/inside");

@@ -181,6 +181,7 @@ fn kernel(
         number,
         name: text[function.name.clone()].to_owned(),
         mode,
+        timed: true,
         successors: successors(graph),
         sites: plan.sites.iter().map(|site| SiteName::from(*site)).collect(),
         summed: plan.summed.clone(),

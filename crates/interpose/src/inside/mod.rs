@@ -17,7 +17,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 pub use hetrace_pool as pool;
 use hetrace_pool::CHUNK;
 use hetrace_ring::abi::inside::{
-    ANSWER, ASK, Answer, FOLDER, IMAGES, KERNELS, LATE, LINKED, PARAMETER, PART, POOL, TEXT, patience_ms,
+    ANSWER, ASK, Answer, FOLDER, IMAGES, KERNELS, LATE, LINKED, PARAMETER, PART, POOL, SOURCE, TEXT,
+    patience_ms,
 };
 use hetrace_ring::abi::option;
 use hetrace_ring::writer::drainer_lives;
@@ -126,6 +127,9 @@ pub enum Use {
     Linked,
     /// It is loaded beside the program's own, and its twins find their pool by a parameter behind the kernel's.
     Beside,
+    /// It is a source of OpenCL C, which is built beside the program's own. Its twins find their pool and the number of their
+    /// launch by two parameters behind the kernel's.
+    Source,
 }
 
 /// Has an image rewritten. `device` is the compute capability of where it will run, as the launcher's helper wants it. Waits for the answer, for a bounded time. Returns none if the image is to stay as it is.
@@ -143,6 +147,7 @@ pub fn replaced(image: &[u8], device: u32, use_: Use) -> Option<Replaced> {
         Use::Loaded => "",
         Use::Linked => LINKED,
         Use::Beside => PARAMETER,
+        Use::Source => SOURCE,
     };
     let name = |end: &str| format!("{FOLDER}/{hash:016x}-{first}-{device}{kind}{end}");
     let found = read(&name(ANSWER)).or_else(|| {

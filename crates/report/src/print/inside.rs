@@ -84,11 +84,12 @@ fn write_event(line: &mut String, launch: &Launch<'_>, event: &Event, full_names
     let name = if full_names { demangle::full(symbol) } else { demangle::short(symbol) };
     let ([x, y, z], kind) = (event.block, event.what.name(launch.kernel));
     // Writing to a string does not fail.
-    let _ = write!(
-        line,
-        "{} {name} launch {} ({x},{y},{z}) warp {} SM {}: {kind}",
-        launch.pid, launch.records.grid, event.warp, event.multiprocessor
-    );
+    let _ = write!(line, "{} {name} launch {} ({x},{y},{z}) ", launch.pid, launch.records.grid);
+    let _ = if launch.kernel.timed {
+        write!(line, "warp {} SM {}: {kind}", event.warp, event.multiprocessor)
+    } else {
+        write!(line, "warp {} (no clock: at its launch's begin or later): {kind}", event.warp)
+    };
     if let (Some(block), What::At(record)) = (event.basic_block(launch.kernel), &event.what) {
         if record.repeats > 0 {
             let _ = write!(line, " {} ×", record.repeats);

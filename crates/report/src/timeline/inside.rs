@@ -56,6 +56,8 @@ pub(super) struct Insides<'t> {
     pub left_out: u64,
     /// Launches whose commands are not known.
     pub unplaced: u64,
+    /// Launches whose records have no times.
+    pub untimed: u64,
 }
 
 /// A device's rows.
@@ -89,8 +91,10 @@ impl<'t> Insides<'t> {
         let unplaced = placed.unplaced;
         let wanted =
             |launch: &Launch<'_>| launch.ran.is_some() && (pids.is_empty() || pids.contains(&launch.pid));
-        let launches = placed.launches.into_iter().filter(wanted).collect();
-        Self { launches, left: slices, unplaced, ..Self::default() }
+        let wanted = placed.launches.into_iter().filter(wanted);
+        // There is nothing to draw of what has no times.
+        let (launches, untimed): (Vec<_>, Vec<_>) = wanted.partition(|launch| launch.kernel.timed);
+        Self { launches, left: slices, unplaced, untimed: untimed.len() as u64, ..Self::default() }
     }
 
     /// When what comes next begins.

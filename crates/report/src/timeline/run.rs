@@ -497,7 +497,7 @@ impl<'t> Drawer<'t, '_> {
 
     /// Says what is missing.
     pub fn remark(&mut self, summary: &Summary, end: u64) -> io::Result<()> {
-        let inside = self.insides.left_out + self.insides.unplaced;
+        let inside = self.insides.left_out + self.insides.unplaced + self.insides.untimed;
         if summary.is_complete() && self.live.missed() == 0 && inside == 0 {
             return Ok(());
         }
@@ -506,6 +506,7 @@ impl<'t> Drawer<'t, '_> {
             ("allocations that are not counted", self.live.missed()),
             ("thread blocks and warps not drawn", self.insides.left_out),
             ("launches recorded inside, of no known command", self.insides.unplaced),
+            ("launches recorded inside, without times", self.insides.untimed),
         ];
         for (what, n) in summary.counts().chain(more.into_iter().filter(|(_, n)| *n > 0)) {
             self.sheet.notes.number(what, n);

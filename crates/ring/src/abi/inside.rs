@@ -1,7 +1,8 @@
 //! `hetrace run --inside`: how programs hand code to the launcher's helper, and what comes back.
 //!
 //! ```text
-//!  inside/NAME.ask      the image, put there whole (by rename); NAME is `HASH-FIRST-DEVICE`, or that and `-linked` or `-parameter`
+//!  inside/NAME.ask      the image, put there whole (by rename); NAME is `HASH-FIRST-DEVICE`, or that and `-linked`,
+//!                       `-parameter` or `-source`
 //!  inside/NAME.answer   [`Answer`], then the new image and a 0; or why it stays as it was
 //!  inside/HASH.text      the PTX of machine code, by the content of that: of an API that made it, for one that loads it
 //!  inside/PID-N.pool    what kernels recorded, N from 0 for each context
@@ -18,6 +19,8 @@ pub const ASK: &str = ".ask";
 pub const LINKED: &str = "-linked";
 /// Ends the names of images whose twins find their pool by a parameter.
 pub const PARAMETER: &str = "-parameter";
+/// Ends the names of sources of OpenCL C, whose twins find their pool by a parameter.
+pub const SOURCE: &str = "-source";
 /// Ends the names of texts that were handed over.
 pub const TEXT: &str = ".text";
 /// Ends the names of answers.

@@ -59,7 +59,7 @@ pub struct Kernel {
     pub launches: u64,
     /// Thread blocks that recorded.
     pub thread_blocks: u64,
-    /// Warps that recorded.
+    /// Warps that recorded; of a kernel without times the work-items.
     pub warps: u64,
     /// Lanes of a warp.
     pub lanes_per_warp: u64,
@@ -152,7 +152,21 @@ fn kernel(pid: i64, description: &Described, launches: &[(&Launch, Option<f64>)]
         }
     }
     kernel.counts = counter.finish();
+    if !description.timed {
+        untime(&mut kernel);
+    }
     Ok(kernel)
+}
+
+/// Takes away what only looks like times: the order of a work-item's own records. Each ran by itself.
+fn untime(kernel: &mut Kernel) {
+    kernel.warps = kernel.counts.begun;
+    kernel.lanes_per_warp = 1;
+    kernel.multiprocessors.clear();
+    kernel.shapes.clear();
+    for block in &mut kernel.counts.blocks {
+        (block.visits, block.exact, block.time) = (block.lanes, true, 0);
+    }
 }
 
 #[cfg(test)]
@@ -172,6 +186,7 @@ mod tests {
             number: 4096,
             name: "spin".to_owned(),
             mode: Mode::Branches,
+            timed: true,
             successors: successors(&graph),
             sites: plan.sites.iter().map(|site| SiteName::from(*site)).collect(),
             summed: plan.summed,

@@ -8,7 +8,8 @@
 //!  a warp's clock ──► the device's timer ([`Clocks`]) ──► the host's clock: the command's begin and end
 //! ```
 //! A launch's records are between its first and its last one, and its command began before and ended after them. They are put
-//! into the middle of what is left, so they are off by at most half of that ([`Launch::slack_ns`]), and never outside.
+//! into the middle of what is left, so they are off by at most half of that ([`Launch::slack_ns`]), and never outside. Records
+//! without times are put where their command begins.
 
 mod ran;
 mod search;
@@ -138,6 +139,10 @@ impl<'t> Launch<'t> {
     /// Returns when it was on the host's clock, by the device's timer; nothing if its command is not known.
     pub fn host(&self, ns: u64) -> Option<u64> {
         let ran = self.ran.as_ref()?;
+        if !self.kernel.timed {
+            // All that is known is that it had begun.
+            return Some(ran.start);
+        }
         let room = (ran.end - ran.start).saturating_sub(self.extent.1 - self.extent.0);
         let since = ns.saturating_sub(self.extent.0);
         Some(ran.start.saturating_add(room / 2).saturating_add(since).min(ran.end))
@@ -146,6 +151,9 @@ impl<'t> Launch<'t> {
     /// Returns by how much its times on the host's clock may be off, at most, as far as the device's timer is right.
     pub fn slack_ns(&self) -> Option<u64> {
         let ran = self.ran.as_ref()?;
+        if !self.kernel.timed {
+            return Some(ran.end - ran.start);
+        }
         let (ran, recorded) = (ran.end - ran.start, self.extent.1 - self.extent.0);
         Some(ran.abs_diff(recorded).div_ceil(2))
     }
@@ -186,6 +194,7 @@ mod tests {
             number,
             name: name.to_owned(),
             mode: Mode::Branches,
+            timed: true,
             successors: vec![vec![-1]],
             sites: vec![],
             summed: vec![],

@@ -32,10 +32,13 @@ pub(super) fn commands(launches: &[Launch<'_>], ran: &[Ran], alone: bool) -> Vec
         return in_order(launches, ran, by_kernel);
     }
     by_kernel.values_mut().for_each(|places| places.sort_by_key(|place| ran[*place].start));
-    let mut order: Vec<usize> = (0..launches.len()).collect();
+    // Without times nothing is found by them.
+    let mut order: Vec<usize> = (0..launches.len()).filter(|place| launches[*place].kernel.timed).collect();
     order.sort_by_key(|place| launches[*place].extent);
     let search = Search { launches, ran, by_kernel, order };
-    let Some(first) = search.order.first().map(|place| &launches[*place]) else { return Vec::new() };
+    let Some(first) = search.order.first().map(|place| &launches[*place]) else {
+        return vec![None; launches.len()];
+    };
     let tried = search.by_kernel.get(first.kernel.name.as_str()).map_or(&[][..], Vec::as_slice);
     let mut best: Option<(usize, i64)> = None;
     for place in tried.iter().take(TRIED) {

@@ -84,8 +84,8 @@ impl Renderer<'_> {
         let mut parts = vec![
             format!("Inside {name}"),
             plural(row.launches, "launch"),
-            plural(row.thread_blocks, "thread block"),
-            plural(row.warps, "warp"),
+            plural(row.thread_blocks, if row.timed { "thread block" } else { "work-group" }),
+            plural(row.warps, if row.timed { "warp" } else { "work-item" }),
         ];
         if let Some(slowdown) = row.slowdown {
             parts.push(format!("slowdown {slowdown:.2}"));
@@ -110,6 +110,9 @@ impl Renderer<'_> {
         if row.faults > 0 {
             say.push(format!("{} made no sense", plural(row.faults, "record")));
         }
+        if !row.timed {
+            say.push("when a block ran is not known, as its language has no clock".to_owned());
+        }
         if row.slowdown.is_none() {
             say.push("no launch ran as it was, so what recording cost is not known".to_owned());
         }
@@ -120,7 +123,26 @@ impl Renderer<'_> {
         lines.into_iter().flatten().try_for_each(|line| writeln!(self.out, "{line}"))
     }
 
+    /// Blocks of a kernel without times: how often work-items ran them.
+    fn inside_untimed(&mut self, row: &InsideRow) -> fmt::Result {
+        let mut table = Table::new(vec![right("Block"), Column::left("Source"), right("Work-items")]);
+        let shown = row.blocks.len().min(self.options.top.unwrap_or(BLOCKS));
+        let (shown, hidden) = row.blocks.split_at(shown);
+        for block in shown {
+            let source = block.source.clone().unwrap_or_default();
+            table.row(vec![block.block.to_string(), source, count(block.lanes)]);
+        }
+        if !hidden.is_empty() {
+            let lanes = hidden.iter().map(|block| block.lanes).fold(0, u64::saturating_add);
+            table.row(vec![String::new(), others(hidden.len()), count(lanes)]);
+        }
+        self.table(&table)
+    }
+
     fn inside_blocks(&mut self, row: &InsideRow) -> fmt::Result {
+        if !row.timed {
+            return self.inside_untimed(row);
+        }
         let mut columns = vec![right("Block"), Column::left("Source")];
         columns.extend(["Cycles", "Time(%)", "Visits", "Lanes", "Active", "Instructions"].map(right));
         let mut table = Table::new(columns);

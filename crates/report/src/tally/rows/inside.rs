@@ -21,6 +21,8 @@ pub struct InsideRow {
     /// Time on the device of a launch that was recorded, by that of one that ran as it was, both in the mean; nothing if there
     /// are not both.
     pub slowdown: Option<f64>,
+    /// Whether its records have times. Where there is no clock, cycles are 0, and each work-item is a warp by itself.
+    pub timed: bool,
     /// Thread blocks that recorded.
     pub thread_blocks: u64,
     /// Warps that recorded.

@@ -58,7 +58,9 @@ pub(super) fn insides(trace: &Trace, watch: Option<Watch<'_>>) -> Result<Vec<Ins
             causes: causes::causes(kernel, &around),
         }
     };
-    let mut rows: Vec<InsideRow> = Inside::of(recording).kernels.iter().map(row).collect();
+    // The rules are about times, and about lanes that are together.
+    let timed = |kernel: &&Kernel| kernel.description.timed;
+    let mut rows: Vec<InsideRow> = Inside::of(recording).kernels.iter().filter(timed).map(row).collect();
     rows.sort_by(|a, b| b.ns.cmp(&a.ns).then_with(|| (&a.symbol, a.pid).cmp(&(&b.symbol, b.pid))));
     Ok(rows)
 }
