@@ -71,7 +71,6 @@ impl Perf {
             }
             perf.rings.extend(ring);
         }
-        perf.rings.iter().try_for_each(|ring| open::enable(ring.event())).ok()?;
         Some(perf)
     }
 
@@ -125,6 +124,31 @@ fn sorted(mut all: All) -> BTreeMap<(usize, &'static str), Vec<(u32, Vec<u8>)>> 
     all.into_iter().map(|(key, records)| (key, plain(records).collect())).collect()
 }
 
+/// Records the same work by programs and by perf. Returns none if something was lost.
+fn recorded(known: &[Known], ours: &mut (Own, Buffers), perf: &mut Perf) -> Option<(All, All)> {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
+    let mut work = Command::new("sh");
+    work.args(["-c", WORK]).current_dir(folder.path()).stdout(Stdio::null()).stderr(Stdio::null());
+    let (mut found, mut expected, mut whole) = (All::new(), All::new(), true);
+    // What was before.
+    perf.take(known, &mut All::new());
+    take(ours, known, &mut All::new());
+    perf.rings.iter().for_each(|ring| open::enable(ring.event()).expect("a beginning"));
+    let mut work = work.spawn().expect("sh");
+    loop {
+        let ended = work.try_wait().expect("an end").is_some();
+        if ended {
+            perf.rings.iter().for_each(|ring| open::disable(ring.event()).expect("an end"));
+        }
+        whole &= perf.take(known, &mut expected);
+        whole &= take(ours, known, &mut found);
+        if ended {
+            return whole.then_some((found, expected));
+        }
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    }
+}
+
 #[test]
 fn events_are_those_of_perfs_records() {
     let Some(known) = known() else {
@@ -143,25 +167,9 @@ fn events_are_those_of_perfs_records() {
         eprintln!("SKIPPED: no tracepoints of perf's");
         return;
     };
-    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
-    let mut work = Command::new("sh");
-    work.args(["-c", WORK]).current_dir(folder.path()).stdout(Stdio::null()).stderr(Stdio::null());
-    let mut work = work.spawn().expect("sh");
-    let (mut found, mut expected) = (All::new(), All::new());
-    let mut whole = true;
-    loop {
-        let ended = work.try_wait().expect("an end").is_some();
-        if ended {
-            perf.rings.iter().for_each(|ring| open::disable(ring.event()).expect("an end"));
-        }
-        whole &= perf.take(&known, &mut expected);
-        whole &= take(&mut ours, &known, &mut found);
-        if ended {
-            break;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(2));
-    }
-    assert!(whole, "something was lost");
+    // Another tool's work may make one of them lose something.
+    let both = (0..5).find_map(|_| recorded(&known, &mut ours, &mut perf));
+    let (found, expected) = both.expect("of five times one in which nothing was lost");
     let (found, expected) = (sorted(found), sorted(expected));
     let mut names = BTreeSet::new();
     for ((cpu, name), expected) in &expected {
@@ -172,13 +180,24 @@ fn events_are_those_of_perfs_records() {
         }
         names.insert(*name);
         let found = found.get(&(*cpu, *name)).map(Vec::as_slice).unwrap_or_default();
-        // These began earlier and ended later.
-        let same = found.windows(expected.len()).any(|some| some == expected.as_slice());
-        assert!(same, "CPU {cpu}, {name}: {}", first_difference(found, expected));
+        compare(&format!("CPU {cpu}, {name}"), found, expected);
     }
     eprintln!("compared: {names:?}");
     let always = ["sched_migrate_task", "sched_process_fork", "sched_process_exec", "sched_process_exit"];
     assert!(always.iter().chain(&["sched_process_free", "task_newtask"]).all(|name| names.contains(name)));
+}
+
+/// Compares records of a CPU, of which ours began earlier and ended later. Perf lacks some that the idle thread is the current
+/// one of, where the machine is a virtual one, so of these ours may have more.
+fn compare(what: &str, found: &[(u32, Vec<u8>)], expected: &[(u32, Vec<u8>)]) {
+    let mut rest = found.iter();
+    let all = expected.iter().all(|record| rest.any(|one| one == record));
+    let busy = |records: &[(u32, Vec<u8>)]| -> Vec<(u32, Vec<u8>)> {
+        records.iter().filter(|(tid, _)| *tid != 0).cloned().collect()
+    };
+    let (found, expected) = (busy(found), busy(expected));
+    let same = expected.is_empty() || found.windows(expected.len()).any(|some| some == expected);
+    assert!(all && same, "{what}: {all}, {}", first_difference(&found, &expected));
 }
 
 /// Returns the layouts of what else programs record.

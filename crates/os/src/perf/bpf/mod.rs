@@ -47,7 +47,7 @@ use counts::Counts;
 use kernel::Kind;
 use maps::Maps;
 use programs::Registers;
-use rare::RARE;
+use rare::{Follows, RARE};
 use shape::Shape;
 use threads::Threads;
 use typed::{Others, Typed};
@@ -126,28 +126,14 @@ impl Loaded {
         let programs = typed_programs(&maps, &typed, calls)?;
         let Others { cast, steps, numbers } = typed.others;
         let rare = rare::load(&maps, cast, &steps);
-        Self { maps, programs, scheduler: true, rare, numbers }.following()
+        Ok(Self { maps, programs, scheduler: true, rare, numbers })
     }
 
     fn copying(cpus: &[u32], bytes: usize, follow: bool, calls: &Calls) -> io::Result<Self> {
         let maps = Maps::make(cpus, bytes, follow, false)?;
         let programs = raw_programs(&maps, calls)?;
         let (rare, numbers) = (Vec::new(), Numbers::default());
-        Self { maps, programs, scheduler: false, rare, numbers }.following()
-    }
-
-    /// Adds the programs that follow threads.
-    fn following(mut self) -> io::Result<Self> {
-        let Self { maps, programs, .. } = &mut self;
-        if let Some(threads) = &maps.threads {
-            for (name, code) in [
-                (c"sched_process_exec", programs::exec(threads)),
-                (c"sched_process_exit", programs::exit(threads)),
-            ] {
-                programs.push((Some(name), kernel::program(Kind::RawTracepoint, code)?));
-            }
-        }
-        Ok(self)
+        Ok(Self { maps, programs, scheduler: false, rare, numbers })
     }
 
     /// Whether perf's tracepoints of switches and wake-ups are needed, for copies.
@@ -168,14 +154,7 @@ impl Loaded {
     ) -> io::Result<(Own, Buffers)> {
         let Self { maps, mut programs, scheduler, rare, numbers } = self;
         let mut shapes: Vec<Option<Shape>> = Shape::all(layouts, &numbers).into();
-        let rare = rare.into_iter().chain(std::iter::repeat_with(|| None));
-        for ((kind, of), program) in (usize::from(FIRST_RARE)..).zip(&RARE).zip(rare) {
-            match program.filter(|_| shapes[kind].is_some()) {
-                Some(program) => programs.push((Some(of.name), program)),
-                // Perf records it.
-                None => shapes[kind] = None,
-            }
-        }
+        programs.extend(chosen_rare(&maps, rare, &mut shapes)?);
         if let Some(threads) = &maps.threads {
             if !scheduler && !copied.iter().any(|(_, layout)| layout.name == NEW) {
                 return Err(io::ErrorKind::Unsupported.into());
@@ -209,6 +188,31 @@ impl Loaded {
         }
         Ok((own, buffers))
     }
+}
+
+/// Chooses the programs of which records can be read, and loads those that follow threads where there is none. What is not
+/// recorded by a program has no shape.
+fn chosen_rare(
+    maps: &Maps,
+    rare: Vec<Option<OwnedFd>>,
+    shapes: &mut [Option<Shape>],
+) -> io::Result<Programs> {
+    let mut programs = Programs::new();
+    let rare = rare.into_iter().chain(std::iter::repeat_with(|| None));
+    for ((kind, of), program) in (usize::from(FIRST_RARE)..).zip(&RARE).zip(rare) {
+        if let Some(program) = program.filter(|_| shapes[kind].is_some()) {
+            programs.push((Some(of.name), program));
+            continue;
+        }
+        shapes[kind] = None;
+        let Some((follows, threads)) = of.follows().zip(maps.threads.as_ref()) else { continue };
+        let code = match follows {
+            Follows::Exec => programs::exec(threads),
+            Follows::Exit => programs::exit(threads),
+        };
+        programs.push((Some(of.name), kernel::program(Kind::RawTracepoint, code)?));
+    }
+    Ok(programs)
 }
 
 /// Names of tracepoints, unless the kernel knows that of a program, and what runs there.

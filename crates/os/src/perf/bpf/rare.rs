@@ -12,7 +12,7 @@ use super::btf::Btf;
 use super::code::{Code, Function, If, R, Size};
 use super::kernel::{self, Kind, Map};
 use super::maps::Maps;
-use super::programs::CONTEXT;
+use super::programs::{self, CONTEXT};
 use super::room::{self, Of, RECORD, WAKEUP};
 use super::words::{FIRST_RARE, HEAD, MOST_TEXT, PARTS, SHORT_WORDS};
 
@@ -147,6 +147,26 @@ pub const RARE: [Rare; 16] = [
     rare(c"cpu_idle", &[], &[Value::Argument(0), Value::Argument(1)]),
 ];
 
+/// At which tracepoints threads are followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Follows {
+    /// `sched_process_exec`.
+    Exec,
+    /// `sched_process_exit`.
+    Exit,
+}
+
+impl Rare {
+    /// Returns how threads are followed there.
+    pub fn follows(&self) -> Option<Follows> {
+        match self.name.to_bytes() {
+            b"sched_process_exec" => Some(Follows::Exec),
+            b"sched_process_exit" => Some(Follows::Exit),
+            _ => None,
+        }
+    }
+}
+
 /// What must be known of the kernel's types.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Types {
@@ -254,6 +274,12 @@ pub fn program(place: u8, steps: &[Step], maps: &Maps, cast: u32) -> Code {
     let mut code = Code::default();
     code.copy(CONTEXT, R1);
     let kind = FIRST_RARE + place;
+    // A second program at the same tracepoint would make closing wait for all CPUs.
+    match (RARE[usize::from(place)].follows(), &maps.threads) {
+        (Some(Follows::Exec), Some(threads)) => programs::follow_exec(&mut code, threads),
+        (Some(Follows::Exit), Some(threads)) => programs::follow_exit(&mut code, threads),
+        _ => {}
+    }
     match (steps.last(), &maps.scratch) {
         (Some(Step::Text(at)), Some(scratch)) => {
             let end = code.label();
