@@ -139,18 +139,19 @@ impl<'a> Btf<'a> {
         let mut btf = Btf { types, strings, places: vec![0], end: 1 };
         let names = Names::of(&wanted);
         let (mut at, mut number, mut found, mut tagged) = (0, 1, [None; N], Vec::new());
-        while at < types.len() {
+        // Each step waits for the one before it, so there is nothing in it that need not be.
+        while let Some(head) = types.get(at..).and_then(<[u8]>::first_chunk::<HEAD>) {
             if number % STRIDE == 0 {
                 btf.places.push(u32::try_from(at).ok()?);
             }
-            let info = btf.word(at + 4)?;
-            let kind = info >> 24 & 0x1f;
-            if kind == kind::DECLARATION_TAG {
-                tagged.push(btf.word(at + 8)?);
-            } else if let Some(named) = named(kind)
-                && let Some(place) = names.place(named, btf.word(at)?, strings)
-            {
-                found[place] = found[place].or(u32::try_from(number).ok());
+            let [name, info, other] = words(head);
+            match info >> 24 & 0x1f {
+                kind::DECLARATION_TAG => tagged.push(other),
+                kind => {
+                    if let Some(place) = named(kind).and_then(|of| names.place(of, name, strings)) {
+                        found[place] = found[place].or(u32::try_from(number).ok());
+                    }
+                }
             }
             number += 1;
             at += HEAD + behind(info)?;
@@ -312,13 +313,23 @@ const BEHIND: [Option<(u8, u8)>; 32] = {
     behind
 };
 
+/// Returns the words of a type's head.
+#[inline]
+fn words(head: &[u8; HEAD]) -> [u32; 3] {
+    let [a, b, c, d, e, f, g, h, i, j, k, l] = *head;
+    let word = u32::from_ne_bytes;
+    [word([a, b, c, d]), word([e, f, g, h]), word([i, j, k, l])]
+}
+
 /// Returns how many bytes follow a head with this second word; none if its kind is not known.
+#[inline]
 fn behind(info: u32) -> Option<usize> {
     let (once, each) = BEHIND[(info >> 24 & 0x1f) as usize]?;
     Some(usize::from(once) + usize::from(each) * (info & 0xffff) as usize)
 }
 
 /// Returns what a type of a kind is that is found by its name while all types are walked.
+#[inline]
 fn named(kind: u32) -> Option<Named> {
     match kind {
         kind::STRUCT => Some(Named::Struct),
@@ -356,11 +367,17 @@ impl<'w> Names<'w> {
     }
 
     /// Returns the place of the name at an offset; none if it is not wanted.
+    #[inline]
     fn place(&self, of: Named, name: u32, strings: &[u8]) -> Option<usize> {
         let text = strings.get(name as usize..)?;
         if !self.begins[of as usize][usize::from(*text.first()?)] {
             return None;
         }
+        self.whole(of, text)
+    }
+
+    #[cold]
+    fn whole(&self, of: Named, text: &[u8]) -> Option<usize> {
         let text = &text[..text.len().min(self.longest + 1)];
         let text = &text[..text.iter().position(|byte| *byte == 0)?];
         let at = self.sorted.binary_search_by(|(named, wanted, _)| (*named, *wanted).cmp(&(of, text)));
