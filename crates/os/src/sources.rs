@@ -1,6 +1,7 @@
 //! What is opened of the kernel: tracepoints, or the switches of one's own threads.
 
 mod beside;
+mod cpus;
 
 use std::ffi::CString;
 use std::fs;
@@ -26,6 +27,7 @@ use crate::tracefs::Tracefs;
 use crate::{Options, Scope};
 
 pub use beside::Beside;
+pub(crate) use cpus::online;
 
 /// The number of the first probe's records, from where it goes down: tracepoints have theirs from the other end.
 const FIRST_PROBE: u16 = u16::MAX;
@@ -320,7 +322,9 @@ impl Sources {
     /// Opens the tracepoints of GPU drivers, with whatever fields they have.
     fn drivers(&mut self, options: &Options, tracefs: &Tracefs) {
         // The kernel's own tracepoints of fences are there without a GPU, too.
-        let has_gpu = fs::read_dir(GPUS).is_ok_and(|mut gpus| gpus.next().is_some());
+        let is_gpu = |name: &[u8]| name.starts_with(b"card") || name.starts_with(b"render");
+        let mut entries = fs::read_dir(GPUS).into_iter().flatten().flatten();
+        let has_gpu = entries.any(|entry| is_gpu(entry.file_name().as_encoded_bytes()));
         let is_driver = |s: &String| catalog::is_driver(s) && (has_gpu || !catalog::is_common(s));
         for system in tracefs.systems().into_iter().filter(is_driver) {
             for name in tracefs.tracepoints(&system).into_iter().filter(|n| !catalog::is_frequent(n)) {
@@ -474,41 +478,9 @@ fn is_frequent(of: &Tracepoint) -> bool {
     matches!(of.kind, Kind::Switch | Kind::Wake)
 }
 
-/// Where the kernel lists GPUs.
+/// Where the kernel lists GPUs, and where there are other files, too.
 const GPUS: &str = "/sys/class/drm";
 /// Of the descriptors that this process may have, one in so many is for the switches of threads.
 const OF_DESCRIPTORS: u64 = 2;
 /// Most bytes of a ring buffer of an ordinary user, who may lock 516 KiB for each CPU.
 const OWN_RING: usize = 256 << 10;
-
-/// Returns the numbers of the CPUs that are online.
-pub(crate) fn online() -> Vec<u32> {
-    let text = fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
-    let cpus = cpu_list(text.trim());
-    if cpus.is_empty() { vec![0] } else { cpus }
-}
-
-/// Reads a list of CPUs such as `0-3,8`. Parts that make no sense are passed over.
-fn cpu_list(text: &str) -> Vec<u32> {
-    let range = |part: &str| {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
-        Some(first..=last.min(first.saturating_add(MOST_CPUS)))
-    };
-    text.split(',').filter_map(range).flatten().collect()
-}
-
-/// More than any machine has.
-const MOST_CPUS: u32 = 1 << 16;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lists_of_cpus_are_ranges() {
-        assert_eq!(cpu_list("0-2,5,7-8"), [0, 1, 2, 5, 7, 8]);
-        assert_eq!(cpu_list("x,3-1,4"), [4]);
-        assert!(!online().is_empty());
-    }
-}

@@ -15,8 +15,10 @@ use super::words::{
 
 /// The smallest one, in bytes.
 pub const LEAST: usize = 64 << 10;
-/// So many bytes of data one of an arena has at first.
+/// So many bytes of data one of an arena has at first, at most,
 const FIRST: usize = 256 << 10;
+/// and all of them together, unless each would have less than the least.
+const FIRST_OF_ALL: usize = 8 << 20;
 /// The largest one: its size and its positions are numbers in programs.
 const MOST: usize = 1 << 30;
 
@@ -51,6 +53,12 @@ pub fn size(bytes: usize) -> usize {
     bytes.clamp(LEAST, MOST).next_power_of_two()
 }
 
+/// Returns how many bytes of data each of so many buffers of an arena has at first: a power of two.
+fn first(cpus: usize) -> usize {
+    let share = FIRST_OF_ALL / cpus.max(1);
+    (share.max(LEAST) + 1).next_power_of_two().div_euclid(2).min(FIRST)
+}
+
 /// A buffer, mapped.
 #[derive(Debug)]
 pub struct Buffer {
@@ -78,7 +86,7 @@ impl Buffer {
     /// # Errors
     /// When there is no memory.
     pub fn in_arena(arena: &Arena, cpu: u32, size: usize) -> io::Result<Self> {
-        let (begin, touched) = (cpu as usize * arena.stride(), FIRST.min(size));
+        let (begin, touched) = (cpu as usize * arena.stride(), first(arena.cpus()).min(size));
         arena::touch(arena.memory(), begin, touched + BESIDE)?;
         Ok(Self::of(Arc::clone(arena.memory()), begin, size, touched))
     }
@@ -229,6 +237,41 @@ mod tests {
 
     fn record(time: u64, words: u8) -> Vec<u64> {
         [&[time, 0, u64::from(words) << 8][..], &vec![time; usize::from(words) - HEAD]].concat()
+    }
+
+    #[test]
+    fn memory_at_first_does_not_grow_with_the_cpus() {
+        let each = [1, 2, 16, 32, 48, 64, 128].map(first);
+        assert_eq!(each, [256, 256, 256, 256, 128, 128, 64].map(|kib| kib << 10));
+        assert!([32, 100, 128].iter().all(|cpus| cpus * first(*cpus) <= FIRST_OF_ALL));
+    }
+
+    #[test]
+    fn a_buffer_that_fills_grows_once_it_was_empty() {
+        let file = tempfile::tempfile().unwrap();
+        file.set_len((4 * LEAST + BESIDE) as u64).unwrap();
+        let map = Arc::new(MmapOptions::new().map_raw(&file).unwrap());
+        let mut buffer = Buffer::of(map, 0, 4 * LEAST, LEAST);
+        // A program that finds it empty takes the mask that is wanted.
+        let adopt = |buffer: &Buffer| {
+            assert_eq!(buffer.unread(), 0);
+            buffer.number(MASK_AT).store(buffer.number(WANTED_AT).load(Ordering::Relaxed), Ordering::Relaxed);
+        };
+        let mut time = 0;
+        for expected in [LEAST, 2 * LEAST, 4 * LEAST, 4 * LEAST] {
+            adopt(&buffer);
+            assert_eq!(buffer.in_use(), expected);
+            let times: Vec<u64> = (time..).take(expected / PARTS / 32).collect();
+            times.iter().for_each(|time| buffer.write(&record(*time, 4)));
+            time += times.len() as u64;
+            assert_eq!(taken(&mut buffer), (times, 0));
+        }
+        // One that does not fill stays as it is.
+        let mut small = Buffer::of(Arc::clone(&buffer.map), 0, 4 * LEAST, LEAST);
+        adopt(&small);
+        small.write(&record(1, 4));
+        taken(&mut small);
+        assert_eq!(small.touched, LEAST);
     }
 
     #[test]

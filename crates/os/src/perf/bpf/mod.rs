@@ -382,4 +382,33 @@ mod tests {
             }
         }
     }
+
+    /// So that a run does not take longer on a machine with more CPUs: nothing is opened or loaded for each of them.
+    #[test]
+    fn what_is_opened_does_not_grow_with_the_cpus() {
+        let Ok(tracefs) = crate::tracefs::Tracefs::open() else {
+            eprintln!("SKIPPED: this user may not read the descriptions of tracepoints");
+            return;
+        };
+        let own = [("raw_syscalls", "sys_enter"), ("raw_syscalls", "sys_exit")];
+        let names = crate::catalog::TRACEPOINTS.iter().map(|of| (of.system, of.name)).chain(own);
+        let layouts: Vec<Layout> =
+            names.filter_map(|(system, name)| tracefs.layout(system, name).ok().flatten()).collect();
+        let opened = |cpus: u32| {
+            let cpus: Vec<u32> = (0..cpus).collect();
+            let loaded = Loaded::load(&cpus, 64 << 10, true, &Calls::All, Reading::Fields).ok()?;
+            if loaded.copies() || !matches!(loaded.maps.buffers, maps::Kept::Arena(_)) {
+                return None;
+            }
+            let (own, _) = loaded.attach(None, &layouts.iter().collect::<Vec<_>>(), Vec::new()).ok()?;
+            let by_perf = layouts.iter().filter(|layout| !own.records(layout.id)).count();
+            Some((own.links.len(), own.programs.len(), by_perf))
+        };
+        let Some(one) = opened(1) else {
+            eprintln!("SKIPPED: no programs, or no arenas, in this kernel");
+            return;
+        };
+        assert_eq!(one, (layouts.len(), layouts.len(), 0), "a program for each tracepoint");
+        assert_eq!([16, 128].map(opened), [Some(one); 2]);
+    }
 }
