@@ -32,6 +32,9 @@ type Known = (&'static Tracepoint, Layout, Event);
 /// Of each CPU and tracepoint: the thread and the event of each record, in their order.
 type All = BTreeMap<(usize, &'static str), Vec<(u64, u32, Vec<u8>)>>;
 
+/// The same, without times.
+type Sorted = BTreeMap<(usize, &'static str), Vec<(u32, Vec<u8>)>>;
+
 fn known() -> Option<Vec<Known>> {
     let tracefs = Tracefs::open().ok()?;
     let rare = |of: &&Tracepoint| !matches!(of.kind, Kind::Switch | Kind::Wake | Kind::Own);
@@ -118,7 +121,7 @@ fn take((own, buffers): &mut (Own, Buffers), known: &[Known], all: &mut All) -> 
     buffers.dropped().is_empty() && own.skipped() == 0
 }
 
-fn sorted(mut all: All) -> BTreeMap<(usize, &'static str), Vec<(u32, Vec<u8>)>> {
+fn sorted(mut all: All) -> Sorted {
     all.values_mut().for_each(|records| records.sort_by_key(|(time, ..)| *time));
     let plain = |records: Vec<(u64, u32, Vec<u8>)>| records.into_iter().map(|(_, tid, bytes)| (tid, bytes));
     all.into_iter().map(|(key, records)| (key, plain(records).collect())).collect()
@@ -203,7 +206,8 @@ fn compare(what: &str, found: &[(u32, Vec<u8>)], expected: &[(u32, Vec<u8>)]) {
 /// Returns the layouts of what else programs record.
 fn others() -> Vec<Layout> {
     let tracefs = Tracefs::open().expect("tracefs");
-    let names = ["sched_switch", "sched_waking", "sched_wakeup", "sched_wakeup_new"].map(|name| ("sched", name));
+    let names =
+        ["sched_switch", "sched_waking", "sched_wakeup", "sched_wakeup_new"].map(|name| ("sched", name));
     let all = names.into_iter().chain([("exceptions", "page_fault_user")]);
     all.filter_map(|(system, name)| tracefs.layout(system, name).ok().flatten()).collect()
 }

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use memmap2::{Advice, MmapOptions, MmapRaw};
 
 use super::kernel::{self, Map};
-use super::words::BESIDE;
+use super::words::{BESIDE, LEAST};
 
 /// Most bytes of an arena.
 const MOST: usize = 1 << 32;
@@ -37,7 +37,7 @@ impl Arena {
     pub fn make(last: u32, bytes: usize) -> io::Result<(Self, usize)> {
         let number = last as usize + 1;
         let mut size = bytes;
-        while (size + BESIDE) * number > MOST && size > super::buffer::LEAST {
+        while (size + BESIDE) * number > MOST && size > LEAST {
             size /= 2;
         }
         let stride = size + BESIDE;

@@ -120,7 +120,8 @@ impl Numbers {
     pub fn number(&self, part: Part, words: &[u64]) -> u64 {
         let operation = words[FLAGS] as u32 & OPERATION;
         // The driver's own have two numbers, one behind the other.
-        let passed = self.operations.last().copied().flatten().is_some_and(|first| operation.wrapping_sub(first) < 2);
+        let passed =
+            self.operations.last().copied().flatten().is_some_and(|first| operation.wrapping_sub(first) < 2);
         match part {
             // As in the kernel: 20 bits for the minor number.
             Part::Device => (words[MAJOR] << 20 | words[MINOR]) & u64::from(u32::MAX),

@@ -169,9 +169,9 @@ impl<'a> Btf<'a> {
             return;
         }
         for number in tagged {
-            let place = self.place(*number).filter(|at| {
-                self.word(at + 4).is_some_and(|info| info >> 24 & 0x1f == kind::FUNCTION)
-            });
+            let place = self
+                .place(*number)
+                .filter(|at| self.word(at + 4).is_some_and(|info| info >> 24 & 0x1f == kind::FUNCTION));
             let name = place.and_then(|at| self.word(at));
             if let Some(place) = name.and_then(|name| names.place(Named::Function, name, self.strings)) {
                 found[place] = found[place].or(Some(*number));

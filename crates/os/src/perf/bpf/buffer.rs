@@ -10,13 +10,12 @@ use memmap2::{MmapOptions, MmapRaw};
 use super::arena::{self, Arena};
 use super::kernel::{self, Map};
 use super::words::{
-    BESIDE, DATA_AT, DROPPED_AT, HEAD, HEAD_AT, MASK_AT, PARTS, SHORT_WORDS, TAIL_AT, WANTED_AT, length,
+    BESIDE, DATA_AT, DROPPED_AT, HEAD, HEAD_AT, LEAST, MASK_AT, PARTS, SHORT_WORDS, TAIL_AT, WANTED_AT,
+    length,
 };
 
-/// The smallest one, in bytes.
-pub const LEAST: usize = 64 << 10;
 /// So many bytes of data one of an arena has at first, at most,
-const FIRST: usize = 256 << 10;
+const FIRST: usize = 1 << 20;
 /// and all of them together, unless each would have less than the least.
 const FIRST_OF_ALL: usize = 8 << 20;
 /// The largest one: its size and its positions are numbers in programs.
@@ -47,6 +46,12 @@ pub fn make(cpus: &[u32], bytes: usize) -> io::Result<(Vec<(u32, OwnedFd)>, usiz
     made.sort_unstable_by_key(|(cpu, _)| *cpu);
     Ok((made, size))
 }
+
+/// One of an arena becomes larger when it is filled to one part of so many: its reader is woken at each of [`PARTS`], wherever
+/// it has begun to fill.
+const GROWS: usize = 2 * PARTS;
+/// So often it is looked at again for that.
+const MOST_TURNS: usize = 16;
 
 /// Returns the size of a buffer for which so many bytes were asked.
 pub fn size(bytes: usize) -> usize {
@@ -98,12 +103,11 @@ impl Buffer {
         buffer
     }
 
-    /// Doubles it, if it can be larger: the next program that finds it empty begins to use the memory.
+    /// Makes it four times as large, or as large as it can be: the next program that finds it empty begins to use the memory.
     fn grow(&mut self) {
-        let wanted = self.touched * 2;
-        if wanted > self.size
-            || arena::touch(&self.map, self.begin + self.touched + BESIDE, self.touched).is_err()
-        {
+        let wanted = (self.touched * 4).min(self.size);
+        let more = wanted - self.touched;
+        if more == 0 || arena::touch(&self.map, self.begin + self.touched + BESIDE, more).is_err() {
             return;
         }
         self.touched = wanted;
@@ -119,6 +123,18 @@ impl Buffer {
 
     /// Appends the words of all records and makes their room free. Returns how many bytes made no sense.
     pub fn take(&mut self, into: &mut Vec<u64>) -> usize {
+        let mut damaged = self.take_once(into);
+        // A larger one is used from when a program finds this one empty: what came meanwhile is less each time.
+        for _ in 0..MOST_TURNS {
+            if self.in_use() == self.touched {
+                break;
+            }
+            damaged += self.take_once(into);
+        }
+        damaged
+    }
+
+    fn take_once(&mut self, into: &mut Vec<u64>) -> usize {
         // Only we write it.
         let begin = self.number(TAIL_AT).load(Ordering::Relaxed);
         // Pairs with the program's store of it behind a record.
@@ -151,7 +167,7 @@ impl Buffer {
         }
         // Pairs with the program's load of it: all was read before it may be written again.
         self.number(TAIL_AT).store(at, Ordering::Release);
-        if unread >= (size / PARTS) as u64 && size == self.touched {
+        if unread >= (size / GROWS) as u64 && size == self.touched {
             self.grow();
         }
         damaged
@@ -242,26 +258,26 @@ mod tests {
     #[test]
     fn memory_at_first_does_not_grow_with_the_cpus() {
         let each = [1, 2, 16, 32, 48, 64, 128].map(first);
-        assert_eq!(each, [256, 256, 256, 256, 128, 128, 64].map(|kib| kib << 10));
+        assert_eq!(each, [1024, 1024, 512, 256, 128, 128, 64].map(|kib| kib << 10));
         assert!([32, 100, 128].iter().all(|cpus| cpus * first(*cpus) <= FIRST_OF_ALL));
     }
 
     #[test]
     fn a_buffer_that_fills_grows_once_it_was_empty() {
         let file = tempfile::tempfile().unwrap();
-        file.set_len((4 * LEAST + BESIDE) as u64).unwrap();
+        file.set_len((8 * LEAST + BESIDE) as u64).unwrap();
         let map = Arc::new(MmapOptions::new().map_raw(&file).unwrap());
-        let mut buffer = Buffer::of(map, 0, 4 * LEAST, LEAST);
+        let mut buffer = Buffer::of(map, 0, 8 * LEAST, LEAST);
         // A program that finds it empty takes the mask that is wanted.
         let adopt = |buffer: &Buffer| {
             assert_eq!(buffer.unread(), 0);
             buffer.number(MASK_AT).store(buffer.number(WANTED_AT).load(Ordering::Relaxed), Ordering::Relaxed);
         };
         let mut time = 0;
-        for expected in [LEAST, 2 * LEAST, 4 * LEAST, 4 * LEAST] {
+        for expected in [LEAST, 4 * LEAST, 8 * LEAST, 8 * LEAST] {
             adopt(&buffer);
             assert_eq!(buffer.in_use(), expected);
-            let times: Vec<u64> = (time..).take(expected / PARTS / 32).collect();
+            let times: Vec<u64> = (time..).take(expected / GROWS / 32).collect();
             times.iter().for_each(|time| buffer.write(&record(*time, 4)));
             time += times.len() as u64;
             assert_eq!(taken(&mut buffer), (times, 0));

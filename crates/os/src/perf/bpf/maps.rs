@@ -6,8 +6,8 @@ use std::os::fd::OwnedFd;
 use super::arena::Arena;
 use super::buffer;
 use super::kernel::{self, Map};
-use super::rare;
 use super::threads::Threads;
+use super::words::SCRATCH;
 
 /// Bytes of the ring buffer for each CPU. It has what does not fit into the buffers because a program was interrupted, and
 /// records with a text.
@@ -79,7 +79,7 @@ impl Maps {
         let threads = follow.then(Threads::new).transpose()?;
         let forgotten = last + 1;
         let counts = kernel::map(Map::Array, 4, 8, forgotten + 1)?;
-        let scratch = fields.then(|| rare::scratch().ok()).flatten();
+        let scratch = fields.then(|| kernel::map(Map::PerCpu, 4, SCRATCH as u32, 1).ok()).flatten();
         Ok(Self { threads, counts, forgotten, cpus, buffers, size, ring, ring_size, scratch })
     }
 }

@@ -5,12 +5,11 @@
 //! (`bpf_rdonly_cast`, Linux 6.3): what cannot be read is zero.
 
 use std::ffi::CStr;
-use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
 use super::btf::Btf;
 use super::code::{Code, Function, If, R, Size};
-use super::kernel::{self, Kind, Map};
+use super::kernel::{self, Kind};
 use super::maps::Maps;
 use super::programs::{self, CONTEXT};
 use super::room::{self, Of, RECORD, WAKEUP};
@@ -99,7 +98,14 @@ pub const RARE: [Rare; 16] = [
     rare(
         c"sched_migrate_task",
         TASK,
-        &[OF_TASK, PID, PRIO, Value::Member(&["thread_info", "cpu"], 4), Value::Argument(1), Value::Name("comm")],
+        &[
+            OF_TASK,
+            PID,
+            PRIO,
+            Value::Member(&["thread_info", "cpu"], 4),
+            Value::Argument(1),
+            Value::Name("comm"),
+        ],
     ),
     rare(
         c"sched_process_fork",
@@ -116,7 +122,13 @@ pub const RARE: [Rare; 16] = [
     rare(
         c"task_newtask",
         TASK,
-        &[OF_TASK, PID, Value::Argument(1), Value::Member(&["signal", "oom_score_adj"], 2), Value::Name("comm")],
+        &[
+            OF_TASK,
+            PID,
+            Value::Argument(1),
+            Value::Member(&["signal", "oom_score_adj"], 2),
+            Value::Name("comm"),
+        ],
     ),
     rare(
         c"irq_handler_entry",
@@ -403,14 +415,6 @@ fn with_text(
     code.call(Function::Output);
     code.jump_if(R0, If::Equal, 0, end);
     room::drop_one(code, maps, end);
-}
-
-/// Makes the memory that a record with a text is written into first, one on each CPU.
-///
-/// # Errors
-/// When the system refuses.
-pub fn scratch() -> io::Result<OwnedFd> {
-    kernel::map(Map::PerCpu, 4, (8 * (super::words::MOST_WORDS + 2)) as u32, 1)
 }
 
 /// Loads the programs: of each tracepoint one, or none if the kernel has it otherwise, or refuses the program.

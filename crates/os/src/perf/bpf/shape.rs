@@ -304,7 +304,9 @@ impl From {
             From::Name(_) => elsewhere || (field.form == Form::Array && field.size == NAME),
             From::Text(_) | From::Empty => elsewhere,
             From::Letters => field.form == Form::Array,
-            From::Number(_, size) => field.form == Form::Plain && (field.size == size || matches!(field.size, 4 | 8)),
+            From::Number(_, size) => {
+                field.form == Form::Plain && (field.size == size || matches!(field.size, 4 | 8))
+            }
             From::Signed(..) | From::State | From::Request(_) => {
                 field.form == Form::Plain && matches!(field.size, 4 | 8)
             }

@@ -58,6 +58,9 @@ pub const HEAD: usize = 3;
 pub const SHORT_WORDS: usize = 255;
 /// Most words of a record.
 pub const MOST_WORDS: usize = HEAD + MOST_TEXT / 8 + 2;
+/// Bytes of memory that a record with a text is made in, behind the number of its CPU: the kernel takes its length for a word
+/// more than it can be.
+pub const SCRATCH: usize = 8 * (MOST_WORDS + 2);
 /// Most bytes of a text, with its NUL.
 pub const MOST_TEXT: usize = 4096;
 /// Words of an entry.
@@ -89,6 +92,8 @@ pub const WANTED_AT: i16 = 72;
 pub const DATA_AT: i32 = 128;
 /// Bytes of a buffer beside its data: what is before it, and room for the longest record behind it.
 pub const BESIDE: usize = 4096;
+/// Bytes of data of the smallest buffer.
+pub const LEAST: usize = 64 << 10;
 /// Parts of a buffer, of which each wakes the reader.
 pub const PARTS: usize = 1 << PARTS_BITS;
 /// As bits.
