@@ -47,6 +47,8 @@ pub fn make(cpus: &[u32], bytes: usize) -> io::Result<(Vec<(u32, OwnedFd)>, usiz
     Ok((made, size))
 }
 
+/// So many bytes of memory are made at once when one becomes larger.
+const PIECE: usize = 256 << 10;
 /// One of an arena becomes larger when it is filled to one part of so many: its reader is woken at each of [`PARTS`], wherever
 /// it has begun to fill.
 const GROWS: usize = 2 * PARTS;
@@ -72,8 +74,10 @@ pub struct Buffer {
     begin: usize,
     /// Bytes of data that it can have: a power of two.
     size: usize,
-    /// Bytes of data of which there is memory, likewise.
+    /// Bytes of data that programs may use, likewise.
     touched: usize,
+    /// Bytes behind these of which there is memory already.
+    pieces: usize,
 }
 
 impl Buffer {
@@ -97,21 +101,26 @@ impl Buffer {
     }
 
     fn of(map: Arc<MmapRaw>, begin: usize, size: usize, touched: usize) -> Self {
-        let buffer = Self { map, begin, size, touched };
+        let buffer = Self { map, begin, size, touched, pieces: 0 };
         buffer.number(MASK_AT).store(touched as u64 - 1, Ordering::Relaxed);
         buffer.number(WANTED_AT).store(touched as u64 - 1, Ordering::Relaxed);
         buffer
     }
 
-    /// Makes it four times as large, or as large as it can be: the next program that finds it empty begins to use the memory.
+    /// Makes a piece of memory more. Once there is twice as much, the next program that finds the buffer empty begins to use
+    /// it. All at once would take as long as what there is takes to fill.
     fn grow(&mut self) {
-        let wanted = (self.touched * 4).min(self.size);
-        let more = wanted - self.touched;
-        if more == 0 || arena::touch(&self.map, self.begin + self.touched + BESIDE, more).is_err() {
+        let has = self.touched + self.pieces;
+        let more = PIECE.min(2 * self.touched - has);
+        if self.touched == self.size || arena::touch(&self.map, self.begin + has + BESIDE, more).is_err() {
             return;
         }
-        self.touched = wanted;
-        self.number(WANTED_AT).store(wanted as u64 - 1, Ordering::Relaxed);
+        self.pieces += more;
+        if self.pieces == self.touched {
+            self.touched *= 2;
+            self.pieces = 0;
+            self.number(WANTED_AT).store(self.touched as u64 - 1, Ordering::Relaxed);
+        }
     }
 
     /// Returns how many bytes of data are in use. It stays so while something is unread: only a program that finds the
@@ -274,7 +283,7 @@ mod tests {
             buffer.number(MASK_AT).store(buffer.number(WANTED_AT).load(Ordering::Relaxed), Ordering::Relaxed);
         };
         let mut time = 0;
-        for expected in [LEAST, 4 * LEAST, 8 * LEAST, 8 * LEAST] {
+        for expected in [1, 2, 4, 8, 8, 8].map(|times| times * LEAST) {
             adopt(&buffer);
             assert_eq!(buffer.in_use(), expected);
             let times: Vec<u64> = (time..).take(expected / GROWS / 32).collect();
@@ -287,7 +296,7 @@ mod tests {
         adopt(&small);
         small.write(&record(1, 4));
         taken(&mut small);
-        assert_eq!(small.touched, LEAST);
+        assert_eq!((small.touched, small.pieces), (LEAST, 0));
     }
 
     #[test]
