@@ -14,9 +14,8 @@ use super::words::{
     length,
 };
 
-/// So many bytes of data one of an arena has at first, at most,
-const FIRST: usize = 1 << 20;
-/// and all of them together, unless each would have less than the least.
+/// So many bytes of data all of an arena have together at first, unless each would have less than the least. On few processors
+/// that is all they can have: there whoever makes memory may wait for a thread that has no processor.
 const FIRST_OF_ALL: usize = 8 << 20;
 /// The largest one: its size and its positions are numbers in programs.
 const MOST: usize = 1 << 30;
@@ -63,7 +62,7 @@ pub fn size(bytes: usize) -> usize {
 /// Returns how many bytes of data each of so many buffers of an arena has at first: a power of two.
 fn first(cpus: usize) -> usize {
     let share = FIRST_OF_ALL / cpus.max(1);
-    (share.max(LEAST) + 1).next_power_of_two().div_euclid(2).min(FIRST)
+    (share.max(LEAST) + 1).next_power_of_two().div_euclid(2)
 }
 
 /// A buffer, mapped.
@@ -267,7 +266,7 @@ mod tests {
     #[test]
     fn memory_at_first_does_not_grow_with_the_cpus() {
         let each = [1, 2, 16, 32, 48, 64, 128].map(first);
-        assert_eq!(each, [1024, 1024, 512, 256, 128, 128, 64].map(|kib| kib << 10));
+        assert_eq!(each, [8192, 4096, 512, 256, 128, 128, 64].map(|kib| kib << 10));
         assert!([32, 100, 128].iter().all(|cpus| cpus * first(*cpus) <= FIRST_OF_ALL));
     }
 
