@@ -8,7 +8,7 @@
 //! ```
 //! Programs that cannot record something count it.
 //!
-//! Arguments and fields are read where the kernel describes its types ([`Typed`]); else registers are copied by a call,
+//! Arguments and fields are read where the kernel describes its types (`typed.rs`); else registers are copied by a call,
 //! and of switches and wake-ups the records that perf makes. Of programs at tracepoints of perf's the kernel runs one at
 //! a time on a CPU, and leaves out another that an interrupt would begin meanwhile. So there are such only where
 //! interrupts are off: at switches and wake-ups. For the same reason nobody makes system calls on maps while it is
@@ -21,8 +21,6 @@ use super::code::{Code, Function, If, Label, R, Size};
 use super::maps::Maps;
 use super::room::{self, Of, RECORD};
 use super::threads::{BEGUN, Threads};
-#[cfg(doc)]
-use super::typed::Typed;
 use super::words::{COPY, ENTRY, EXIT, FAULT, HEAD, REGISTERS, What};
 
 /// Offsets in `struct pt_regs` of x86-64, whose order is part of what the kernel promises to debuggers.
