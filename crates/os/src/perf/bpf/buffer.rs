@@ -16,7 +16,7 @@ use super::words::{
 
 /// So many bytes of data all of an arena have together at first, unless each would have less than the least. On few processors
 /// that is all they can have: there whoever makes memory may wait for a thread that has no processor.
-const FIRST_OF_ALL: usize = 8 << 20;
+pub const FIRST_OF_ALL: usize = 8 << 20;
 /// The largest one: its size and its positions are numbers in programs.
 const MOST: usize = 1 << 30;
 

@@ -64,7 +64,10 @@ impl Maps {
         cpus.sort_unstable();
         let last = cpus.last().copied().unwrap_or(0);
         let realtime = std::fs::read(REALTIME).is_ok_and(|text| text.first() == Some(&b'1'));
-        let arena = (fields && !realtime).then(|| Arena::make(last, buffer::size(bytes)).ok()).flatten();
+        // What all begin with the kernel makes for less as arrays.
+        let large = cpus.len() * buffer::size(bytes) > buffer::FIRST_OF_ALL;
+        let arena =
+            (fields && large && !realtime).then(|| Arena::make(last, buffer::size(bytes)).ok()).flatten();
         let (buffers, size) = match arena {
             _ if realtime => (Kept::Nothing, buffer::size(bytes)),
             Some((arena, size)) => (Kept::Arena(arena), size),

@@ -396,7 +396,7 @@ mod tests {
             names.filter_map(|(system, name)| tracefs.layout(system, name).ok().flatten()).collect();
         let opened = |cpus: u32| {
             let cpus: Vec<u32> = (0..cpus).collect();
-            let loaded = Loaded::load(&cpus, 64 << 10, true, &Calls::All, Reading::Fields).ok()?;
+            let loaded = Loaded::load(&cpus, 16 << 20, true, &Calls::All, Reading::Fields).ok()?;
             if loaded.copies() || !matches!(loaded.maps.buffers, maps::Kept::Arena(_)) {
                 return None;
             }
