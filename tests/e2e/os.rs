@@ -497,6 +497,36 @@ fn without_perf_events_statistics_are_left() {
     assert!(!events.is_empty() && events.iter().all(|e| e.name == "proc_schedstat"), "{events:?}");
 }
 
+/// Records 30 processes without one of the ways that the kernel has to record them. Returns what is in the trace; none if there
+/// are no tracepoints then.
+fn shorts_without(refused: &str) -> Option<Vec<Event>> {
+    let scratch = tempfile::tempdir().expect("scratch");
+    let trace = scratch.path().join("trace");
+    let mut command = Command::new(program("os"));
+    command.arg(refused).arg(hetrace()).args(["run", "-q", "--os", "tree", "-o"]).arg(&trace);
+    let done = run(command.arg("--").arg(program("os")).args(["shorts", "30"]));
+    assert_eq!(done.status, 0, "{}", done.err);
+    let report = &manifest(&trace)["os"];
+    if report["way"] != "tracepoints" {
+        eprintln!("SKIPPED: no tracepoints here: {}", report["why"]);
+        return None;
+    }
+    assert_eq!(report["dropped"].as_u64().unwrap_or(0), 0, "{report}");
+    Some(events(&trace))
+}
+
+#[test]
+fn programs_in_the_kernel_need_no_perf_events_and_perf_no_programs() {
+    for refused in ["no-perf", "no-bpf"] {
+        let Some(events) = shorts_without(refused) else { continue };
+        // The launcher forks the program, which begins by one execve, and that each of the processes.
+        let counts = ["sched_process_fork", "sched_process_exec", "sched_process_exit"];
+        assert_eq!(counts.map(|name| count(&events, name)), [31, 1, 31], "{refused}");
+        let more = ["sched_switch", "sched_wakeup_new", "syscall_entry_wait4"];
+        assert!(more.iter().all(|name| count(&events, name) >= 1), "{refused}");
+    }
+}
+
 /// The reader of this project takes the kernel's trace alone, as it takes LTTng's.
 #[test]
 fn our_own_reader_takes_the_kernels_trace() {

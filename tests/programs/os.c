@@ -4,7 +4,9 @@
  *   os threads N       N threads that end at once
  *   os sleeps N        N short sleeps, then the context switches of this thread by getrusage:
  *                      "voluntary N involuntary N"
- *   os refused CMD …   CMD without perf_event_open, as in a container
+ *   os refused CMD …   CMD without perf_event_open and bpf, as in a container
+ *   os no-perf CMD …   CMD without perf_event_open
+ *   os no-bpf CMD …    CMD without bpf
  */
 #include <errno.h>
 #include <linux/filter.h>
@@ -75,11 +77,13 @@ static int sleeps(int n)
     return 0;
 }
 
-static int refused(char **command)
+/* Refuses two system calls, which may be the same. */
+static int refused(int first, int second, char **command)
 {
     struct sock_filter filter[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_perf_event_open, 0, 1),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, first, 1, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, second, 0, 1),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
@@ -105,7 +109,13 @@ int main(int argc, char **argv)
         return sleeps(atoi(argv[2]));
     }
     if (argc > 2 && !strcmp(argv[1], "refused")) {
-        return refused(argv + 2);
+        return refused(__NR_perf_event_open, __NR_bpf, argv + 2);
+    }
+    if (argc > 2 && !strcmp(argv[1], "no-perf")) {
+        return refused(__NR_perf_event_open, __NR_perf_event_open, argv + 2);
+    }
+    if (argc > 2 && !strcmp(argv[1], "no-bpf")) {
+        return refused(__NR_bpf, __NR_bpf, argv + 2);
     }
     return 2;
 }

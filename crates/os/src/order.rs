@@ -230,6 +230,11 @@ impl Ord for Chunk {
 }
 
 impl Order {
+    /// Makes one of which so much waits already.
+    pub fn with(waiting: Arc<Waiting>) -> Self {
+        Self { waiting, ..Self::default() }
+    }
+
     /// Adds what was taken.
     pub fn add(&mut self, taken: Taken) {
         let Taken { cpu, mut content, charge } = taken;

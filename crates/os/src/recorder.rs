@@ -84,11 +84,13 @@ impl Recorder {
         let copy = options.clone();
         let beside = move || Beside::prepare(&copy);
         let beside = thread::Builder::new().name("hetrace-os-load".to_owned()).spawn(beside);
-        let (probe, source) = best(&options, Some(starter), move || match beside.map(JoinHandle::join) {
+        let (probe, mut source) = best(&options, Some(starter), move || match beside.map(JoinHandle::join) {
             Ok(Ok(beside)) => beside,
             // There can be no thread, so this one does it.
             _ => Beside::default(),
         });
+        // A storm of others may fill buffers before the program has begun.
+        source.sources_mut().into_iter().for_each(Sources::begin_taking);
         Self { probe, options, source: Some((source, opened)), stop: None, running: None }
     }
 
@@ -130,9 +132,7 @@ impl Recorder {
         let _ = rustix::io::write(&*stop, &1u64.to_ne_bytes());
         match running.join() {
             Ok(Finished { report, open }) => {
-                if let Some(sources) = open {
-                    close::quickly(sources, |sources| sources.events());
-                }
+                open.into_iter().for_each(close);
                 report
             }
             Err(_) => Report { error: Some(READER_ENDED.to_owned()), ..Report::default() },
@@ -144,8 +144,19 @@ impl Drop for Recorder {
     /// The program did not start, perhaps.
     fn drop(&mut self) {
         if let Some((Source::Tracepoints { sources, .. }, _)) = self.source.take() {
-            close::quickly(sources, |sources| sources.events());
+            close(sources);
         }
+    }
+}
+
+/// Closes what is open while this process does what else is left to do. What perf has open takes the kernel longer than
+/// that.
+fn close(sources: Box<Sources>) {
+    if sources.of_perf() {
+        close::quickly(sources, |sources| sources.events());
+    } else {
+        // Where there can be no thread it is closed at once.
+        let _ = thread::Builder::new().name("hetrace-os-close".to_owned()).spawn(move || drop(sources));
     }
 }
 

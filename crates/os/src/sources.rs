@@ -1,20 +1,24 @@
 //! What is opened of the kernel: tracepoints, or the switches of one's own threads.
 
 mod beside;
+mod cpus;
 
 use std::ffi::CString;
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::thread;
 
 use crate::catalog::{self, Kind, SYSCALL_ENTRY, SYSCALL_EXIT, TRACEPOINTS, Tracepoint};
 use crate::decoder::{Decoder, Role};
 use crate::emptier::Feed;
 use crate::event::Event;
 use crate::layout::Layout;
+use crate::order::Waiting;
 use crate::perf::bpf::direct::Direct;
-use crate::perf::bpf::{self, Buffers, Calls, Loaded, Own, Reading};
+use crate::perf::bpf::{Buffers, Calls, Loaded, Own, Reading};
 use crate::perf::open::{self, Of, Pid};
 use crate::perf::ring::Ring;
 use crate::perf::user::{self, Hits, MOST};
@@ -23,6 +27,7 @@ use crate::tracefs::Tracefs;
 use crate::{Options, Scope};
 
 pub use beside::Beside;
+pub(crate) use cpus::online;
 
 /// The number of the first probe's records, from where it goes down: tracepoints have theirs from the other end.
 const FIRST_PROBE: u16 = u16::MAX;
@@ -31,11 +36,16 @@ const RARE: usize = 4;
 /// The share of a ring buffer that is filled when its reader wakes.
 const WATERMARK: usize = 4;
 
+/// How much waits, and nanoseconds of processor time that were taken.
+pub type Begun = (Arc<Waiting>, Arc<AtomicU64>);
+
 /// Open events, and the ring buffers that they are in.
 #[derive(Debug)]
 pub struct Sources {
     /// What the kernel writes into, and who empties it.
     pub feed: Feed,
+    /// What waits of that, and what emptying it has taken of a processor, if it was begun before there is a reader.
+    begun: Option<Begun>,
     /// Leaders of the events of the whole machine, by place among the CPUs: those of the ring buffers.
     machine: Vec<Arc<OwnedFd>>,
     /// Records the program's own events, where programs in the kernel may; otherwise perf does.
@@ -72,43 +82,78 @@ impl Sources {
         beside: impl FnOnce() -> Beside,
         tracefs: &Tracefs,
     ) -> Result<(Self, Vec<(u32, String)>), String> {
-        let few = options.scope == Scope::Tree && crate::proc::first_namespace() && bpf::is_allowed();
-        let part = Options { ring_bytes: options.ring_bytes / RARE, ..options.clone() };
-        let opened = Self::by_perf(options, if few { &part } else { options }, starter, beside, tracefs)?;
-        if few && opened.0.own.is_none() {
+        let Beside { loaded, disks } = beside();
+        let Some(loaded) = loaded else {
+            return Ok((Self::by_perf(options, starter, tracefs)?, disks));
+        };
+        let sources = match Self::by_programs(options, starter, loaded, tracefs) {
+            Some(sources) => sources,
             // Nothing but perf records, then. What is open closes once this is.
-            let again = Self::by_perf(options, options, starter, Beside::default, tracefs)?;
-            return Ok((again.0, opened.1));
-        }
-        Ok(opened)
+            None => Self::by_perf(options, starter, tracefs)?,
+        };
+        Ok((sources, disks))
     }
 
-    /// Opens tracepoints with ring buffers of perf's as `part` says, and attaches programs.
-    fn by_perf(
-        options: &Options,
-        part: &Options,
-        starter: Option<Pid>,
-        beside: impl FnOnce() -> Beside,
-        tracefs: &Tracefs,
-    ) -> Result<(Self, Vec<(u32, String)>), String> {
+    /// Opens tracepoints of perf's, and none else.
+    fn by_perf(options: &Options, starter: Option<Pid>, tracefs: &Tracefs) -> Result<Self, String> {
         let mut sources = Self::of(online(), starter);
-        for tracepoint in TRACEPOINTS {
-            let machine = tracepoint.kind == Kind::Machine && options.scope == Scope::Tree;
-            if machine || tracepoint.kind == Kind::Own || is_frequent(tracepoint) {
-                continue;
-            }
-            if let Some(layout) = sources.layout(tracefs, tracepoint.system, tracepoint.name) {
-                sources.tracepoint(part, tracepoint, &layout)?;
-            }
+        // Perf opens events of a thread, then. The descriptor may close at once: the kernel stays prepared for a second.
+        let of_thread = options.scope == Scope::Tree && starter.is_some();
+        let early = of_thread.then(|| thread::Builder::new().spawn(|| drop(open::nothing())));
+        for (of, layout) in sources.catalog(options, tracefs) {
+            sources.tracepoint(options, of, &layout)?;
         }
         if sources.machine.is_empty() {
             return Err(sources.missing.swap_remove(0));
         }
-        sources.drivers(part, tracefs);
-        let Beside { loaded, disks } = beside();
-        sources.by_programs(options, loaded, tracefs)?;
+        sources.drivers(options, tracefs);
+        let own = sources.own_tracepoints(options, tracefs);
+        // Without it the kernel prepares itself a little later.
+        early.into_iter().flatten().for_each(|early| _ = early.join());
+        sources.own_by_perf(options, own);
         sources.user_probes(options);
-        Ok((sources, disks))
+        Ok(sources)
+    }
+
+    /// Attaches programs, and opens what is left for perf; none if the kernel refuses the programs.
+    fn by_programs(
+        options: &Options,
+        starter: Option<Pid>,
+        loaded: Loaded,
+        tracefs: &Tracefs,
+    ) -> Option<Self> {
+        let mut sources = Self::of(online(), starter);
+        let own = sources.own_tracepoints(options, tracefs);
+        let catalog = sources.catalog(options, tracefs);
+        let (attached, buffers) = sources.attach(loaded, &own, &catalog).or_else(|| {
+            // Fields may be others than those that are known here.
+            sources.attach(Self::load(options, Reading::Copies)?, &own, &catalog)
+        })?;
+        // Perf's ring buffers have what is rare, then.
+        let part = Options { ring_bytes: options.ring_bytes / RARE, ..options.clone() };
+        for (of, layout) in catalog {
+            if attached.records(layout.id) {
+                sources.decodes(layout.id, Decoder::of(of, &layout));
+            } else {
+                sources.tracepoint(&part, of, &layout).ok()?;
+            }
+        }
+        own.into_iter().for_each(|(layout, decoder)| sources.decodes(layout.id, decoder));
+        sources.feed.intake()?.buffers = Some(buffers);
+        sources.own = Some(attached);
+        sources.drivers(&part, tracefs);
+        sources.user_probes(options);
+        Some(sources)
+    }
+
+    /// Returns the tracepoints of the catalog that are recorded, but those of what the program does itself.
+    fn catalog(&mut self, options: &Options, tracefs: &Tracefs) -> Vec<(&'static Tracepoint, Layout)> {
+        let wanted = |of: &&Tracepoint| match of.kind {
+            Kind::Machine => options.scope == Scope::System,
+            kind => kind != Kind::Own,
+        };
+        let layout = |of: &'static Tracepoint| Some((of, self.layout(tracefs, of.system, of.name)?));
+        TRACEPOINTS.iter().filter(wanted).filter_map(layout).collect()
     }
 
     /// Loads the programs in the kernel that record what the program does itself; none if that is not possible
@@ -148,6 +193,7 @@ impl Sources {
     fn of(cpus: Vec<u32>, starter: Option<Pid>) -> Self {
         Self {
             feed: Feed::default(),
+            begun: None,
             machine: Vec::new(),
             own: None,
             hits: Vec::new(),
@@ -159,6 +205,17 @@ impl Sources {
             decoders: Vec::new(),
             missing: Vec::new(),
         }
+    }
+
+    /// Has what the kernel writes into be emptied from now on: programs record from when they are attached on.
+    pub fn begin_taking(&mut self) {
+        let (waiting, cpu_ns) = self.begun.insert(Begun::default());
+        self.feed.begin(waiting, cpu_ns);
+    }
+
+    /// Returns what waits and what was taken so far, for the reader.
+    pub fn begun(&mut self) -> Begun {
+        self.begun.take().unwrap_or_default()
     }
 
     /// Follows threads that run already, and what they start from now on.
@@ -212,6 +269,11 @@ impl Sources {
         Some((decoder, direct))
     }
 
+    /// Returns whether perf has something open, and not programs alone.
+    pub fn of_perf(&self) -> bool {
+        !self.machine.is_empty() || !self.hits.is_empty() || self.own.as_ref().is_some_and(Own::copies)
+    }
+
     /// Returns all that is open.
     pub fn events(&self) -> Vec<BorrowedFd<'_>> {
         let links = self.own.iter().flat_map(Own::links);
@@ -260,7 +322,9 @@ impl Sources {
     /// Opens the tracepoints of GPU drivers, with whatever fields they have.
     fn drivers(&mut self, options: &Options, tracefs: &Tracefs) {
         // The kernel's own tracepoints of fences are there without a GPU, too.
-        let has_gpu = fs::read_dir(GPUS).is_ok_and(|mut gpus| gpus.next().is_some());
+        let is_gpu = |name: &[u8]| name.starts_with(b"card") || name.starts_with(b"render");
+        let mut entries = fs::read_dir(GPUS).into_iter().flatten().flatten();
+        let has_gpu = entries.any(|entry| is_gpu(entry.file_name().as_encoded_bytes()));
         let is_driver = |s: &String| catalog::is_driver(s) && (has_gpu || !catalog::is_common(s));
         for system in tracefs.systems().into_iter().filter(is_driver) {
             for name in tracefs.tracepoints(&system).into_iter().filter(|n| !catalog::is_frequent(n)) {
@@ -299,40 +363,6 @@ impl Sources {
         }
     }
 
-    /// Opens what programs in the kernel record, if they may.
-    fn by_programs(
-        &mut self,
-        options: &Options,
-        loaded: Option<Loaded>,
-        tracefs: &Tracefs,
-    ) -> Result<(), String> {
-        let own = self.own_tracepoints(options, tracefs);
-        let frequent: Vec<(&Tracepoint, Layout)> = TRACEPOINTS
-            .iter()
-            .filter(|of| is_frequent(of))
-            .filter_map(|of| Some((of, self.layout(tracefs, of.system, of.name)?)))
-            .collect();
-        let attached = loaded.and_then(|loaded| {
-            self.attach(loaded, &own, &frequent).or_else(|| {
-                // Fields may be others than those that are known here.
-                self.attach(Self::load(options, Reading::Copies)?, &own, &frequent)
-            })
-        });
-        if attached.is_none() {
-            self.own_by_perf(options, own);
-            return frequent.iter().try_for_each(|(of, layout)| self.tracepoint(options, of, layout));
-        }
-        if let (Some((attached, buffers)), Some(intake)) = (attached, self.feed.intake()) {
-            self.own = Some(attached);
-            intake.buffers = Some(buffers);
-        }
-        own.into_iter().for_each(|(layout, decoder)| self.decodes(layout.id, decoder));
-        for (of, layout) in &frequent {
-            self.decodes(layout.id, Decoder::of(of, layout));
-        }
-        Ok(())
-    }
-
     /// Returns how records are read of what the program does itself: page faults and system calls.
     fn own_tracepoints(&mut self, options: &Options, tracefs: &Tracefs) -> Vec<(Layout, Decoder)> {
         let mut own: Vec<(Layout, Decoder)> = Vec::new();
@@ -356,13 +386,13 @@ impl Sources {
         &self,
         loaded: Loaded,
         own: &[(Layout, Decoder)],
-        frequent: &[(&Tracepoint, Layout)],
+        catalog: &[(&Tracepoint, Layout)],
     ) -> Option<(Own, Buffers)> {
         let first = *self.cpus.first()?;
         let own = own.iter().map(|(layout, _)| layout);
-        let layouts: Vec<&Layout> = own.chain(frequent.iter().map(|(_, layout)| layout)).collect();
+        let layouts: Vec<&Layout> = own.chain(catalog.iter().map(|(_, layout)| layout)).collect();
         let mut copied = Vec::new();
-        for (_, layout) in frequent.iter().filter(|_| loaded.copies()) {
+        for (_, layout) in catalog.iter().filter(|(of, _)| loaded.copies() && is_frequent(of)) {
             // It is not enabled: the program runs nevertheless.
             copied.push((open::tracepoint(layout.id, Of::Machine, first, 0, None).ok()?, layout));
         }
@@ -448,41 +478,9 @@ fn is_frequent(of: &Tracepoint) -> bool {
     matches!(of.kind, Kind::Switch | Kind::Wake)
 }
 
-/// Where the kernel lists GPUs.
+/// Where the kernel lists GPUs, and where there are other files, too.
 const GPUS: &str = "/sys/class/drm";
 /// Of the descriptors that this process may have, one in so many is for the switches of threads.
 const OF_DESCRIPTORS: u64 = 2;
 /// Most bytes of a ring buffer of an ordinary user, who may lock 516 KiB for each CPU.
 const OWN_RING: usize = 256 << 10;
-
-/// Returns the numbers of the CPUs that are online.
-pub(crate) fn online() -> Vec<u32> {
-    let text = fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
-    let cpus = cpu_list(text.trim());
-    if cpus.is_empty() { vec![0] } else { cpus }
-}
-
-/// Reads a list of CPUs such as `0-3,8`. Parts that make no sense are passed over.
-fn cpu_list(text: &str) -> Vec<u32> {
-    let range = |part: &str| {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
-        Some(first..=last.min(first.saturating_add(MOST_CPUS)))
-    };
-    text.split(',').filter_map(range).flatten().collect()
-}
-
-/// More than any machine has.
-const MOST_CPUS: u32 = 1 << 16;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lists_of_cpus_are_ranges() {
-        assert_eq!(cpu_list("0-2,5,7-8"), [0, 1, 2, 5, 7, 8]);
-        assert_eq!(cpu_list("x,3-1,4"), [4]);
-        assert!(!online().is_empty());
-    }
-}

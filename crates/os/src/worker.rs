@@ -130,7 +130,7 @@ impl Worker {
     /// # Errors
     /// When that is not possible.
     pub fn begin(
-        (source, opened): (Source, u64),
+        (mut source, opened): (Source, u64),
         options: &Options,
         pid: Option<u32>,
         place: Place,
@@ -143,11 +143,12 @@ impl Worker {
         let trace = Trace::begin(place.to, &class, &cpus, opened)?;
         let way = source.way();
         let writer = Writer::new(trace, options, pid, way);
+        let (waiting, taking_ns) = source.sources_mut().map(Sources::begun).unwrap_or_default();
         let mut worker = Self {
             source,
             way,
             known: NumberSet::default(),
-            order: Order::default(),
+            order: Order::with(waiting),
             writer,
             statistics: Statistics::of(pid),
             program: pid,
@@ -155,7 +156,7 @@ impl Worker {
             scratch: Vec::new(),
             parts,
             missed: Vec::new(),
-            taking_ns: Arc::default(),
+            taking_ns,
         };
         worker.begin_taking();
         Ok(worker)

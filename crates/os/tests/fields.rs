@@ -55,13 +55,24 @@ fn attach_for(layouts: &[Layout], reading: Reading, calls: &Calls) -> Option<(Ow
     loaded.attach(None, &layouts.iter().collect::<Vec<_>>(), copied).ok()
 }
 
-/// Takes all records. Returns none if some were dropped.
-fn taken((own, buffers): &mut (Own, Buffers), layouts: &[Layout]) -> Option<All> {
+/// Words of all records, by place of the CPU.
+type Words = Vec<Vec<u64>>;
+
+/// Takes what there is.
+fn take(buffers: &mut Buffers, all: &mut Words) {
+    all.resize_with(cpus().len(), Vec::new);
+    for (cpu, all) in all.iter_mut().enumerate() {
+        let mut nested = Vec::new();
+        assert_eq!(buffers.take(cpu, all, &mut nested), 0);
+        all.extend(nested);
+    }
+}
+
+/// Returns all records. Returns none if some were dropped.
+fn taken((own, buffers): &mut (Own, Buffers), mut words: Words, layouts: &[Layout]) -> Option<All> {
     let mut all = All::new();
-    for cpu in 0..cpus().len() {
-        let (mut all_words, mut nested) = (Vec::new(), Vec::new());
-        assert_eq!(buffers.take(cpu, &mut all_words, &mut nested), 0);
-        all_words.extend(nested);
+    take(buffers, &mut words);
+    for (cpu, all_words) in words.iter().enumerate() {
         let mut rest = all_words.as_slice();
         let next = || (!rest.is_empty()).then(|| rest.split_off(..length(rest)).expect("a record"));
         let mut words: Vec<&[u64]> = std::iter::from_fn(next).collect();
@@ -88,10 +99,17 @@ fn recorded(layouts: &[Layout]) -> Option<(All, All)> {
     let mut copies = attach(layouts, Reading::Copies).expect("programs that copy");
     let mut work = Command::new("sh");
     work.args(["-c", WORK]).stdout(Stdio::null()).stderr(Stdio::null());
-    work.status().expect("sh");
-    let copied = taken(&mut copies, layouts);
+    let mut work = work.spawn().expect("sh");
+    let (mut by_fields, mut by_copies) = (Words::new(), Words::new());
+    // A buffer is small until there is somebody who empties it.
+    while work.try_wait().expect("sh").is_none() {
+        take(&mut fields.1, &mut by_fields);
+        take(&mut copies.1, &mut by_copies);
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    let copied = taken(&mut copies, by_copies, layouts);
     drop(copies);
-    Some((taken(&mut fields, layouts)?, copied?))
+    Some((taken(&mut fields, by_fields, layouts)?, copied?))
 }
 
 #[test]

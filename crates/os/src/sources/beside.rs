@@ -2,8 +2,7 @@
 
 use super::Sources;
 use crate::perf::bpf::{Loaded, Reading};
-use crate::perf::open;
-use crate::{Options, Scope, dump};
+use crate::{Options, dump};
 
 /// What a second thread does while the first opens tracepoints.
 #[derive(Debug, Default)]
@@ -17,12 +16,6 @@ pub struct Beside {
 impl Beside {
     /// Loads and looks up what is recorded with.
     pub fn prepare(options: &Options) -> Self {
-        let loaded = Sources::load(options, Reading::Fields);
-        if loaded.is_none() && options.scope == Scope::Tree {
-            // Then perf opens events of a thread. The descriptor may close at once: the kernel stays prepared for
-            // a second.
-            drop(open::nothing());
-        }
-        Self { loaded, disks: dump::disks() }
+        Self { loaded: Sources::load(options, Reading::Fields), disks: dump::disks() }
     }
 }

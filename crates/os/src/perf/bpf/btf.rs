@@ -37,6 +37,7 @@ mod kind {
     pub const VOLATILE: u32 = 9;
     pub const CONST: u32 = 10;
     pub const RESTRICT: u32 = 11;
+    pub const FUNCTION: u32 = 12;
     pub const PROTOTYPE: u32 = 13;
     pub const VARIABLE: u32 = 14;
     pub const SECTION: u32 = 15;
@@ -46,12 +47,16 @@ mod kind {
 }
 
 /// What is looked for by its name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Named {
     /// A structure.
     Struct,
     /// Another name of a type.
     Typedef,
+    /// A function that has a tag.
+    Function,
+    /// An enumeration.
+    Enum,
 }
 
 /// The kernel's file, in memory.
@@ -132,34 +137,46 @@ impl<'a> Btf<'a> {
         let section = |at: u32, length: u32| body.get(at as usize..)?.get(..length as usize);
         let (types, strings) = (section(word(8)?, word(12)?)?, section(word(16)?, word(20)?)?);
         let mut btf = Btf { types, strings, places: vec![0], end: 1 };
-        let mut begins = [false; 256];
-        wanted
-            .iter()
-            .filter_map(|(_, name)| name.bytes().next())
-            .for_each(|byte| begins[byte as usize] = true);
-        let (mut at, mut number, mut found) = (0, 1, [None; N]);
-        while at < types.len() {
+        let names = Names::of(&wanted);
+        let (mut at, mut number, mut found, mut tagged) = (0, 1, [None; N], Vec::new());
+        // Each step waits for the one before it, so there is nothing in it that need not be.
+        while let Some(head) = types.get(at..).and_then(<[u8]>::first_chunk::<HEAD>) {
             if number % STRIDE == 0 {
                 btf.places.push(u32::try_from(at).ok()?);
             }
-            let info = btf.word(at + 4)?;
-            let named = match info >> 24 & 0x1f {
-                kind::STRUCT => Some(Named::Struct),
-                kind::TYPEDEF => Some(Named::Typedef),
-                _ => None,
-            };
-            if let Some(named) = named {
-                let text = strings.get(btf.word(at)? as usize..).unwrap_or_default();
-                if text.first().is_some_and(|byte| begins[usize::from(*byte)]) {
-                    look(text, named, number, &wanted, &mut found);
+            let [name, info, other] = words(head);
+            match info >> 24 & 0x1f {
+                kind::DECLARATION_TAG => tagged.push(other),
+                kind => {
+                    if let Some(place) = named(kind).and_then(|of| names.place(of, name, strings)) {
+                        found[place] = found[place].or(u32::try_from(number).ok());
+                    }
                 }
             }
             number += 1;
             at += HEAD + behind(info)?;
         }
         btf.end = number;
+        btf.tagged_functions(&tagged, &names, &mut found);
         // The last one is whole.
         (at == types.len()).then_some((btf, found))
+    }
+
+    /// Notes functions that are wanted, of those that have a tag: so has each that programs may call, and to compare the names
+    /// of all functions would take longer than all else.
+    fn tagged_functions(&self, tagged: &[u32], names: &Names<'_>, found: &mut [Option<u32>]) {
+        if !names.has(Named::Function) {
+            return;
+        }
+        for number in tagged {
+            let place = self
+                .place(*number)
+                .filter(|at| self.word(at + 4).is_some_and(|info| info >> 24 & 0x1f == kind::FUNCTION));
+            let name = place.and_then(|at| self.word(at));
+            if let Some(place) = name.and_then(|name| names.place(Named::Function, name, self.strings)) {
+                found[place] = found[place].or(Some(*number));
+            }
+        }
     }
 
     /// Returns the member of a structure, or of one without a name in it.
@@ -185,6 +202,15 @@ impl<'a> Btf<'a> {
             }
         }
         None
+    }
+
+    /// Returns the value of a name of an enumeration.
+    pub fn enumerator(&self, of: u32, name: &str) -> Option<u32> {
+        let head = self.head(of).filter(|head| head.kind == kind::ENUM)?;
+        let first = self.place(of)? + HEAD;
+        let named = |at: usize| self.text(self.word(at)?).filter(|text| *text == name.as_bytes());
+        let at = (0..head.number).map(|n| first + 8 * n).find(|at| named(*at).is_some())?;
+        self.word(at + 4)
     }
 
     /// Returns the types of the arguments of a function to which a type points, perhaps by another name.
@@ -287,21 +313,75 @@ const BEHIND: [Option<(u8, u8)>; 32] = {
     behind
 };
 
+/// Returns the words of a type's head.
+#[inline]
+fn words(head: &[u8; HEAD]) -> [u32; 3] {
+    let [a, b, c, d, e, f, g, h, i, j, k, l] = *head;
+    let word = u32::from_ne_bytes;
+    [word([a, b, c, d]), word([e, f, g, h]), word([i, j, k, l])]
+}
+
 /// Returns how many bytes follow a head with this second word; none if its kind is not known.
+#[inline]
 fn behind(info: u32) -> Option<usize> {
     let (once, each) = BEHIND[(info >> 24 & 0x1f) as usize]?;
     Some(usize::from(once) + usize::from(each) * (info & 0xffff) as usize)
 }
 
-/// Notes the number of a type if its name, with which the text begins, is wanted.
-fn look(text: &[u8], of: Named, number: usize, wanted: &[(Named, &str)], found: &mut [Option<u32>]) {
-    for ((named, name), found) in wanted.iter().zip(found) {
-        if *named == of
-            && found.is_none()
-            && text.strip_prefix(name.as_bytes()).is_some_and(|rest| rest.first() == Some(&0))
-        {
-            *found = u32::try_from(number).ok();
+/// Returns what a type of a kind is that is found by its name while all types are walked.
+#[inline]
+fn named(kind: u32) -> Option<Named> {
+    match kind {
+        kind::STRUCT => Some(Named::Struct),
+        kind::TYPEDEF => Some(Named::Typedef),
+        kind::ENUM => Some(Named::Enum),
+        _ => None,
+    }
+}
+
+/// Names that are looked for.
+struct Names<'w> {
+    /// With their places among the wanted ones, sorted.
+    sorted: Vec<(Named, &'w [u8], usize)>,
+    /// Which first letters they have, by what they name.
+    begins: [[bool; 256]; 4],
+    /// Length of the longest.
+    longest: usize,
+}
+
+impl<'w> Names<'w> {
+    fn of(wanted: &[(Named, &'w str)]) -> Self {
+        let mut names = Self { sorted: Vec::new(), begins: [[false; 256]; 4], longest: 0 };
+        for (place, (of, name)) in wanted.iter().enumerate() {
+            let name = name.as_bytes();
+            names.sorted.push((*of, name, place));
+            name.first().into_iter().for_each(|byte| names.begins[*of as usize][usize::from(*byte)] = true);
+            names.longest = names.longest.max(name.len());
         }
+        names.sorted.sort_unstable();
+        names
+    }
+
+    fn has(&self, of: Named) -> bool {
+        self.sorted.iter().any(|(named, ..)| *named == of)
+    }
+
+    /// Returns the place of the name at an offset; none if it is not wanted.
+    #[inline]
+    fn place(&self, of: Named, name: u32, strings: &[u8]) -> Option<usize> {
+        let text = strings.get(name as usize..)?;
+        if !self.begins[of as usize][usize::from(*text.first()?)] {
+            return None;
+        }
+        self.whole(of, text)
+    }
+
+    #[cold]
+    fn whole(&self, of: Named, text: &[u8]) -> Option<usize> {
+        let text = &text[..text.len().min(self.longest + 1)];
+        let text = &text[..text.iter().position(|byte| *byte == 0)?];
+        let at = self.sorted.binary_search_by(|(named, wanted, _)| (*named, *wanted).cmp(&(of, text)));
+        Some(self.sorted[at.ok()?].2)
     }
 }
 

@@ -8,9 +8,19 @@ use rustix::event::epoll;
 
 use super::buffer::Buffer;
 use super::counts::Counts;
-use super::maps::RING;
+use super::maps::Kept;
 use super::ring::Ring;
-use super::words::{HEAD, MARK};
+use super::words::{HEAD, MARK, length};
+
+/// What is to be mapped: see [`super::maps::Maps`].
+#[derive(Debug)]
+pub struct Mapped {
+    pub cpus: Vec<u32>,
+    pub buffers: Kept,
+    pub size: usize,
+    pub ring: OwnedFd,
+    pub ring_size: usize,
+}
 
 /// What is mapped of the programs' memory. Vectors are by place among the CPUs.
 #[derive(Debug)]
@@ -19,7 +29,12 @@ pub struct Buffers {
     cpus: Vec<u32>,
     /// None on a realtime kernel.
     buffers: Vec<Buffer>,
-    rings: Vec<Ring>,
+    /// None in some tests.
+    ring: Option<Ring>,
+    /// What was in the ring buffer.
+    nested: Vec<Vec<u64>>,
+    /// Records of CPUs that came later than recording began.
+    homeless: u64,
     wake: OwnedFd,
     /// By number of the CPU: what did not fit into its ring buffer.
     counts: Arc<Counts>,
@@ -28,29 +43,25 @@ pub struct Buffers {
 }
 
 impl Buffers {
-    /// Maps the programs' buffers of so many bytes, and their ring buffers, each with the number of its CPU.
+    /// Maps the programs' buffers and their ring buffer.
     ///
     /// # Errors
     /// When the system refuses.
-    pub fn map(
-        buffers: Vec<(u32, OwnedFd)>,
-        size: usize,
-        rings: Vec<(u32, OwnedFd)>,
-        counts: Arc<Counts>,
-    ) -> io::Result<Self> {
+    pub fn map(maps: Mapped, counts: Arc<Counts>) -> io::Result<Self> {
+        let Mapped { cpus, buffers, size, ring, ring_size } = maps;
         let wake = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        let cpus: Vec<u32> = rings.iter().map(|(cpu, _)| *cpu).collect();
-        let buffers = buffers.into_iter().map(|(_, buffer)| Buffer::map(buffer, size));
-        let buffers = buffers.collect::<io::Result<Vec<_>>>()?;
-        let rings = rings.into_iter().map(|(_, ring)| Ring::map(ring, RING as usize));
-        let rings = rings.collect::<io::Result<Vec<_>>>()?;
-        for ring in &rings {
-            // Edges: else a reader would be woken by each record.
-            let flags = epoll::EventFlags::IN | epoll::EventFlags::ET;
-            epoll::add(&wake, ring.event(), epoll::EventData::new_u64(0), flags)?;
-        }
-        let known = vec![0; cpus.len()];
-        Ok(Self { cpus, buffers, rings, wake, counts, known })
+        let buffers = match buffers {
+            Kept::Arena(arena) => cpus.iter().map(|cpu| Buffer::in_arena(&arena, *cpu, size)).collect(),
+            Kept::Arrays(arrays) => arrays.iter().map(|(_, array)| Buffer::map(array, size)).collect(),
+            Kept::Nothing => Ok(Vec::new()),
+        };
+        let buffers: Vec<Buffer> = buffers?;
+        let ring = Ring::map(ring, ring_size)?;
+        // Edges: else a reader would be woken by each record.
+        let flags = epoll::EventFlags::IN | epoll::EventFlags::ET;
+        epoll::add(&wake, ring.event(), epoll::EventData::new_u64(0), flags)?;
+        let (known, nested) = (vec![0; cpus.len()], vec![Vec::new(); cpus.len()]);
+        Ok(Self { cpus, buffers, ring: Some(ring), nested, homeless: 0, wake, counts, known })
     }
 
     /// Numbers of the CPUs.
@@ -74,18 +85,38 @@ impl Buffers {
     /// Returns how many bytes made no sense.
     pub fn take(&mut self, cpu: usize, words: &mut Vec<u64>, nested: &mut Vec<u64>) -> usize {
         let damaged = self.buffers.get_mut(cpu).map_or(0, |buffer| buffer.take(words));
+        let damaged = damaged + self.sort();
+        nested.append(&mut self.nested[cpu]);
+        damaged
+    }
+
+    /// Sorts what is in the ring buffer by the CPUs. Returns how many bytes made no sense.
+    fn sort(&mut self) -> usize {
+        let Self { ring: Some(ring), cpus, nested, homeless, .. } = self else { return 0 };
+        let mut damaged = 0;
         let is_mark = |words: &[u64]| words.get(HEAD - 1).is_some_and(|word| *word as u8 == MARK);
-        let put = |words: &[u64]| {
-            if !is_mark(words) {
-                nested.extend_from_slice(words);
+        let taken = ring.take(|words| {
+            let Some((cpu, words)) = words.split_first() else { return };
+            if is_mark(words) {
+                return;
             }
-        };
-        damaged + self.rings.get_mut(cpu).map_or(0, |ring| ring.take(put))
+            match cpus.binary_search(&(*cpu as u32)) {
+                // What is behind it would not be found.
+                Ok(_) if length(words) != words.len() => damaged += size_of_val(words),
+                Ok(place) => nested[place].extend_from_slice(words),
+                Err(_) => *homeless += 1,
+            }
+        });
+        taken + damaged
     }
 
     /// Returns how many records there was no room for since it was last asked, by the CPU's place, where there were some.
     pub fn dropped(&mut self) -> Vec<(usize, u64)> {
         let mut dropped = Vec::new();
+        let homeless = std::mem::take(&mut self.homeless);
+        if homeless > 0 {
+            dropped.push((0, homeless));
+        }
         for (place, (cpu, known)) in self.cpus.iter().zip(&mut self.known).enumerate() {
             let buffer = self.buffers.get(place).map_or(0, Buffer::dropped);
             let now = self.counts.get(*cpu as usize).saturating_add(buffer);
@@ -107,7 +138,9 @@ impl Buffers {
         Self {
             cpus: vec![0],
             buffers: vec![buffer],
-            rings: Vec::new(),
+            ring: None,
+            nested: vec![Vec::new()],
+            homeless: 0,
             wake: epoll::create(epoll::CreateFlags::CLOEXEC).unwrap(),
             counts: Arc::new(Counts::map(counts, 1).unwrap()),
             known: vec![0],

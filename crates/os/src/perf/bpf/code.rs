@@ -23,12 +23,20 @@ pub enum Function {
     Cpu = 8,
     /// The process and the thread that run, in the upper and the lower half.
     Current = 14,
+    /// The name of the thread that runs.
+    Name = 16,
     /// Copies memory of the kernel.
     Read = 113,
+    /// Copies text of the kernel up to its NUL. Returns how many bytes.
+    ReadText = 115,
+    /// Copies a record of any length into a ring buffer.
+    Output = 130,
     /// Makes room in a ring buffer.
     Reserve = 131,
     /// Makes what was written there visible.
     Submit = 132,
+    /// Says how many bytes of a ring buffer are not read yet.
+    Query = 134,
 }
 
 /// A place to jump to.
@@ -59,8 +67,6 @@ pub enum If {
     Less = 0xa0,
     /// Not less, of numbers without a sign.
     NotLess = 0x30,
-    /// Greater, of numbers without a sign.
-    Greater = 0x20,
 }
 
 /// A program.
@@ -115,6 +121,32 @@ impl Code {
         self.put(0x57, to, R(0), 0, number);
     }
 
+    /// `to >>= bits`, with zeros above.
+    pub fn shift_right(&mut self, to: R, bits: i32) {
+        self.put(0x77, to, R(0), 0, bits);
+    }
+
+    /// `to *= number`, of lower halves, with zeros above.
+    pub fn multiply_half(&mut self, to: R, number: i32) {
+        self.put(0x24, to, R(0), 0, number);
+    }
+
+    /// `to += number`, of lower halves, with zeros above.
+    pub fn add_half(&mut self, to: R, number: i32) {
+        self.put(0x04, to, R(0), 0, number);
+    }
+
+    /// `to &= from`.
+    pub fn and_register(&mut self, to: R, from: R) {
+        self.put(0x5f, to, from, 0, 0);
+    }
+
+    /// `to`, an address of an arena as its user has it, becomes one that can be loaded from and stored to.
+    pub fn in_arena(&mut self, to: R) {
+        // BPF_ADDR_SPACE_CAST: from address space 1 to 0.
+        self.put(0xbf, to, to, 1, 1);
+    }
+
     /// `to = *(from + offset)`.
     pub fn load(&mut self, size: Size, to: R, from: R, offset: i16) {
         self.put(0x61 | size as u8, to, from, offset, 0);
@@ -154,6 +186,12 @@ impl Code {
         self.put(0x85, R(0), R(0), 0, function as i32);
     }
 
+    /// Calls a function of the kernel's own, by its number in the kernel's description of types.
+    pub fn call_kernel(&mut self, function: u32) {
+        // BPF_PSEUDO_KFUNC_CALL
+        self.put(0x85, R(0), R(2), 0, function.cast_signed());
+    }
+
     /// Ends the program with what `r0` has.
     pub fn exit(&mut self) {
         self.put(0x95, R(0), R(0), 0, 0);
@@ -180,6 +218,12 @@ impl Code {
     pub fn jump_if(&mut self, register: R, how: If, number: i32, label: Label) {
         self.jumps.push((self.instructions.len(), label));
         self.put(0x05 | how as u8, register, R(0), 0, number);
+    }
+
+    /// Goes on at a label if a register is greater than another, of numbers without a sign.
+    pub fn jump_if_greater(&mut self, register: R, than: R, label: Label) {
+        self.jumps.push((self.instructions.len(), label));
+        self.put(0x2d, register, than, 0, 0);
     }
 
     /// Returns the instructions; none if a label stands nowhere or too far away.

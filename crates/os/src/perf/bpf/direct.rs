@@ -148,6 +148,7 @@ fn until_nul(word: u64) -> (u64, bool) {
 mod tests {
     use proptest::prelude::*;
 
+    use super::super::block::Numbers;
     use super::super::shape::Shape;
     use super::*;
     use crate::catalog::TRACEPOINTS;
@@ -187,7 +188,7 @@ mod tests {
         let layout = Layout::parse(text).expect("a layout");
         let of = TRACEPOINTS.iter().find(|of| of.name == layout.name).expect("it");
         let decoder = Decoder::of(of, &layout);
-        let shapes = Shape::all(&[&layout]);
+        let shapes = Shape::all(&[&layout], &Numbers::default());
         let mut record = Vec::new();
         shapes[what as usize].as_ref().expect("a shape").put(words, &mut record).expect("a record");
         let record = Records::new(&record).next().expect("a record");
@@ -226,7 +227,7 @@ mod tests {
     #[test]
     fn system_calls_are_those_of_the_record() {
         let (enter, exit) = (Layout::parse(ENTERED).expect("it"), Layout::parse(EXITED).expect("it"));
-        let shapes = Shape::all(&[&enter, &exit]);
+        let shapes = Shape::all(&[&enter, &exit], &Numbers::default());
         let of = |what: What, number: i32, rest: &[u64]| {
             let head = [9, 3 << 32 | 4, what as u64 | u64::from(number.cast_unsigned()) << 32];
             let words = [&head[..], rest].concat();

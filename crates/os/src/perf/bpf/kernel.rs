@@ -19,8 +19,12 @@ mod command {
 pub enum Map {
     /// Values by place, in memory that can be mapped.
     Array = 2,
+    /// Values by place, for each CPU its own.
+    PerCpu = 6,
     /// A ring buffer.
     Ring = 27,
+    /// Memory that is there where it is touched; its entries are pages.
+    Arena = 33,
 }
 
 /// Kinds of programs (`enum bpf_prog_type`).
@@ -121,8 +125,8 @@ pub fn misses(program: BorrowedFd<'_>) -> io::Result<u64> {
 /// When the system refuses.
 pub fn map(kind: Map, key: u32, value: u32, entries: u32) -> io::Result<OwnedFd> {
     let flags = match kind {
-        Map::Array => MAPPABLE,
-        Map::Ring => 0,
+        Map::Array | Map::Arena => MAPPABLE,
+        Map::Ring | Map::PerCpu => 0,
     };
     let attr = MapAttr { kind: kind as u32, key, value, entries, flags };
     // SAFETY: the kernel reads the structure, which has numbers only.

@@ -3,12 +3,19 @@
 use std::io;
 use std::os::fd::OwnedFd;
 
+use super::arena::Arena;
 use super::buffer;
 use super::kernel::{self, Map};
 use super::threads::Threads;
+use super::words::SCRATCH;
 
-/// Bytes of a ring buffer, which has what does not fit into the buffer beside it because a program was interrupted.
-pub const RING: u32 = 256 << 10;
+/// Bytes of the ring buffer for each CPU. It has what does not fit into the buffers because a program was interrupted, and
+/// records with a text.
+const RING: usize = 64 << 10;
+/// On a realtime kernel, where it has all.
+const WHOLE_RING: usize = 512 << 10;
+/// What it has at least, and at most.
+const RINGS: (usize, usize) = (256 << 10, 64 << 20);
 /// Says whether threads of the kernel are put off for others nearly everywhere (`PREEMPT_RT`).
 const REALTIME: &str = "/sys/kernel/realtime";
 
@@ -21,29 +28,61 @@ pub struct Maps {
     pub counts: OwnedFd,
     /// The place of the latter.
     pub forgotten: u32,
-    /// A buffer for each CPU, by the CPU's number, which grows; none where programs may be put off for others of their
-    /// CPU.
-    pub buffers: Vec<(u32, OwnedFd)>,
-    /// Bytes of a buffer's data: a power of two.
+    /// Numbers of the CPUs, which grow.
+    pub cpus: Vec<u32>,
+    /// The CPUs' buffers.
+    pub buffers: Kept,
+    /// Bytes of a buffer's data at most: a power of two.
     pub size: usize,
-    /// A ring buffer for each CPU, likewise.
-    pub rings: Vec<(u32, OwnedFd)>,
+    /// The ring buffer.
+    pub ring: OwnedFd,
+    /// Its bytes.
+    pub ring_size: usize,
+    /// Where a record with a text is made; none where programs copy.
+    pub scratch: Option<OwnedFd>,
+}
+
+/// What the CPUs' buffers are in.
+#[derive(Debug)]
+pub enum Kept {
+    /// An arena.
+    Arena(Arena),
+    /// An array for each CPU, by the CPU's number, which grows.
+    Arrays(Vec<(u32, OwnedFd)>),
+    /// There are none, as programs may be put off for others of their CPU.
+    Nothing,
 }
 
 impl Maps {
-    /// Makes them for these CPUs, with buffers of so many bytes where the kernel makes such. `follow`: threads are followed.
+    /// Makes them for these CPUs, with buffers of so many bytes where the kernel makes such. `follow`: threads are followed;
+    /// `fields`: programs load what they record.
     ///
     /// # Errors
     /// When the system refuses.
-    pub fn make(cpus: &[u32], bytes: usize, follow: bool) -> io::Result<Self> {
+    pub fn make(cpus: &[u32], bytes: usize, follow: bool, fields: bool) -> io::Result<Self> {
+        let mut cpus = cpus.to_vec();
+        cpus.sort_unstable();
+        let last = cpus.last().copied().unwrap_or(0);
         let realtime = std::fs::read(REALTIME).is_ok_and(|text| text.first() == Some(&b'1'));
-        let (buffers, size) = buffer::make(if realtime { &[] } else { cpus }, bytes)?;
-        let ring = |cpu: &u32| Ok((*cpu, kernel::map(Map::Ring, 0, 0, RING)?));
-        let mut rings = cpus.iter().map(ring).collect::<io::Result<Vec<_>>>()?;
-        rings.sort_unstable_by_key(|(cpu, _)| *cpu);
+        // What all begin with the kernel makes for less as arrays.
+        let large = cpus.len() * buffer::size(bytes) > buffer::FIRST_OF_ALL;
+        let arena =
+            (fields && large && !realtime).then(|| Arena::make(last, buffer::size(bytes)).ok()).flatten();
+        let (buffers, size) = match arena {
+            _ if realtime => (Kept::Nothing, buffer::size(bytes)),
+            Some((arena, size)) => (Kept::Arena(arena), size),
+            None => {
+                let (arrays, size) = buffer::make(&cpus, bytes)?;
+                (Kept::Arrays(arrays), size)
+            }
+        };
+        let each = if realtime { WHOLE_RING } else { RING };
+        let ring_size = (each * cpus.len()).clamp(RINGS.0, RINGS.1).next_power_of_two();
+        let ring = kernel::map(Map::Ring, 0, 0, ring_size as u32)?;
         let threads = follow.then(Threads::new).transpose()?;
-        let forgotten = rings.last().map_or(0, |(cpu, _)| cpu + 1);
+        let forgotten = last + 1;
         let counts = kernel::map(Map::Array, 4, 8, forgotten + 1)?;
-        Ok(Self { threads, counts, forgotten, buffers, size, rings })
+        let scratch = fields.then(|| kernel::map(Map::PerCpu, 4, SCRATCH as u32, 1).ok()).flatten();
+        Ok(Self { threads, counts, forgotten, cpus, buffers, size, ring, ring_size, scratch })
     }
 }

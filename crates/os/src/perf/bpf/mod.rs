@@ -13,6 +13,8 @@
 //! [decision 0049]: https://github.com/hetrace/hetrace/blob/main/docs/decisions/0049-programs-in-the-kernel.md
 //! [decision 0099]: https://github.com/hetrace/hetrace/blob/main/docs/decisions/0099-fields-not-records.md
 
+mod arena;
+mod block;
 mod btf;
 mod buffer;
 mod buffers;
@@ -22,6 +24,7 @@ pub mod direct;
 mod kernel;
 mod maps;
 mod programs;
+mod rare;
 mod ring;
 mod room;
 mod scheduler;
@@ -38,14 +41,17 @@ use std::sync::Arc;
 
 use crate::layout::Layout;
 use crate::perf::open::{self, Pid};
+use block::Numbers;
+use buffers::Mapped;
 use counts::Counts;
 use kernel::Kind;
 use maps::Maps;
 use programs::Registers;
+use rare::{Follows, RARE};
 use shape::Shape;
 use threads::Threads;
-use typed::Typed;
-use words::{HEAD, What};
+use typed::{Others, Typed};
+use words::{COPY, FIRST_RARE, HEAD, What};
 
 #[cfg(test)]
 pub use buffer::Buffer;
@@ -62,6 +68,10 @@ pub struct Loaded {
     programs: Programs,
     /// Whether switches and wake-ups are among them.
     scheduler: bool,
+    /// Programs of what is passed less often, by place among [`RARE`].
+    rare: Vec<Option<OwnedFd>>,
+    /// What fields of requests are made by.
+    numbers: Numbers,
 }
 
 /// What is recorded of system calls.
@@ -87,11 +97,6 @@ pub enum Reading {
     Copies,
 }
 
-/// Returns whether it is likely that programs can be loaded: this user may make memory for them.
-pub fn is_allowed() -> bool {
-    cfg!(target_arch = "x86_64") && kernel::map(kernel::Map::Array, 4, 8, 1).is_ok()
-}
-
 impl Loaded {
     /// Loads the programs for these CPUs: for the threads that descend from some, or for all. Buffers have as many bytes,
     /// where the kernel makes such.
@@ -108,23 +113,27 @@ impl Loaded {
         if cfg!(not(target_arch = "x86_64")) {
             return Err(io::ErrorKind::Unsupported.into());
         }
-        let maps = Maps::make(cpus, bytes, follow)?;
-        let typed =
-            Some(reading).filter(|reading| *reading == Reading::Fields).and_then(|_| Typed::of_kernel());
-        let typed = typed.and_then(|typed| Some((typed_programs(&maps, &typed, calls).ok()?, true)));
-        let (mut programs, scheduler) = match typed {
-            Some(programs) => programs,
-            None => (raw_programs(&maps, calls)?, false),
-        };
-        if let Some(threads) = &maps.threads {
-            for (name, code) in [
-                (c"sched_process_exec", programs::exec(threads)),
-                (c"sched_process_exit", programs::exit(threads)),
-            ] {
-                programs.push((Some(name), kernel::program(Kind::RawTracepoint, code)?));
-            }
+        let typed = (reading == Reading::Fields).then(Typed::of_kernel).flatten();
+        let loaded = typed.and_then(|typed| Self::typed(cpus, bytes, follow, calls, typed).ok());
+        match loaded {
+            Some(loaded) => Ok(loaded),
+            None => Self::copying(cpus, bytes, follow, calls),
         }
-        Ok(Self { maps, programs, scheduler })
+    }
+
+    fn typed(cpus: &[u32], bytes: usize, follow: bool, calls: &Calls, typed: Typed) -> io::Result<Self> {
+        let maps = Maps::make(cpus, bytes, follow, true)?;
+        let programs = typed_programs(&maps, &typed, calls)?;
+        let Others { cast, steps, numbers } = typed.others;
+        let rare = rare::load(&maps, cast, &steps);
+        Ok(Self { maps, programs, scheduler: true, rare, numbers })
+    }
+
+    fn copying(cpus: &[u32], bytes: usize, follow: bool, calls: &Calls) -> io::Result<Self> {
+        let maps = Maps::make(cpus, bytes, follow, false)?;
+        let programs = raw_programs(&maps, calls)?;
+        let (rare, numbers) = (Vec::new(), Numbers::default());
+        Ok(Self { maps, programs, scheduler: false, rare, numbers })
     }
 
     /// Whether perf's tracepoints of switches and wake-ups are needed, for copies.
@@ -143,8 +152,9 @@ impl Loaded {
         layouts: &[&Layout],
         copied: Vec<Copied<'_>>,
     ) -> io::Result<(Own, Buffers)> {
-        let Self { maps, programs, scheduler } = self;
-        let mut shapes: Vec<Option<Shape>> = Shape::all(layouts).into();
+        let Self { maps, mut programs, scheduler, rare, numbers } = self;
+        let mut shapes: Vec<Option<Shape>> = Shape::all(layouts, &numbers).into();
+        programs.extend(chosen_rare(&maps, rare, &mut shapes)?);
         if let Some(threads) = &maps.threads {
             if !scheduler && !copied.iter().any(|(_, layout)| layout.name == NEW) {
                 return Err(io::ErrorKind::Unsupported.into());
@@ -158,21 +168,51 @@ impl Loaded {
         if scheduler && scheduled.iter().any(|what| shapes[*what as usize].is_none()) {
             return Err(io::ErrorKind::Unsupported.into());
         }
-        let attach =
-            |(name, program): &(Option<&CStr>, OwnedFd)| kernel::attach(program.as_fd(), name.as_deref());
-        let mut links = programs.iter().map(attach).collect::<io::Result<Vec<_>>>()?;
-        let mut counted: Vec<OwnedFd> = programs.into_iter().map(|(_, program)| program).collect();
+        let mut copying = Vec::new();
         for (place, (event, layout)) in (0..).zip(copied) {
             let (shape, bytes) = Shape::copy(layout).ok_or(io::ErrorKind::Unsupported)?;
             shapes.push(Some(shape));
             let code = programs::copying(place, bytes, &maps, child(layout)?);
-            let program = kernel::program(Kind::Tracepoint, code)?;
-            open::run(&event, program.as_fd())?;
-            counted.push(program);
-            links.push(event);
+            copying.push((event, kernel::program(Kind::Tracepoint, code)?));
         }
-        Own::of(maps, links, shapes, counted)
+        // What programs write into must be there before they run.
+        let (mut own, buffers) = Own::of(maps, shapes)?;
+        for (name, program) in programs {
+            own.links.push(kernel::attach(program.as_fd(), name)?);
+            own.programs.push(program);
+        }
+        for (event, program) in copying {
+            open::run(&event, program.as_fd())?;
+            own.programs.push(program);
+            own.links.push(event);
+        }
+        Ok((own, buffers))
     }
+}
+
+/// Chooses the programs of which records can be read, and loads those that follow threads where there is none. What is not
+/// recorded by a program has no shape.
+fn chosen_rare(
+    maps: &Maps,
+    rare: Vec<Option<OwnedFd>>,
+    shapes: &mut [Option<Shape>],
+) -> io::Result<Programs> {
+    let mut programs = Programs::new();
+    let rare = rare.into_iter().chain(std::iter::repeat_with(|| None));
+    for ((kind, of), program) in (usize::from(FIRST_RARE)..).zip(&RARE).zip(rare) {
+        if let Some(program) = program.filter(|_| shapes[kind].is_some()) {
+            programs.push((Some(of.name), program));
+            continue;
+        }
+        shapes[kind] = None;
+        let Some((follows, threads)) = of.follows().zip(maps.threads.as_ref()) else { continue };
+        let code = match follows {
+            Follows::Exec => programs::exec(threads),
+            Follows::Exit => programs::exit(threads),
+        };
+        programs.push((Some(of.name), kernel::program(Kind::RawTracepoint, code)?));
+    }
+    Ok(programs)
 }
 
 /// Names of tracepoints, unless the kernel knows that of a program, and what runs there.
@@ -248,16 +288,13 @@ pub struct Own {
 }
 
 impl Own {
-    fn of(
-        maps: Maps,
-        links: Vec<OwnedFd>,
-        shapes: Vec<Option<Shape>>,
-        programs: Vec<OwnedFd>,
-    ) -> io::Result<(Self, Buffers)> {
-        let Maps { threads, counts, forgotten, buffers, size, rings } = maps;
+    fn of(maps: Maps, shapes: Vec<Option<Shape>>) -> io::Result<(Self, Buffers)> {
+        let (links, programs) = (Vec::new(), Vec::new());
+        let Maps { threads, counts, forgotten, cpus, buffers, size, ring, ring_size, scratch: _ } = maps;
         let forgotten = forgotten as usize;
         let counts = Arc::new(Counts::map(counts, forgotten + 1)?);
-        let buffers = Buffers::map(buffers, size, rings, Arc::clone(&counts))?;
+        let mapped = Mapped { cpus, buffers, size, ring, ring_size };
+        let buffers = Buffers::map(mapped, Arc::clone(&counts))?;
         Ok((Self { links, threads, shapes, programs, counts, forgotten, skipped: 0 }, buffers))
     }
 
@@ -266,6 +303,16 @@ impl Own {
         let Some(threads) = &self.threads else { return 0 };
         let refused = |number: &&u32| threads.set(**number, threads::BEGUN).is_none();
         numbers.iter().filter(refused).count() as u64
+    }
+
+    /// Returns whether a program records the tracepoint of this number, so that perf is not needed for it.
+    pub fn records(&self, tracepoint: u16) -> bool {
+        self.shapes.iter().flatten().any(|shape| shape.id() == tracepoint)
+    }
+
+    /// Whether some are at tracepoints of perf's.
+    pub fn copies(&self) -> bool {
+        self.shapes.len() > usize::from(COPY)
     }
 
     /// Returns what must be closed to end the programs.
@@ -323,11 +370,45 @@ mod tests {
                     Ok(loaded) => {
                         let understood = reading == Reading::Fields && Typed::of_kernel().is_some();
                         assert_eq!(loaded.copies(), !understood, "{calls:?}, {} CPUs", cpus.len());
+                        let has = |steps: &Option<Vec<rare::Step>>| steps.is_some();
+                        let known = Typed::of_kernel().filter(|_| understood).map(|typed| typed.others.steps);
+                        let known: Vec<bool> = known.iter().flatten().map(has).collect();
+                        let loaded: Vec<bool> = loaded.rare.iter().map(Option::is_some).collect();
+                        assert_eq!(loaded, known, "programs of what is rare");
                     }
                     Err(error) if not_allowed(&error) => eprintln!("SKIPPED: not allowed here: {error}"),
                     Err(error) => panic!("{calls:?}, follow: {follow}, {} CPUs: {error}", cpus.len()),
                 }
             }
         }
+    }
+
+    /// So that a run does not take longer on a machine with more CPUs: nothing is opened or loaded for each of them.
+    #[test]
+    fn what_is_opened_does_not_grow_with_the_cpus() {
+        let Ok(tracefs) = crate::tracefs::Tracefs::open() else {
+            eprintln!("SKIPPED: this user may not read the descriptions of tracepoints");
+            return;
+        };
+        let own = [("raw_syscalls", "sys_enter"), ("raw_syscalls", "sys_exit")];
+        let names = crate::catalog::TRACEPOINTS.iter().map(|of| (of.system, of.name)).chain(own);
+        let layouts: Vec<Layout> =
+            names.filter_map(|(system, name)| tracefs.layout(system, name).ok().flatten()).collect();
+        let opened = |cpus: u32| {
+            let cpus: Vec<u32> = (0..cpus).collect();
+            let loaded = Loaded::load(&cpus, 16 << 20, true, &Calls::All, Reading::Fields).ok()?;
+            if loaded.copies() || !matches!(loaded.maps.buffers, maps::Kept::Arena(_)) {
+                return None;
+            }
+            let (own, _) = loaded.attach(None, &layouts.iter().collect::<Vec<_>>(), Vec::new()).ok()?;
+            let by_perf = layouts.iter().filter(|layout| !own.records(layout.id)).count();
+            Some((own.links.len(), own.programs.len(), by_perf))
+        };
+        let Some(one) = opened(1) else {
+            eprintln!("SKIPPED: no programs, or no arenas, in this kernel");
+            return;
+        };
+        assert_eq!(one, (layouts.len(), layouts.len(), 0), "a program for each tracepoint");
+        assert_eq!([16, 128].map(opened), [Some(one); 2]);
     }
 }

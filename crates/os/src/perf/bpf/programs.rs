@@ -8,7 +8,7 @@
 //! ```
 //! Programs that cannot record something count it.
 //!
-//! Arguments and fields are read where the kernel describes its types ([`Typed`]); else registers are copied by a call,
+//! Arguments and fields are read where the kernel describes its types (`typed.rs`); else registers are copied by a call,
 //! and of switches and wake-ups the records that perf makes. Of programs at tracepoints of perf's the kernel runs one at
 //! a time on a CPU, and leaves out another that an interrupt would begin meanwhile. So there are such only where
 //! interrupts are off: at switches and wake-ups. For the same reason nobody makes system calls on maps while it is
@@ -21,8 +21,6 @@ use super::code::{Code, Function, If, Label, R, Size};
 use super::maps::Maps;
 use super::room::{self, Of, RECORD};
 use super::threads::{BEGUN, Threads};
-#[cfg(doc)]
-use super::typed::Typed;
 use super::words::{COPY, ENTRY, EXIT, FAULT, HEAD, REGISTERS, What};
 
 /// Offsets in `struct pt_regs` of x86-64, whose order is part of what the kernel promises to debuggers.
@@ -45,6 +43,8 @@ const R3: R = R(3);
 pub const CONTEXT: R = R(6);
 /// The process and the thread.
 pub const WHO: R = R(7);
+/// Something that outlives a call.
+const KEPT: R = R(9);
 const STACK: R = R(10);
 
 /// How a program gets at registers.
@@ -213,43 +213,53 @@ pub fn follow_child(code: &mut Code, maps: &Maps, threads: &Threads, (from, chil
     code.here(stranger);
 }
 
-/// Returns the program for `sched_process_exec`: a thread that was not the first of its process becomes it, and has
-/// another number than before.
+/// Returns the program for `sched_process_exec` where another records it.
 pub fn exec(threads: &Threads) -> Code {
+    alone(&|code| follow_exec(code, threads))
+}
+
+/// Returns the program for `sched_process_exit` where another records it.
+pub fn exit(threads: &Threads) -> Code {
+    alone(&|code| follow_exit(code, threads))
+}
+
+fn alone(follow: &dyn Fn(&mut Code)) -> Code {
     let mut code = Code::default();
+    code.copy(CONTEXT, R1);
+    follow(&mut code);
+    code.set(R0, 0);
+    code.exit();
+    code
+}
+
+/// At `sched_process_exec`: a thread that was not the first of its process becomes it, and has another number than before.
+pub fn follow_exec(code: &mut Code, threads: &Threads) {
     let (end, other, follows) = (code.label(), code.label(), code.label());
-    code.load(Size::Double, R1, R1, 8);
+    code.load(Size::Double, R1, CONTEXT, 8);
     code.copy_half(WHO, R1);
     code.call(Function::Current);
     code.copy_half(RECORD, R0);
-    find(&mut code, threads, RECORD, end);
+    find(code, threads, RECORD, end);
     code.load(Size::Byte, R3, R2, 0);
     code.jump_if(R3, If::Equal, 0, other);
     code.here(follows);
     code.store_number(Size::Byte, R2, 0, i32::from(BEGUN));
     code.jump(end);
     code.here(other);
-    code.copy(CONTEXT, R2);
-    find(&mut code, threads, WHO, end);
+    code.copy(KEPT, R2);
+    find(code, threads, WHO, end);
     code.load(Size::Byte, R3, R2, 0);
-    code.copy(R2, CONTEXT);
+    code.copy(R2, KEPT);
     code.jump_if(R3, If::Differs, 0, follows);
     code.here(end);
-    code.set(R0, 0);
-    code.exit();
-    code
 }
 
-/// Returns the program for `sched_process_exit`.
-pub fn exit(threads: &Threads) -> Code {
-    let mut code = Code::default();
+/// At `sched_process_exit`.
+pub fn follow_exit(code: &mut Code, threads: &Threads) {
     let end = code.label();
     code.call(Function::Current);
     code.copy_half(R1, R0);
-    find(&mut code, threads, R1, end);
+    find(code, threads, R1, end);
     code.store_number(Size::Byte, R2, 0, 0);
     code.here(end);
-    code.set(R0, 0);
-    code.exit();
-    code
 }

@@ -1,12 +1,10 @@
 //! From a record of our programs to the record that perf would have made of the same tracepoint.
 
+use super::block::{Numbers, Part};
 use super::state::reported;
-use super::words::{COPY, ENTRY, EXIT, FAULT, HEAD, REGISTERS, SWITCH, WAKE, What};
+use super::words::{COPY, ENTRY, EXIT, FAULT, FIRST_RARE, HEAD, REGISTERS, SWITCH, WAKE, What};
 use crate::layout::{Field, Form, Layout};
 use crate::perf::record::kind;
-
-/// Bytes of perf's record before the tracepoint's: header, who, when, length.
-const BEFORE: usize = 28;
 
 /// How the words of a kind of record become the tracepoint's record.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,6 +18,8 @@ pub struct Shape {
     /// The tracepoint's record is copied as it is.
     copied: bool,
     places: Vec<Place>,
+    /// What fields of requests are made by.
+    numbers: Numbers,
 }
 
 /// Where a value is, and where it goes.
@@ -42,6 +42,16 @@ enum From {
     Bytes(usize, usize),
     /// The state that a thread is reported to be in.
     State,
+    /// A name of 16 bytes from a word's beginning on, all of it or, behind the other fields, what is before its NUL.
+    Name(usize),
+    /// Behind the other fields, a text from a byte on.
+    Text(usize),
+    /// Behind the other fields, a text of no letters.
+    Empty,
+    /// A field of a request.
+    Request(Part),
+    /// The letters of a request.
+    Letters,
 }
 
 /// Bytes of a copied record that are of no meaning.
@@ -74,13 +84,93 @@ const WAKE_FIELDS: Fields = &[
     ("prio", From::Signed(28, 4)),
     ("target_cpu", From::Signed(20, 4)),
 ];
+const fn word(at: usize, size: usize) -> From {
+    From::Number((HEAD + at) * 8, size)
+}
+
+const fn name(at: usize) -> From {
+    From::Name((HEAD + at) * 8)
+}
+
+const REQUEST_FIELDS: Fields = &[
+    ("dev", From::Request(Part::Device)),
+    ("sector", From::Request(Part::Sector)),
+    ("nr_sector", From::Request(Part::Sectors)),
+    ("bytes", word(3, 4)),
+    ("ioprio", word(4, 2)),
+    ("rwbs", From::Letters),
+    ("comm", name(6)),
+    ("cmd", From::Empty),
+];
+const COMPLETION_FIELDS: Fields = &[
+    ("dev", From::Request(Part::Device)),
+    ("sector", From::Request(Part::Position)),
+    ("nr_sector", From::Request(Part::Completed)),
+    ("error", From::Request(Part::Error)),
+    ("ioprio", word(4, 2)),
+    ("rwbs", From::Letters),
+    ("cmd", From::Empty),
+];
+const VECTOR_FIELDS: Fields = &[("vec", word(0, 4))];
+const PROCESSOR_FIELDS: Fields = &[("state", word(0, 4)), ("cpu_id", word(1, 4))];
+
+/// Of each of [`super::rare::RARE`], the words that its records have at least, and its fields.
+const RARE: [(&str, usize, Fields); 16] = [
+    (
+        "sched_migrate_task",
+        6,
+        &[
+            ("comm", name(4)),
+            ("pid", word(0, 4)),
+            ("prio", word(1, 4)),
+            ("orig_cpu", word(2, 4)),
+            ("dest_cpu", word(3, 4)),
+        ],
+    ),
+    (
+        "sched_process_fork",
+        6,
+        &[
+            ("parent_comm", name(1)),
+            ("parent_pid", word(0, 4)),
+            ("child_comm", name(4)),
+            ("child_pid", word(3, 4)),
+        ],
+    ),
+    (
+        "sched_process_exec",
+        2,
+        &[("filename", From::Text((HEAD + 2) * 8)), ("pid", word(0, 4)), ("old_pid", word(1, 4))],
+    ),
+    (
+        "sched_process_exit",
+        5,
+        &[("comm", name(3)), ("pid", word(0, 4)), ("prio", word(1, 4)), ("group_dead", word(2, 1))],
+    ),
+    ("sched_process_free", 4, &[("comm", name(2)), ("pid", word(0, 4)), ("prio", word(1, 4))]),
+    (
+        "task_newtask",
+        5,
+        &[("pid", word(0, 4)), ("comm", name(3)), ("clone_flags", word(1, 8)), ("oom_score_adj", word(2, 2))],
+    ),
+    ("irq_handler_entry", 1, &[("irq", word(0, 4)), ("name", From::Text((HEAD + 1) * 8))]),
+    ("irq_handler_exit", 2, &[("irq", word(0, 4)), ("ret", word(1, 4))]),
+    ("softirq_raise", 1, VECTOR_FIELDS),
+    ("softirq_entry", 1, VECTOR_FIELDS),
+    ("softirq_exit", 1, VECTOR_FIELDS),
+    ("block_rq_insert", 8, REQUEST_FIELDS),
+    ("block_rq_issue", 8, REQUEST_FIELDS),
+    ("block_rq_complete", 7, COMPLETION_FIELDS),
+    ("cpu_frequency", 2, PROCESSOR_FIELDS),
+    ("cpu_idle", 2, PROCESSOR_FIELDS),
+];
 /// First bytes of the arguments of a call in a record that has its registers, in their order.
 const ARGUMENTS: [usize; 6] = [80, 72, 64, 24, 40, 32];
 
 impl Shape {
     /// Returns the shapes of all kinds of records that are no copies, by the kind; none where the tracepoint's layout is
     /// missing, or has other fields than are known here.
-    pub fn all(layouts: &[&Layout]) -> [Option<Self>; COPY as usize] {
+    pub fn all(layouts: &[&Layout], numbers: &Numbers) -> [Option<Self>; COPY as usize] {
         let mut shapes = [const { None }; COPY as usize];
         for (what, name, words, fields) in [
             (What::Entry, "sys_enter", ENTRY, ENTRY_FIELDS),
@@ -93,30 +183,36 @@ impl Shape {
             (What::New, "sched_wakeup_new", WAKE, WAKE_FIELDS),
         ] {
             let layout = layouts.iter().find(|layout| layout.name == name);
-            shapes[what as usize] = layout.and_then(|layout| Self::of(what, layout, words, fields));
+            shapes[what as usize] =
+                layout.and_then(|layout| Self::of(what as u8, layout, (words, fields), numbers));
+        }
+        for (kind, (name, words, fields)) in (FIRST_RARE..).zip(RARE) {
+            let layout = layouts.iter().find(|layout| layout.name == name);
+            shapes[usize::from(kind)] =
+                layout.and_then(|layout| Self::of(kind, layout, (HEAD + words, fields), numbers));
         }
         shapes
     }
 
-    fn of(what: What, layout: &Layout, words: usize, fields: Fields) -> Option<Self> {
+    fn of(what: u8, layout: &Layout, (words, fields): (usize, Fields), numbers: &Numbers) -> Option<Self> {
         let mut places: Vec<Place> = current(layout).into_iter().collect();
         for (name, from) in fields {
             let field = layout.field(name)?;
-            let fits = match from {
-                From::Bytes(_, size) => field.size == *size,
-                _ => matches!(field.size, 4 | 8),
-            };
-            if !fits || field.form == (Form::Elsewhere { relative: false }) {
+            if !from.fits(field) {
                 return None;
             }
-            if (what, *name) == (What::Registers, "args") {
+            if (what, *name) == (What::Registers as u8, "args") {
                 places.extend((0..).zip(ARGUMENTS).map(|(n, from)| Place {
                     from: From::Number(from, 8),
                     to: field.offset + 8 * n,
                     size: 8,
                 }));
             } else {
-                places.push(Place { from: *from, to: field.offset, size: field.size });
+                let from = match (*from, field.form) {
+                    (From::Name(at), Form::Array) => From::Bytes(at, NAME),
+                    (from, _) => from,
+                };
+                places.push(Place { from, to: field.offset, size: field.size });
             }
         }
         // Another field would be zeros.
@@ -124,7 +220,7 @@ impl Shape {
             return None;
         }
         let size = places.iter().map(|place| place.to + place.size).max()?;
-        Some(Self { words, id: layout.id, size, copied: false, places })
+        Some(Self { words, id: layout.id, size, copied: false, places, numbers: numbers.clone() })
     }
 
     /// Returns the shape of copies of the tracepoint's record, and their size in bytes; none if records differ in
@@ -138,7 +234,8 @@ impl Shape {
         let size = ends.into_iter().max().filter(|size| (MEANINGLESS + 1..=LONGEST).contains(size))?;
         let places = current(layout).into_iter().collect();
         let words = HEAD + size.div_ceil(8);
-        Some((Self { words, id: layout.id, size, copied: true, places }, size))
+        let numbers = Numbers::default();
+        Some((Self { words, id: layout.id, size, copied: true, places, numbers }, size))
     }
 
     /// Returns the number that the tracepoint's record begins with.
@@ -148,35 +245,89 @@ impl Shape {
 
     /// Appends the record of perf's. Returns none, and appends nothing, if it is too short.
     pub fn put(&self, words: &[u64], into: &mut Vec<u8>) -> Option<()> {
-        let words = words.get(..self.words)?;
-        let [time, who, ..] = *words else { return None };
-        let length = u16::try_from(BEFORE + self.size).ok()?;
+        let [time, who, ..] = *words.get(..self.words)? else { return None };
+        let start = into.len();
         into.extend_from_slice(&kind::SAMPLE.to_ne_bytes());
         into.extend_from_slice(&[0, 0]);
-        into.extend_from_slice(&length.to_ne_bytes());
+        into.extend_from_slice(&[0, 0]);
         into.extend_from_slice(&((who >> 32) as u32).to_ne_bytes());
         into.extend_from_slice(&(who as u32).to_ne_bytes());
         into.extend_from_slice(&time.to_ne_bytes());
-        into.extend_from_slice(&(self.size as u32).to_ne_bytes());
+        into.extend_from_slice(&[0; 4]);
         let begin = into.len();
         into.resize(begin + self.size, 0);
         let record = &mut into[begin..];
         record[..2].copy_from_slice(&self.id.to_ne_bytes());
         if self.copied {
-            let words = words[HEAD..].iter().map(|word| word.to_ne_bytes());
+            let words = words[HEAD..self.words].iter().map(|word| word.to_ne_bytes());
             for (to, from) in record.chunks_mut(8).zip(words).skip(MEANINGLESS / 8) {
                 to.copy_from_slice(&from[..to.len()]);
             }
         }
         for place in &self.places {
-            place.put(words, &mut record[place.to..place.to + place.size]);
+            match place.text(words) {
+                None => place.put(words, &mut into[begin + place.to..][..place.size], &self.numbers),
+                Some(text) => behind(into, begin, place.to, &text),
+            }
         }
-        Some(())
+        finish(into, start, begin)
+    }
+}
+
+/// Appends a text to the tracepoint's record, of which a field says where it is and how long.
+fn behind(into: &mut Vec<u8>, begin: usize, to: usize, text: &[u8]) {
+    let at = into.len() - begin;
+    into.extend_from_slice(text);
+    into.push(0);
+    let says = (text.len() as u32 + 1) << 16 | at as u32;
+    into[begin + to..begin + to + 4].copy_from_slice(&says.to_ne_bytes());
+}
+
+/// Writes how long the record is. Returns none, and takes it back, if it is too long.
+fn finish(into: &mut Vec<u8>, start: usize, begin: usize) -> Option<()> {
+    let Ok(length) = u16::try_from(into.len() - start) else {
+        into.truncate(start);
+        return None;
+    };
+    let raw = (into.len() - begin) as u32;
+    into[start + 6..start + 8].copy_from_slice(&length.to_ne_bytes());
+    into[begin - 4..begin].copy_from_slice(&raw.to_ne_bytes());
+    Some(())
+}
+
+impl From {
+    /// Returns whether a field can have such a value.
+    fn fits(self, field: &Field) -> bool {
+        let elsewhere = field.form == Form::Elsewhere { relative: false };
+        match self {
+            From::Bytes(_, size) => field.size == size && !elsewhere,
+            From::Name(_) => elsewhere || (field.form == Form::Array && field.size == NAME),
+            From::Text(_) | From::Empty => elsewhere,
+            From::Letters => field.form == Form::Array,
+            From::Number(_, size) => {
+                field.form == Form::Plain && (field.size == size || matches!(field.size, 4 | 8))
+            }
+            From::Signed(..) | From::State | From::Request(_) => {
+                field.form == Form::Plain && matches!(field.size, 4 | 8)
+            }
+        }
     }
 }
 
 impl Place {
-    fn put(&self, words: &[u64], to: &mut [u8]) {
+    /// Returns the text that stands behind the other fields; none if this is no text.
+    fn text(&self, words: &[u64]) -> Option<Vec<u8>> {
+        let (at, most) = match self.from {
+            From::Name(at) => (at, NAME),
+            From::Text(at) => (at, usize::MAX),
+            From::Empty => return Some(Vec::new()),
+            _ => return None,
+        };
+        let bytes = words.get(at / 8..).unwrap_or_default().iter().flat_map(|word| word.to_le_bytes());
+        Some(bytes.take(most).take_while(|byte| *byte != 0).collect())
+    }
+
+    fn put(&self, words: &[u64], to: &mut [u8], numbers: &Numbers) {
         let number = match self.from {
             From::Number(at, size) => part(words, at, size),
             From::Signed(at, size) => {
@@ -193,6 +344,13 @@ impl Place {
                 let [.., preempted, ended] = (words[2] as u32).to_le_bytes();
                 reported(preempted != 0, part(words, 20, 4) as u32, ended.into()).into()
             }
+            From::Request(part) => numbers.number(part, words),
+            From::Letters => {
+                let letters = numbers.letters(words, to.len());
+                return to[..letters.len()].copy_from_slice(&letters);
+            }
+            // These stand behind the fields.
+            From::Name(_) | From::Text(_) | From::Empty => return,
         };
         to.copy_from_slice(&number.to_le_bytes()[..to.len()]);
     }
@@ -224,7 +382,7 @@ mod tests {
     #[test]
     fn registers_become_arguments_in_their_order() {
         let layout = Layout::parse(ENTER).unwrap();
-        let shapes = Shape::all(&[&layout]);
+        let shapes = Shape::all(&[&layout], &Numbers::default());
         let [arguments, shape] =
             [What::Entry, What::Registers].map(|what| shapes[what as usize].as_ref().unwrap());
         let head = [99, 3 << 32 | 4, 257 << 32];
@@ -271,7 +429,7 @@ mod tests {
     #[test]
     fn a_layout_without_a_field_has_no_shape() {
         let layout = Layout::parse(ENTER).unwrap();
-        let has = |layout: &Layout, what| Shape::all(&[layout])[what as usize].is_some();
+        let has = |layout: &Layout, what| Shape::all(&[layout], &Numbers::default())[what as usize].is_some();
         assert!(has(&layout, What::Entry) && !has(&layout, What::Exit) && !has(&layout, What::Fault));
         // Nor one with a field more.
         let more = Layout::parse(&format!("{ENTER}field:int new;offset:64;size:4;signed:1;\n")).unwrap();
@@ -291,7 +449,7 @@ mod tests {
     #[test]
     fn fields_of_a_switch_are_those_of_its_tracepoint() {
         let layout = Layout::parse(SWITCHED).unwrap();
-        let shapes = Shape::all(&[&layout]);
+        let shapes = Shape::all(&[&layout], &Numbers::default());
         let name = |name: &[u8; 16]| {
             let (first, second) = name.split_at(8);
             [first, second].map(|half| u64::from_le_bytes(half.try_into().unwrap()))

@@ -1,13 +1,15 @@
 //! What programs must know of the running kernel's types, so as to read a task's fields without a copy of the
 //! tracepoint's record.
 
+use super::block::Numbers;
 use super::btf::{Btf, Bytes, Named};
+use super::rare::{self, RARE, Step, Types};
 
 /// Bytes of a thread's name.
 const NAME: u32 = 16;
 
 /// The types that are looked for: of threads, of registers, and of tracepoints.
-const WANTED: [(Named, &str); 9] = [
+const WANTED: [(Named, &str); 9 + 22] = [
     (Named::Struct, "task_struct"),
     (Named::Struct, "pt_regs"),
     (Named::Typedef, "btf_trace_sched_switch"),
@@ -17,6 +19,29 @@ const WANTED: [(Named, &str); 9] = [
     (Named::Typedef, "btf_trace_sys_enter"),
     (Named::Typedef, "btf_trace_sys_exit"),
     (Named::Typedef, "btf_trace_page_fault_user"),
+    (Named::Function, "bpf_rdonly_cast"),
+    (Named::Struct, "request"),
+    (Named::Struct, "irqaction"),
+    (Named::Struct, "linux_binprm"),
+    (Named::Enum, "req_op"),
+    (Named::Enum, "req_flag_bits"),
+    // In the order of `RARE`.
+    (Named::Typedef, "btf_trace_sched_migrate_task"),
+    (Named::Typedef, "btf_trace_sched_process_fork"),
+    (Named::Typedef, "btf_trace_sched_process_exec"),
+    (Named::Typedef, "btf_trace_sched_process_exit"),
+    (Named::Typedef, "btf_trace_sched_process_free"),
+    (Named::Typedef, "btf_trace_task_newtask"),
+    (Named::Typedef, "btf_trace_irq_handler_entry"),
+    (Named::Typedef, "btf_trace_irq_handler_exit"),
+    (Named::Typedef, "btf_trace_softirq_raise"),
+    (Named::Typedef, "btf_trace_softirq_entry"),
+    (Named::Typedef, "btf_trace_softirq_exit"),
+    (Named::Typedef, "btf_trace_block_rq_insert"),
+    (Named::Typedef, "btf_trace_block_rq_issue"),
+    (Named::Typedef, "btf_trace_block_rq_complete"),
+    (Named::Typedef, "btf_trace_cpu_frequency"),
+    (Named::Typedef, "btf_trace_cpu_idle"),
 ];
 
 /// Where arguments and fields are. The kernel looks at each load again before it runs a program.
@@ -38,6 +63,32 @@ pub struct Typed {
     pub exit: u32,
     /// `page_fault_user`, whose second argument is the registers.
     pub fault: u32,
+    /// What is passed less often.
+    pub others: Others,
+}
+
+/// How programs at tracepoints that are passed less often read what they record.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Others {
+    /// The function that says of what type something is.
+    pub cast: u32,
+    /// Steps of the programs of [`RARE`]; none where the kernel's types are others than those known here.
+    pub steps: Vec<Option<Vec<Step>>>,
+    /// Numbers of what requests of block devices are to do.
+    pub numbers: Numbers,
+}
+
+impl Others {
+    fn of(btf: &Btf<'_>, task: u32, found: &[Option<u32>]) -> Option<Self> {
+        let [cast, request, action, binary, operations, flags, places @ ..] = found else { return None };
+        let cast = (*cast)?;
+        let types = Types { cast, things: [task, (*request)?, (*action)?, (*binary)?] };
+        let numbers = Numbers::of(btf, (*operations)?, (*flags)?)?;
+        let steps = |(rare, of): (&rare::Rare, &Option<u32>)| {
+            of.filter(|of| types.fits(btf, *of, rare)).and_then(|_| rare::steps(btf, &types, rare))
+        };
+        Some(Self { cast, steps: RARE.iter().zip(places).map(steps).collect(), numbers })
+    }
 }
 
 /// Offsets in `struct task_struct`.
@@ -81,7 +132,7 @@ impl Typed {
     }
 
     fn of(btf: &Btf<'_>, found: [Option<u32>; WANTED.len()]) -> Option<Self> {
-        let [task, registers, switch, waking, wakeup, new, entry, exit, fault] = found;
+        let [task, registers, switch, waking, wakeup, new, entry, exit, fault, others @ ..] = found;
         let (task, registers) = (task?, registers?);
         // The first argument is who attached it, which programs do not get.
         let points = |of: Option<u32>, place: usize, to: u32| {
@@ -97,6 +148,7 @@ impl Typed {
             entry: points(entry, 0, registers)?,
             exit: points(exit, 0, registers)?,
             fault: points(fault, 1, registers)?,
+            others: Others::of(btf, task, &others).unwrap_or_default(),
         })
     }
 }
