@@ -325,7 +325,7 @@ fn next_timed(id: u64, number: u64, every: u32) -> u64 {
 }
 
 /// A number without any rhythm.
-fn mixed(number: u64) -> u64 {
+pub fn mixed(number: u64) -> u64 {
     let mut word = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
     word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);

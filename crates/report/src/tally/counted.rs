@@ -12,6 +12,8 @@ pub(super) struct Part {
     pub launches: u64,
     /// Its commands.
     pub seen: u64,
+    /// How many times it was chosen to time some: nodes of graphs are timed all together.
+    pub chosen: u64,
     /// Bytes that all these launches moved, or were to move.
     pub bytes: u64,
     pub samples: Samples,
@@ -34,9 +36,10 @@ pub(super) fn corrections(all: &Launches, parts: &[Part]) -> Vec<Correction> {
     let launches = difference(all.launches.max(sum(|p| p.seen)), sum(|p| p.launches));
     let mut samples = Samples::default();
     parts.iter().for_each(|part| samples.add(&part.samples));
-    // More than that is not chance: nothing was timed any more.
+    let together = sum(|p| p.seen) as f64 / sum(|p| p.chosen).max(1) as f64;
+    // More than that is not chance: nothing was timed any more. Of so many that are chosen together by the root more.
     let unseen = match u64::try_from(launches) {
-        Ok(more) if more as f64 > samples.chance() => more.min(all.counted()),
+        Ok(more) if more as f64 > samples.chance() * together.max(1.0).sqrt() => more.min(all.counted()),
         _ => 0,
     };
     let bytes = if all.bytes == 0 { 0 } else { difference(all.bytes, sum(|p| p.bytes)) };
@@ -78,7 +81,8 @@ mod tests {
         let mut samples = Samples::default();
         weights.iter().for_each(|weight| samples.add(&Samples::one(1000, *weight)));
         let launches: u64 = weights.iter().sum();
-        Part { launches, seen: weights.len() as u64, bytes: launches * 10, samples }
+        let seen = weights.len() as u64;
+        Part { launches, seen, chosen: seen, bytes: launches * 10, samples }
     }
 
     fn launches(launches: u64, timed: u64, bytes: u64) -> Launches {
@@ -102,6 +106,22 @@ mod tests {
         // Fewer than were seen there are not.
         let off = corrections(&launches(5, 6, 0), &parts);
         assert_eq!((off[0].launches, off[1].launches), (0, -126));
+    }
+
+    #[test]
+    fn what_is_chosen_together_is_off_together() {
+        // Ten launches of a graph of 100 nodes, each for 64; there were 20 launches more.
+        let nodes = part(&[64; 1000]);
+        let all = launches(64 * 1000 + 20 * 100, 1000, 0);
+        let unseen = |chosen| corrections(&all, &[Part { chosen, ..nodes }])[0].unseen;
+        assert_eq!((unseen(1000), unseen(10)), (0, 0));
+        let all = launches(64 * 1000 + 200 * 100, 1000, 0);
+        assert_eq!(corrections(&all, &[Part { chosen: 1000, ..nodes }])[0].unseen, 20_000);
+        assert_eq!(
+            corrections(&all, &[Part { chosen: 10, ..nodes }])[0].unseen,
+            0,
+            "3 of 10 more are chance"
+        );
     }
 
     #[test]

@@ -72,6 +72,9 @@ struct Sum {
     failed_bytes: u64,
     errors: u64,
     in_graph: u64,
+    /// Launches of graphs whose nodes these are, and the last one of them.
+    graphs: u64,
+    last_graph: (i64, u64),
     samples: Samples,
     times: Times,
     shapes: Shapes,
@@ -83,6 +86,7 @@ impl Sum {
         counted::Part {
             launches: self.calls,
             seen: self.seen,
+            chosen: if self.graphs > 0 { self.graphs } else { self.seen },
             bytes: self.bytes.saturating_add(self.failed_bytes),
             samples: self.samples,
         }
@@ -100,6 +104,7 @@ impl Sum {
             (&mut self.failed_bytes, other.failed_bytes),
             (&mut self.errors, other.errors),
             (&mut self.in_graph, other.in_graph),
+            (&mut self.graphs, other.graphs),
         ] {
             *to = to.saturating_add(n);
         }
@@ -152,6 +157,12 @@ impl Devices {
         sum.seen = sum.seen.saturating_add(1);
         if command.graph > 0 {
             sum.in_graph = sum.in_graph.saturating_add(weight);
+            // Nodes of a launch are behind each other.
+            let launch = (command.cause_tid, command.cause);
+            if sum.last_graph != launch {
+                sum.last_graph = launch;
+                sum.graphs += 1;
+            }
         }
         let bytes = command.bytes.saturating_mul(weight);
         if command.failed() {

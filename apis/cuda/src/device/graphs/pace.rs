@@ -1,10 +1,13 @@
-//! Which launches of a graph have their nodes timed: the first few that can be, and then one in so many, by chance.
+//! Which launches of a graph have their nodes timed: the first few that can be, and then one of each row of so many, by chance.
+//!
+//! A row has its length when it begins, and the launch that is timed stands for that many, so all rows together are all launches.
+//! Where fewer would do by now, a row that has none yet ends sooner.
 //!
 //! How many these are follows from the budget of the thread ([`budget::one_in`](hetrace_interpose::budget::one_in)), and from
 //! what timing all nodes of this graph takes, compared with how often it is launched. A launch that is chosen while the nodes of
 //! the one before are still being timed is not: the next one that can be is timed in its place, and stands for both.
 
-use hetrace_interpose::commands::sample::{Choice, choice};
+use hetrace_interpose::commands::sample::mixed;
 
 /// Launches of each graph that are timed first, as soon as there is the time for it: a process pays for its start before.
 const FIRST: u64 = 4;
@@ -14,6 +17,38 @@ pub const NODE_TICKS: u64 = 10_000;
 /// Of the budget, nodes of graphs may take one part in so many.
 const SHARE: u64 = 2;
 
+/// Launches of which one is timed.
+#[derive(Debug, Default)]
+struct Row {
+    /// How many rows there were.
+    number: u64,
+    length: u32,
+    /// Which one is timed.
+    place: u32,
+    /// How many there were.
+    passed: u32,
+}
+
+impl Row {
+    /// A launch of a graph, of which one in `every` can be timed. Returns for how many it stands; 0 if it is not timed.
+    fn next(&mut self, id: u64, every: u32) -> u32 {
+        let every = every.max(1);
+        let is_over = self.passed >= self.length;
+        if is_over {
+            self.passed = 0;
+        }
+        if is_over || self.place.saturating_sub(self.passed) > every {
+            self.number += 1;
+            let place = (mixed(self.number ^ id << 40) % u64::from(every)) as u32;
+            self.place = self.passed.saturating_add(place);
+            self.length = self.passed.saturating_add(every);
+        }
+        let is_chosen = self.passed == self.place;
+        self.passed = self.passed.saturating_add(1);
+        if is_chosen { self.length } else { 0 }
+    }
+}
+
 /// The launches of a graph so far.
 #[derive(Debug, Default)]
 pub struct Pace {
@@ -22,8 +57,7 @@ pub struct Pace {
     launches: u64,
     /// Those whose nodes were timed.
     timed: u64,
-    /// `launches` when the first few had been timed.
-    since: u64,
+    row: Row,
     /// Counter value when it was launched first.
     began: u64,
     /// Launches for which the next one that is timed has to stand.
@@ -53,21 +87,23 @@ impl Pace {
         if number == 0 {
             self.began = now;
         }
-        let chosen = if self.timed < FIRST {
-            Choice::Timed(1)
+        let weight = if self.timed < FIRST {
+            1
         } else {
-            choice(self.id, number.saturating_sub(self.since) + 1, one_in.max(self.every(now, nodes, ppm)))
+            let every = one_in.max(self.every(now, nodes, ppm));
+            self.row.next(self.id, every)
         };
-        if chosen.is_timed() {
-            self.latest = chosen.weight();
+        if weight > 0 {
+            self.latest = weight;
         }
-        self.owed = self.owed.saturating_add(chosen.weight());
+        self.owed = self.owed.saturating_add(weight);
         if self.owed == 0 && self.wants { self.latest } else { self.owed }
     }
 
     /// The launch was not accepted.
     pub fn take_back(&mut self) {
         self.launches = self.launches.saturating_sub(1);
+        self.row.passed = self.row.passed.saturating_sub(1);
     }
 
     /// The graph does something else from now on: launches before are none that others could stand for. One is timed
@@ -80,9 +116,6 @@ impl Pace {
     /// The launch is timed by its nodes.
     pub fn timed(&mut self) {
         self.timed += 1;
-        if self.timed == FIRST {
-            self.since = self.launches;
-        }
         self.settled();
     }
 
@@ -141,6 +174,19 @@ mod tests {
     }
 
     #[test]
+    fn rows_are_all_launches() {
+        let mut row = Row::default();
+        // So few can be timed at first that none ever would be; later one in three to nine.
+        let every = |launch: u32| if launch < 10 { u32::MAX } else { 3 + launch % 7 };
+        let weights: Vec<u32> = (0..10_000).map(|launch| row.next(7, every(launch))).collect();
+        let (timed, stand_for) = (weights.iter().filter(|w| **w > 0).count(), weights.iter().sum::<u32>());
+        assert!((1200..2500).contains(&timed), "{timed}");
+        assert!((10_000 - 9..10_000 + 9).contains(&stand_for), "{stand_for}");
+        let mut one = Row::default();
+        assert_eq!([(); 3].map(|()| one.next(7, 0)), [1; 3]);
+    }
+
+    #[test]
     fn the_first_ones_are_those_that_can_be_timed() {
         let mut pace = Pace::new(3);
         for number in 0..1000 {
@@ -176,12 +222,12 @@ mod tests {
         let chosen = (0..400).map(|_| pace.launch(1 << 40, 300, 64, 1_000_000)).find(|weight| *weight > 0);
         assert_eq!(
             (chosen, pace.launch(1 << 40, 300, 1, 1)),
-            (Some(64), 64),
+            (Some(65), 65),
             "not forgotten by those that are not chosen"
         );
         assert!(pace.is_owing());
         pace.changed();
-        assert_eq!(pace.launch(7, 300, 1, 1), 64, "for those of its own row, not for what another graph did");
+        assert_eq!(pace.launch(7, 300, 1, 1), 65, "for those of its own row, not for what another graph did");
         pace.timed();
         assert!(!pace.is_owing());
         let launches = pace.launches;
