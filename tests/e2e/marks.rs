@@ -277,5 +277,6 @@ fn windows_of_ranges_know_them() {
     let threads = scratch.path().join("threads");
     record(&threads, &["--range", "of many@0..10", "--on-full", "block"], "c99", &["threads"]);
     let begun = calls(&threads).iter().filter(|c| c.starts_with("mark(")).count();
-    assert!(begun >= 10, "{begun}");
+    // The window ends with the last of 11 ranges. Of 8 threads each of the other 7 can be between its range's begin and its mark then.
+    assert!(begun >= 11 - 7, "{begun}");
 }
