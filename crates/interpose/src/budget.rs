@@ -161,6 +161,16 @@ fn call_ticks() -> u64 {
     u64::from(if measured == 0 { CALL_TICKS } else { measured })
 }
 
+/// As [`look`], within a call. One that is counted may have to be taken out of the sums again, if it fails: no record is made of
+/// these before it has ended, so the look is due at the next call that is not.
+fn look_within(writer: &Writer) {
+    if writer.meter.adds_up() {
+        writer.meter.look_soon();
+    } else {
+        look(writer);
+    }
+}
+
 /// Decides what this thread records from now on.
 fn look(writer: &Writer) {
     let Some(header) = writer.header() else { return };
@@ -183,7 +193,7 @@ fn look(writer: &Writer) {
 pub fn one_in(is_known: impl FnOnce() -> bool) -> u32 {
     let Some(writer) = recording() else { return 1 };
     if writer.meter.count() && !writer.is_own_call() {
-        look(writer);
+        look_within(writer);
     }
     let one_in = writer.meter.step().one_in;
     if one_in == 1 && writer.meter.is_pressed() && !is_known() { LEARNING } else { one_in }
@@ -201,7 +211,7 @@ pub fn affords(ticks: u64) -> bool {
         return true;
     }
     let Some(writer) = recording() else { return false };
-    look(writer);
+    look_within(writer);
     writer.meter.affords(limit(), ticks)
 }
 
@@ -211,7 +221,7 @@ pub fn charge(ticks: u64) {
         && let Some(writer) = recording()
     {
         writer.meter.spend(ticks);
-        look(writer);
+        look_within(writer);
     }
 }
 

@@ -252,6 +252,12 @@ impl Meter {
         calls.is_multiple_of(Self::EACH)
     }
 
+    /// The next call that is counted is one that looks.
+    #[inline]
+    pub fn look_soon(&self) {
+        self.calls.set((Self::EACH - 1) | (self.calls.get() & !(Self::EACH - 1)));
+    }
+
     /// Spends so many ticks.
     #[inline]
     pub fn spend(&self, ticks: u64) {

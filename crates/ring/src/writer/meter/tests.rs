@@ -291,3 +291,15 @@ fn a_call_may_only_be_counted_where_only_counts_says_so() {
     assert!((u64::from(Meter::EACH) / 2..=u64::from(Meter::EACH) * 3 / 2).contains(&counted), "{counted}");
     assert_eq!(meter.draw(), counted);
 }
+
+#[test]
+fn a_look_that_could_not_be_is_the_next_ones() {
+    let meter = Meter::new();
+    let looks = |calls: u32| (0..calls).filter(|_| meter.count()).count();
+    assert_eq!(looks(Meter::EACH), 1);
+    meter.look_soon();
+    assert!(meter.count());
+    meter.look_soon();
+    meter.look_soon();
+    assert_eq!((looks(1), looks(Meter::EACH - 1), looks(1)), (1, 0, 1));
+}
