@@ -263,7 +263,7 @@ fn give_up(event: Event) {
 pub fn synchronized() {
     crate::capture::harvest();
     if timing() {
-        COMMANDS.collect(Depth::All, &mut Asking::default());
+        COMMANDS.collect_waited(&mut Asking::default());
         sample::report_counts(false, named::all());
     }
 }

@@ -31,6 +31,7 @@ mod image;
 mod limits;
 mod records;
 mod source;
+mod turns;
 mod waiting;
 
 use arenas::Opened;
@@ -40,6 +41,7 @@ use image::Image;
 pub use limits::Limits;
 pub(crate) use source::{Past, plausible};
 use source::{Sinks, Source};
+use turns::Turns;
 use waiting::Waiting;
 
 /// What is kept of processes that have ended; if it can't be read, nothing, and a note.
@@ -219,6 +221,8 @@ pub struct Drainer {
     watch: Option<Watch>,
     /// How many commands would be lost with this drainer.
     waiting: Waiting,
+    /// Turns that are offered to threads of programs.
+    turns: Turns,
 }
 
 impl Drainer {
@@ -258,6 +262,7 @@ impl Drainer {
             limits: Limits::default(),
             watch: None,
             waiting: Waiting::open(session),
+            turns: Turns::default(),
         }
     }
 
@@ -427,6 +432,7 @@ impl Drainer {
                     limits: &mut self.limits,
                     watch: &mut self.watch,
                     waiting: &self.waiting,
+                    turns: &mut self.turns,
                 };
                 // Before the first records: it takes a part of a disk budget, too.
                 if waiting > 0 && self.modelled.insert(source.api) {

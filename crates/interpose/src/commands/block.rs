@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, compiler_fen
 
 use super::lanes::{Lanes, Place};
 use super::links::{Claim, Inbox, Link, Returned};
+use super::loops::{Loops, PUT_OFF};
 use super::nodes::{BATCH, Node, Nodes, Pending};
 use super::report::{MOST_BUT_NAME, Report, text};
 use super::{Backend, Depth, Left, Progress};
@@ -38,6 +39,8 @@ pub(super) struct Block<X> {
     /// Owner: it looks for finished commands when `put` is so much, or at this counter value.
     look_at_put: AtomicU64,
     look_at: AtomicU64,
+    /// Owner: its waits for devices.
+    loops: Loops,
     inbox: Inbox,
     returned: Returned,
     /// Free nodes that were returned and not taken yet, or a few more.
@@ -157,6 +160,14 @@ impl<X> Block<X> {
         let put = self.put.load(Ordering::Relaxed);
         self.look_at_put.store(put.saturating_add(HARVEST_COMMANDS), Ordering::Relaxed);
         self.look_at.store(now.saturating_add(HARVEST_TICKS), Ordering::Relaxed);
+    }
+
+    /// Owner: it has waited for a device. Returns whether it is time to look for finished commands.
+    #[inline]
+    pub(super) fn looks_after_wait(&self, now: u64) -> bool {
+        let looked_lately = now.saturating_add(HARVEST_TICKS - PUT_OFF) < self.look_at.load(Ordering::Relaxed);
+        let has_few = self.put.load(Ordering::Relaxed) < self.look_at_put.load(Ordering::Relaxed);
+        !(self.loops.waits(now) && looked_lately && has_few)
     }
 
     /// Owner that has ended, or takes its place: gives all free nodes to whoever needs some.

@@ -28,6 +28,7 @@ pub mod driver;
 mod lanes;
 #[doc(hidden)]
 pub mod links;
+mod loops;
 #[cfg(not(loom))]
 pub mod named;
 mod nodes;

@@ -327,6 +327,14 @@ where
         }
     }
 
+    /// The program has waited for a device: as [`Store::collect`] of all queues, but for a thread that does so over and
+    /// over, which looks now and then.
+    pub fn collect_waited<B: Backend<Token = T>>(&self, backend: &mut B) {
+        if self.own_block().is_none_or(|block| block.looks_after_wait(ticks())) {
+            self.collect(Depth::All, backend);
+        }
+    }
+
     /// This thread has looked at its block.
     pub(super) fn looked(&self, block: &'static Block<X>) {
         block.looks(ticks());

@@ -13,6 +13,7 @@ use super::Images;
 use super::image::Image;
 use super::limits::{Limits, Thread};
 use super::records::{put_budget_step, put_error_text, put_fold, put_own_work, put_stack, put_unknown, word};
+use super::turns::{self, Turns};
 use super::waiting::Waiting;
 use crate::devices::{Devices, Shared, Special};
 use crate::manifest::ThreadLosses;
@@ -23,9 +24,6 @@ use crate::trigger::{CallRecord, Watch};
 
 /// Most bytes taken from one ring at a time, so that none waits for long.
 const PORTION: usize = 1 << 20;
-/// Most bytes that are taken at once: a packet is written before them or behind them, not in between, so that what a killed
-/// drainer has written is what it has given back.
-const PIECE: usize = 32 << 10;
 /// Part of a ring that may be taken and not written, so that the thread has room.
 const HELD: u64 = 8;
 /// Half a period of the low bits of time in a ring's records.
@@ -90,6 +88,7 @@ pub(super) struct Sinks<'d> {
     pub limits: &'d mut Limits,
     pub watch: &'d mut Option<Watch>,
     pub waiting: &'d Waiting,
+    pub turns: &'d mut Turns,
 }
 
 /// Whose the records are that were taken from rings before this drainer came.
@@ -288,9 +287,13 @@ impl Source {
         let mut all = 0;
         // Up to a thread's first record, that record, and what is behind it.
         while self.awaits.is_none() && all < PORTION as u64 {
-            match self.piece(sinks) {
+            let offers = sinks.turns.are_offered(self.ring.waiting(), self.ring.size());
+            match self.piece(turns::piece(offers), sinks) {
                 0 => break,
                 bytes => all += bytes,
+            }
+            if offers {
+                sinks.turns.offer();
             }
         }
         // The producer needs room.
@@ -325,8 +328,8 @@ impl Source {
         next
     }
 
-    /// Takes what belongs together. Returns how many bytes that were.
-    fn piece(&mut self, sinks: &mut Sinks<'_>) -> u64 {
+    /// Takes what belongs together, `most` bytes or one record. Returns how many bytes that were.
+    fn piece(&mut self, most: usize, sinks: &mut Sinks<'_>) -> u64 {
         let looked = clock::ticks();
         if self.ring.waiting() > self.ring.size() {
             // The producer overwrote its own header: nothing here can be believed.
@@ -335,7 +338,7 @@ impl Source {
             return 0;
         }
         let ring = Arc::clone(&self.ring);
-        let bytes = ring.published(PIECE);
+        let bytes = ring.published(most);
         let waiting = bytes.len();
         if waiting == 0 {
             self.looked = looked;
