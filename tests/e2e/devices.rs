@@ -58,6 +58,16 @@ fn the_articles_iteration_has_a_kernel_and_a_read_each_on_pocl() {
 }
 
 #[test]
+fn a_long_loop_of_waits_has_its_commands_all_the_same() {
+    let traced = trace(Platform::Pocl, &["linked", "5000", "10", "10"]);
+    let commands = check_order(&traced);
+    assert_eq!(by_kind(&commands), BTreeMap::from([("kernel", 5000), ("read", 5000)]));
+    assert_eq!(traced.manifest()["losses"]["commands_in_flight"], 0);
+    let error = traced.manifest()["device_clocks"][0]["error_ns"].as_u64().expect("known");
+    assert!(error < 5_000_000, "PoCL's clock is known to {error} ns");
+}
+
+#[test]
 fn the_articles_iteration_has_a_kernel_and_a_read_each_on_oclgrind() {
     let traced = trace(Platform::Oclgrind, &["linked", "20", "10", "10"]);
     assert_eq!(by_kind(&check_order(&traced)), BTreeMap::from([("kernel", 20), ("read", 20)]));

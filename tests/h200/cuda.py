@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """CUDA under hetrace on a machine with real GPUs: one call runs everything.
 
-    cuda.py HETRACE OUT [correct] [ends] [sources] [cost] [peers] [launches] [steps] [inflight] [budget] [statement] [begin] [start] [nodes] [SECONDS] [only=NAME,NAME…]
+    cuda.py HETRACE OUT [correct] [ends] [sources] [cost] [peers] [launches] [steps] [inflight] [budget] [statement] [begin] [start] [nodes] [apart] [SECONDS] [only=NAME,NAME…]
 
 HETRACE is the built binary with its libraries beside it, OUT a folder for what is worth
 keeping: results.json, the log, and the traces of what was not as it should be. Builds the
@@ -11,7 +11,7 @@ status is 1 if anything is not as it should be. `budget` measures what tracing c
 loads (cuda/load.cu), without a limit and with --max-overhead; `statement` compares what is added with what the report says that
 tracing took, with CUPTI, with events, with calls alone and with a limit; `begin` shows where a small program takes longer, and
 `start` what CUPTI alone takes to start and to end (cuda/start.c); `nodes` compares counts and times of graphs' nodes with a limit with those
-of CUPTI (cuda/graph.cu). Each section has its share of SECONDS
+of CUPTI (cuda/graph.cu); `apart` shows which part of tracing takes how much of a load's own work. Each section has its share of SECONDS
 (default 540); what there was no time for is named. Results are saved as they come. `only`
 runs some programs of `correct`: with two GPUs, `only=nccl-2,hang`.
 """
@@ -37,7 +37,7 @@ from pathlib import Path
 HETRACE, OUT = (Path(p).resolve() for p in sys.argv[1:3])
 SHARES = {"correct": 45, "ends": 8, "sources": 15, "cost": 20, "peers": 20,
           "launches": 12, "steps": 12, "inflight": 8, "budget": 30, "statement": 15, "begin": 8, "start": 8,
-          "nodes": 15}
+          "nodes": 15, "apart": 10}
 WANTED = [a for a in sys.argv[3:] if a in SHARES] or list(SHARES)
 ONLY = next((a[5:].split(",") for a in sys.argv[3:] if a.startswith("only=")), [])
 SECONDS = next((int(a) for a in sys.argv[3:] if a.isdigit()), 540)
@@ -671,7 +671,7 @@ def budget():
         begin = time.monotonic()
         with_limit(load)
         each = max(0.3, sh([BUILT / "load", load])[3])
-        rounds = int(max(3, min(15, (share - (time.monotonic() - begin)) / (each * 5))))
+        rounds = int(max(3, min(40, (share - (time.monotonic() - begin)) / (each * 5))))
         status, out, err, _ = sh([HETRACE, "cost", "--json", "--runs", rounds, "--max-overhead", f"off,{BUDGET}", "--",
                                   BUILT / "load", load], timeout=share + 60)
         if not check(f"budget: {load}", status == 0, err[-300:]):
@@ -781,6 +781,47 @@ def begin():
         more = {f: statistics.median(v) - base.get(f, 0) for f, v in functions.get(name, {}).items()}
         most = sorted(((ms, f) for f, ms in more.items() if abs(ms) >= SHOWN_MS), reverse=True)
         say(f"    {name:<20}" + ", ".join(f"{f} {ms:+.2f}" for ms, f in most) + f"; all {sum(more.values()):+.2f}")
+
+
+# A load of `apart` is so many times as long as one of `budget`.
+FACTOR = 3
+# How a load's own work is run to see which part of tracing takes how much of it.
+APART = [
+    ("bare", None),
+    ("nothing recorded", ["--device-times", "off", "--include", "nothing"]),
+    ("runtime only", ["--device-times", "off", "--trace", "cudart"]),
+    ("driver only", ["--device-times", "off", "--trace", "cuda"]),
+    ("calls only", ["--device-times", "off"]),
+    ("calls counted", ["--device-times", "off", "--max-overhead", "0.01%"]),
+    ("limit, no devices", ["--device-times", "off", "--max-overhead", BUDGET]),
+    ("limit", ["--max-overhead", BUDGET]),
+    ("bare again", None),
+]
+
+
+def apart():
+    say("\nwork of a load, ms, without the process' begin and end: medians (least) of rounds in random order; records")
+    table = results.setdefault("apart", {})
+    loads = [l for l in LOADS if not ONLY or l in ONLY]
+    for i, load in enumerate(loads):
+        until = time.monotonic() + left() / (len(loads) - i)
+        rows, records = {}, {}
+        while time.monotonic() + 8 < until:
+            for name, options in random.sample(APART, len(APART)):
+                command = [BUILT / "load", load, FACTOR]
+                run = traced("apart", command, options) if options is not None else {"out": sh(command)[1]}
+                at = {k: float(v) for k, v in re.findall(r"(init|work)=([\d.]+)", run["out"])}
+                if not check(f"apart: {load}: {name}", len(at) == 2, run["out"][-200:]):
+                    continue
+                rows.setdefault(name, []).append(at["work"] - at["init"])
+                if options is not None:
+                    records[name] = (run["manifest"] or {}).get("written", {}).get("records", 0)
+                    done(run)
+        table[load] = rows
+        save()
+        for name, _ in APART:
+            row = rows.get(name) or [0]
+            say(f"    {load:<12}{name:<20}{statistics.median(row):9.1f} ({min(row):.1f})  {records.get(name, '')}  ({len(row)} rounds)")
 
 
 # Ways to start CUPTI; see start.c.

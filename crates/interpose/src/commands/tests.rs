@@ -137,6 +137,35 @@ fn the_store_grows_and_gives_its_places_again() {
 }
 
 #[test]
+fn a_thread_that_waits_over_and_over_looks_now_and_then() {
+    let store = store(1 << 10);
+    let (block, thread) = thread(store);
+    let (mut now, mut token) = (1 << 40, 0);
+    let mut iteration = |after: u64, count: u64| {
+        now += after;
+        for _ in 0..count {
+            token += 1;
+            assert_ne!(thread.put(token, command(token)), Put::Full);
+        }
+        let looks = block.looks_after_wait(now);
+        if looks {
+            let outcome = collect(store, Depth::All, &mut Api::new(|_| true), &mut Kept::default()).1;
+            assert!(outcome.collected <= 32, "{outcome:?}");
+            block.looks(now);
+        }
+        looks
+    };
+    // At first at each wait; then when there are as many commands as a thread looks for while it enqueues,
+    assert_eq!((0..64).filter(|_| iteration(1000, 2)).count(), 64);
+    assert_eq!((0..1600).filter(|_| iteration(1000, 2)).count(), 100);
+    // or after a while.
+    assert_eq!((0..1024).filter(|_| iteration(1 << 17, 1)).count(), 1024 / 8);
+    // After a pause it does so at once, and at each wait for a while.
+    assert!(iteration(1 << 20, 1));
+    assert_eq!((0..63).filter(|_| iteration(1000, 1)).count(), 63);
+}
+
+#[test]
 fn beyond_the_bound_commands_are_counted_and_nothing_else() {
     let store = store(100);
     let (_, first) = thread(store);
