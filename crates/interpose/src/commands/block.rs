@@ -165,7 +165,8 @@ impl<X> Block<X> {
     /// Owner: it has waited for a device. Returns whether it is time to look for finished commands.
     #[inline]
     pub(super) fn looks_after_wait(&self, now: u64) -> bool {
-        let looked_lately = now.saturating_add(HARVEST_TICKS - PUT_OFF) < self.look_at.load(Ordering::Relaxed);
+        let looked_lately =
+            now.saturating_add(HARVEST_TICKS - PUT_OFF) < self.look_at.load(Ordering::Relaxed);
         let has_few = self.put.load(Ordering::Relaxed) < self.look_at_put.load(Ordering::Relaxed);
         !(self.loops.waits(now) && looked_lately && has_few)
     }

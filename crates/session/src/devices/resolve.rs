@@ -58,6 +58,12 @@ impl Raw {
     }
 }
 
+/// Returns where a command with these times stands in the order: where it started, or was seen.
+fn place(times: Option<[u64; 4]>, raw: &Raw, host: &HostClock) -> u64 {
+    let seen = || if raw.record.observed == 0 { raw.time } else { host.to_ns(raw.record.observed) };
+    times.map_or_else(seen, |[_, _, start, _]| start)
+}
+
 impl Devices {
     pub(super) fn command(&mut self, raw: Raw, host: &HostClock) {
         let command = &raw.record;
@@ -135,8 +141,7 @@ impl Devices {
 
     /// Returns when a command will be in the order, as far as is known.
     pub(super) fn time_of(&self, raw: &Raw, host: &HostClock) -> u64 {
-        let seen = if raw.record.observed == 0 { raw.time } else { host.to_ns(raw.record.observed) };
-        self.times(raw).map_or(seen, |[_, _, start, _]| start)
+        place(self.times(raw), raw, host)
     }
 
     /// None if something is missing that may come, unless `force`.
@@ -148,7 +153,7 @@ impl Devices {
         };
         let joined = call.is_some() || record.correlation == 0;
         let mut times = self.times(raw);
-        let seen = self.time_of(raw, host);
+        let seen = place(times, raw, host);
         // What had a handle when the call was made is meant.
         let made = call.map_or(times.map_or(seen, |[queued, ..]| queued), |call| call.entry);
         let queue = self.names.queue(raw.key(record.queue), record.device, made);

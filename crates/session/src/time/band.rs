@@ -74,8 +74,8 @@ impl Line {
     pub fn to_host(&self, dev: u64) -> u64 {
         let elapsed = i128::from(dev) - i128::from(self.dev);
         // In integers: of numbers beyond 2^53 a float knows not each, and a step could be longer than the time that goes by.
-        let drift = (self.drift * (1u64 << SCALE) as f64) as i128;
-        let correction = (elapsed * drift + (1 << (SCALE - 1))) >> SCALE;
+        let drift = (self.drift * (1u64 << SCALE) as f64) as i64;
+        let correction = (elapsed * i128::from(drift) + (1 << (SCALE - 1))) >> SCALE;
         let host = i128::from(self.host) + elapsed + correction;
         u64::try_from(host.max(0)).unwrap_or(u64::MAX)
     }
@@ -113,6 +113,9 @@ pub(super) struct Band {
     last: i64,
     slope_min: f64,
     slope_max: f64,
+    /// How high the least steep line above all lowers, and that below all uppers with `y` negated, is at `x = 0`;
+    /// nothing if it has not been asked for since hulls or slopes changed.
+    flattest: Cell<Option<[f64; 2]>>,
     /// [`Band::fit`] of all evidence; nothing if it has not been asked for since the last.
     line: Cell<Option<Line>>,
 }
@@ -127,6 +130,7 @@ impl Band {
             last: i64::MIN,
             slope_min: -MAX_DRIFT,
             slope_max: MAX_DRIFT,
+            flattest: Cell::new(None),
             line: Cell::new(None),
         }
     }
@@ -156,6 +160,7 @@ impl Band {
             Kind::Lower => self.lowers.insert(p),
             Kind::Upper => self.uppers.insert(p),
         }
+        self.flattest.set(None);
         self.line.set(None);
         Ok(())
     }
@@ -201,12 +206,26 @@ impl Band {
     /// Returns whether every admitted line satisfies a point that is later than all others. So it stays, for
     /// lines are only ever taken away; and most evidence is such, as few delays are the shortest so far.
     fn holds_anyway(&self, kind: Kind, p: Point) -> bool {
-        let (own, flattest) = match kind {
-            Kind::Lower => (&self.lowers, self.slope_min),
-            Kind::Upper => (&self.uppers, -self.slope_max),
+        if p.x < self.last {
+            return false;
+        }
+        let [lowers, uppers] = self.flattest();
+        let (at_zero, slope) = match kind {
+            Kind::Lower => (lowers, self.slope_min),
+            Kind::Upper => (uppers, -self.slope_max),
         };
         // A nanosecond for what is lost in rounding.
-        p.x >= self.last && reach(own.vertices(), flattest, p.x) >= p.y as f64 + 1.0
+        at_zero + slope * p.x as f64 >= p.y as f64 + 1.0
+    }
+
+    /// [`Band::flattest`]: most evidence changes nothing, and asks for no more than this.
+    fn flattest(&self) -> [f64; 2] {
+        let known = self.flattest.get().unwrap_or_else(|| {
+            let (lowers, uppers) = (self.lowers.vertices(), self.uppers.vertices());
+            [reach(lowers, self.slope_min, 0), reach(uppers, -self.slope_max, 0)]
+        });
+        self.flattest.set(Some(known));
+        known
     }
 
     /// Returns the line whose largest error over the observed range is least.

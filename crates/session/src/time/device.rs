@@ -206,7 +206,7 @@ impl DeviceClock {
             // It contradicts the epoch before, so that one was over by then.
             self.start = e.dev;
         }
-        if !self.next.admits(e) {
+        if !self.suspects.is_empty() && !self.next.admits(e) {
             // The current epoch can explain it and the suspects cannot.
             self.dismiss();
         }
