@@ -156,7 +156,8 @@ pub fn same(work: &str, known: &[Known], ours: &mut (Own, Buffers), perf: &mut P
         let found = found.get(&(*cpu, name.clone())).map(Vec::as_slice).unwrap_or_default();
         compare(&format!("CPU {cpu}, {name}"), found, expected);
     }
-    eprintln!("compared: {names:?}");
+    let records: usize = expected.values().map(Vec::len).sum();
+    eprintln!("compared: {records} records of {names:?}");
     names
 }
 
