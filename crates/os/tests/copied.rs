@@ -7,7 +7,7 @@ use std::process::Command;
 
 use hetrace_os::event::Event;
 use hetrace_os::layout::{Form, Layout};
-use hetrace_os::perf::bpf::{Buffers, Calls, Copied, Loaded, Own, Reading};
+use hetrace_os::perf::bpf::{Buffers, Calls, Copied, Loaded, Own, Reading, length};
 use hetrace_os::perf::open::{self, Of};
 use hetrace_os::tracefs::Tracefs;
 
@@ -113,4 +113,31 @@ fn run(work: &str) {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
     let ran = Command::new("sh").args(["-c", work]).current_dir(folder.path()).status().expect("sh");
     assert!(ran.success(), "{work}");
+}
+
+/// Says how many records of how many the kernel left out, of a busy machine's timers and queues of work.
+#[test]
+#[ignore = "measures: see docs/measurements/2026-11-27-os-open.md"]
+fn what_is_left_out() {
+    let known = known().expect("descriptions of tracepoints");
+    let (mut own, mut buffers) = attached(&known).expect("programs");
+    let (mut records, mut dropped) = (0, 0);
+    for _ in 0..10 {
+        run(
+            "for j in 1 2 3 4 5 6 7 8; do (i=0; while [ $i -lt 40 ]; do sleep 0.001; i=$((i + 1)); done) & done; wait",
+        );
+        for cpu in 0..cpus().len() {
+            let (mut words, mut nested) = (Vec::new(), Vec::new());
+            buffers.take(cpu, &mut words, &mut nested);
+            for words in [words, nested] {
+                let mut rest = words.as_slice();
+                while !rest.is_empty() {
+                    rest.split_off(..length(rest)).expect("a record");
+                    records += 1;
+                }
+            }
+        }
+        dropped += buffers.dropped().iter().map(|(_, dropped)| dropped).sum::<u64>();
+    }
+    println!("{records} records, {} left out, {dropped} dropped", own.skipped());
 }

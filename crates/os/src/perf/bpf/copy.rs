@@ -155,3 +155,60 @@ fn rest_of(code: &mut Code, rest: usize, mut to: i16, mut from: i16) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::kernel::{self, Kind};
+    use super::*;
+
+    const FIXED: &str = "name: a\nID: 7\nformat:\n\
+        field:int common_pid;offset:4;size:4;signed:1;\n\
+        field:u64 first;offset:8;size:8;signed:0;\n";
+    /// Less than a word behind it.
+    const REST: &str = "field:u32 a;offset:16;size:4;signed:0;\nfield:u16 b;offset:20;size:2;signed:0;\n\
+        field:u8 c;offset:22;size:1;signed:0;\n";
+    const TEXT: &str = "field:__data_loc char[] name;offset:16;size:4;signed:0;\n\
+        field:__rel_loc char[] other;offset:20;size:4;signed:0;\n\
+        field:u16 half;offset:24;size:2;signed:0;\nfield:u8 last;offset:26;size:1;signed:0;\n";
+
+    fn copying(text: &str) -> Option<Copying> {
+        Copying::of(&Layout::parse(text).unwrap())
+    }
+
+    #[test]
+    fn a_record_ends_with_its_last_field_or_behind_it() {
+        let fixed = copying(FIXED).unwrap();
+        assert!(fixed.is_short());
+        assert_eq!(fixed, Copying { bytes: 16, behind: vec![] });
+        let text = copying(&format!("{FIXED}{TEXT}")).unwrap();
+        assert!(!text.is_short());
+        assert_eq!(text, Copying { bytes: 27, behind: vec![(16, 0), (20, 24)] });
+        // One of 512 bytes is short, one of 4,096 is copied, and beyond there is none.
+        let of =
+            |end: usize| copying(&format!("{FIXED}field:char x[9];offset:{};size:9;signed:0;\n", end - 9));
+        let short = [512, 513, 4096, 4097].map(|end| of(end).map(|copying| copying.is_short()));
+        assert_eq!(short, [Some(true), Some(false), Some(false), None]);
+        // No fields, and one that programs may not load.
+        assert_eq!(copying("name: a\nID: 7\nformat:\n"), None);
+        assert_eq!(copying("name: a\nID: 7\nfield:__data_loc char[] x;offset:18;size:4;signed:0;\n"), None);
+    }
+
+    /// Where they are refused perf records instead, and nobody would notice.
+    #[test]
+    fn the_kernel_takes_the_programs() {
+        let (arena, arrays) =
+            (Maps::make(&[0, 1, 2], 16 << 20, false, true), Maps::make(&[0], 1, true, true));
+        let (Ok(arena), Ok(arrays)) = (arena, arrays) else {
+            eprintln!("SKIPPED: this user may not make what programs write into");
+            return;
+        };
+        let texts = [FIXED.to_owned(), format!("{FIXED}{TEXT}"), format!("{FIXED}{REST}")];
+        for (text, maps) in texts.iter().flat_map(|text| [(text, &arena), (text, &arrays)]) {
+            let code = copying(text).unwrap().program(3, maps, None).expect("memory");
+            match kernel::program(Kind::Tracepoint, code) {
+                Err(error) if error.raw_os_error() == Some(libc::EPERM) => eprintln!("SKIPPED: {error}"),
+                program => drop(program.expect("the kernel takes it")),
+            }
+        }
+    }
+}
