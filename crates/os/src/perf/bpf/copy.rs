@@ -10,11 +10,11 @@
 use std::os::fd::OwnedFd;
 
 use super::code::{Code, Function, If, Label, R, Size};
-use super::long::{self, Whose};
+use super::long;
 use super::maps::Maps;
 use super::programs::{self, CONTEXT, WHO};
 use super::room::{self, Of, RECORD};
-use super::words::{COPY, HEAD, MOST_TEXT};
+use super::words::{COPY, HEAD, MOST_TEXT, Whose};
 use crate::layout::{Form, Layout};
 
 /// Bytes of a copied record that are of no meaning: of the fields common to all tracepoints.

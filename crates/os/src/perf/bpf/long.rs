@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use super::code::{Code, Function, If, Label, R, Size};
 use super::maps::Maps;
 use super::room::{self, RECORD, WAKEUP};
-use super::words::{PARTS, SHORT_WORDS};
+use super::words::{PARTS, SHORT_WORDS, Whose};
 
 /// Flag of a finished record: its reader is not woken.
 const QUIET: i32 = 1;
@@ -16,22 +16,6 @@ const R2: R = R(2);
 const R3: R = R(3);
 const R4: R = R(4);
 const STACK: R = R(10);
-
-/// Whose memory a record is made in: programs that interrupt each other have not the same.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Whose {
-    /// Of a program at a tracepoint that threads pass.
-    Thread = 0,
-    /// Of one that interrupts pass.
-    Interrupt = 1,
-    /// Of programs at tracepoints of perf's, of which the kernel runs one at a time on a CPU.
-    Perf = 2,
-}
-
-impl Whose {
-    /// How many there are.
-    pub const ALL: u32 = 3;
-}
 
 /// Begins a record with its time at [`RECORD`], in `scratch`. Goes on at a label if there is no memory. Uses four bytes of
 /// the stack; registers 6, 7 and 9 stay as they are.

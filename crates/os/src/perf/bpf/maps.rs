@@ -6,9 +6,8 @@ use std::os::fd::OwnedFd;
 use super::arena::Arena;
 use super::buffer;
 use super::kernel::{self, Map};
-use super::long::Whose;
 use super::threads::Threads;
-use super::words::SCRATCH;
+use super::words::{SCRATCH, Whose};
 
 /// Bytes of the ring buffer for each CPU. It has what does not fit into the buffers because a program was interrupted, and
 /// records with a text.
@@ -39,7 +38,7 @@ pub struct Maps {
     pub ring: OwnedFd,
     /// Its bytes.
     pub ring_size: usize,
-    /// Where records of any length are made: see [`super::long::Whose`].
+    /// Where records of any length are made: see [`Whose`].
     pub scratch: Option<OwnedFd>,
 }
 

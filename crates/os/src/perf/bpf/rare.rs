@@ -10,11 +10,11 @@ use std::os::fd::OwnedFd;
 use super::btf::Btf;
 use super::code::{Code, Function, If, R, Size};
 use super::kernel::{self, Kind};
-use super::long::{self, Whose};
+use super::long;
 use super::maps::Maps;
 use super::programs::{self, CONTEXT};
 use super::room::{self, Of, RECORD};
-use super::words::{FIRST_RARE, HEAD, MOST_TEXT};
+use super::words::{FIRST_RARE, HEAD, MOST_TEXT, Whose};
 
 const R0: R = R(0);
 const R1: R = R(1);
