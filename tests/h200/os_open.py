@@ -5,7 +5,8 @@ where it is not given and there is a compiler. Takes less than 200 s.
 
 `true` bare, under `hetrace run` and under `hetrace run --os tree`, 20 rounds in random order with a second between rounds: time by the
 clock and of processors, in milliseconds; how long a second run takes right after a first; the system calls of a run, where there is
-strace; then 20 rounds of a storm of switches on one processor (nanoseconds of processor time of a round trip), bare, without and with
+strace, and how each tracepoint is recorded that perf has an event of (those of GPU drivers, `nvidia_dev_xid`), with what the opening
+of all of them takes under strace; then 20 rounds of a storm of switches on one processor (nanoseconds of processor time of a round trip), bare, without and with
 system calls, and what was lost. With OTHER_HETRACE all of it for both builds. Leaves OUT/os_open.json."""
 
 import json
@@ -97,6 +98,50 @@ def calls(builds, folder):
     return found
 
 
+def tracepoints():
+    """Returns the names of tracepoints by their numbers, where tracefs is mounted."""
+    names = {}
+    for place in ("/sys/kernel/tracing", "/sys/kernel/debug/tracing"):
+        for file in Path(place, "events").glob("*/*/id"):
+            names[int(file.read_text())] = f"{file.parent.parent.name}:{file.parent.name}"
+    return names
+
+
+def perf(builds, folder):
+    """By tracepoint: for how many processors an event was opened, and whether a program runs there."""
+    if not shutil.which("strace"):
+        return {}
+    names, found = tracepoints(), {}
+    for name, hetrace in builds:
+        shutil.rmtree(folder / "trace", ignore_errors=True)
+        lines = folder / "lines"
+        command = ["strace", "-f", "-T", "-e", "trace=perf_event_open,ioctl,mmap", "-o", lines]
+        command += [hetrace, "run", "-q", *TREE, "-o", folder / "trace", "--", "true"]
+        subprocess.run([str(word) for word in command], capture_output=True, check=True, timeout=60)
+        events, programs, spent, of = {}, {}, 0.0, {}
+        for line in lines.read_text(errors="replace").splitlines():
+            # Calls of several threads are in pieces, which are passed over; so is the fork that closes.
+            took = re.search(r"<([\d.]+)>$", line)
+            opened = re.search(r"perf_event_open\(\{type=(\w+).*?config=(0x[0-9a-f]+|\d+).*\) = (\d+)", line)
+            runs = re.search(r"ioctl\((\d+), PERF_EVENT_IOC_SET_BPF", line)
+            mapped = re.search(r"mmap\(NULL, \d+, PROT_READ\|PROT_WRITE, MAP_SHARED, (\d+)", line)
+            if opened and opened[1] == "PERF_TYPE_TRACEPOINT":
+                number = int(opened[2], 0)
+                of[opened[3]] = names.get(number, str(number))
+                events[of[opened[3]]] = events.get(of[opened[3]], 0) + 1
+            elif runs and runs[1] in of:
+                programs[of[runs[1]]] = programs.get(of[runs[1]], 0) + 1
+            elif not (mapped and mapped[1] in of):
+                continue
+            spent += float(took[1]) if took else 0.0
+        found[name] = {"events": events, "programs": programs, "ms": spent * 1e3}
+        print(f"{name}tree has {sum(events.values())} events of perf's, opened in {spent * 1e3:.1f} ms under strace", flush=True)
+        for tracepoint, number in sorted(events.items()):
+            way = "a program" if programs.get(tracepoint) else "perf's ring buffers"
+            print(f"    {tracepoint}: {number} events, recorded by {way}", flush=True)
+    return found
+
+
 def storm(builds, folder):
     program = SWITCHES or folder / "switches"
     if not SWITCHES:
@@ -132,7 +177,8 @@ def main():
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         print(os.uname().release, os.cpu_count(), "processors, load", os.getloadavg(), flush=True)
-        found = {"true": opening(builds, folder), "calls": calls(builds, folder), "storm": storm(builds, folder)}
+        found = {"true": opening(builds, folder), "calls": calls(builds, folder), "perf": perf(builds, folder)}
+        found["storm"] = storm(builds, folder)
         (OUT / "os_open.json").write_text(json.dumps(found))
 
 

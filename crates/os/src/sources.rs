@@ -2,16 +2,16 @@
 
 mod beside;
 mod cpus;
+mod drivers;
 
 use std::ffi::CString;
-use std::fs;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::thread;
 
-use crate::catalog::{self, Kind, SYSCALL_ENTRY, SYSCALL_EXIT, TRACEPOINTS, Tracepoint};
+use crate::catalog::{Kind, SYSCALL_ENTRY, SYSCALL_EXIT, TRACEPOINTS, Tracepoint};
 use crate::decoder::{Decoder, Role};
 use crate::emptier::Feed;
 use crate::event::Event;
@@ -28,6 +28,7 @@ use crate::{Options, Scope};
 
 pub use beside::Beside;
 pub(crate) use cpus::online;
+use drivers::Driver;
 
 /// The number of the first probe's records, from where it goes down: tracepoints have theirs from the other end.
 const FIRST_PROBE: u16 = u16::MAX;
@@ -35,6 +36,9 @@ const FIRST_PROBE: u16 = u16::MAX;
 const RARE: usize = 4;
 /// The share of a ring buffer that is filled when its reader wakes.
 const WATERMARK: usize = 4;
+
+/// Finds drivers' tracepoints.
+type Find = fn(&Tracefs, &mut Vec<String>) -> Vec<Driver>;
 
 /// How much waits, and nanoseconds of processor time that were taken.
 pub type Begun = (Arc<Waiting>, Arc<AtomicU64>);
@@ -84,18 +88,23 @@ impl Sources {
     ) -> Result<(Self, Vec<(u32, String)>), String> {
         let Beside { loaded, disks } = beside();
         let Some(loaded) = loaded else {
-            return Ok((Self::by_perf(options, starter, tracefs)?, disks));
+            return Ok((Self::by_perf(options, starter, tracefs, Driver::of_gpus)?, disks));
         };
-        let sources = match Self::by_programs(options, starter, loaded, tracefs) {
+        let sources = match Self::by_programs(options, starter, loaded, tracefs, Driver::of_gpus) {
             Some(sources) => sources,
             // Nothing but perf records, then. What is open closes once this is.
-            None => Self::by_perf(options, starter, tracefs)?,
+            None => Self::by_perf(options, starter, tracefs, Driver::of_gpus)?,
         };
         Ok((sources, disks))
     }
 
     /// Opens tracepoints of perf's, and none else.
-    fn by_perf(options: &Options, starter: Option<Pid>, tracefs: &Tracefs) -> Result<Self, String> {
+    fn by_perf(
+        options: &Options,
+        starter: Option<Pid>,
+        tracefs: &Tracefs,
+        drivers: Find,
+    ) -> Result<Self, String> {
         let mut sources = Self::of(online(), starter);
         // Perf opens events of a thread, then. The descriptor may close at once: the kernel stays prepared for a second.
         let of_thread = options.scope == Scope::Tree && starter.is_some();
@@ -106,7 +115,8 @@ impl Sources {
         if sources.machine.is_empty() {
             return Err(sources.missing.swap_remove(0));
         }
-        sources.drivers(options, tracefs);
+        let drivers = drivers(tracefs, &mut sources.missing);
+        sources.drivers(options, drivers);
         let own = sources.own_tracepoints(options, tracefs);
         // Without it the kernel prepares itself a little later.
         early.into_iter().flatten().for_each(|early| _ = early.join());
@@ -121,13 +131,15 @@ impl Sources {
         starter: Option<Pid>,
         loaded: Loaded,
         tracefs: &Tracefs,
+        drivers: Find,
     ) -> Option<Self> {
         let mut sources = Self::of(online(), starter);
         let own = sources.own_tracepoints(options, tracefs);
         let catalog = sources.catalog(options, tracefs);
-        let (attached, buffers) = sources.attach(loaded, &own, &catalog).or_else(|| {
+        let drivers = drivers(tracefs, &mut sources.missing);
+        let (attached, buffers) = sources.attach(loaded, &own, &catalog, &drivers).or_else(|| {
             // Fields may be others than those that are known here.
-            sources.attach(Self::load(options, Reading::Copies)?, &own, &catalog)
+            sources.attach(Self::load(options, Reading::Copies)?, &own, &catalog, &drivers)
         })?;
         // Perf's ring buffers have what is rare, then.
         let part = Options { ring_bytes: options.ring_bytes / RARE, ..options.clone() };
@@ -141,7 +153,7 @@ impl Sources {
         own.into_iter().for_each(|(layout, decoder)| sources.decodes(layout.id, decoder));
         sources.feed.intake()?.buffers = Some(buffers);
         sources.own = Some(attached);
-        sources.drivers(&part, tracefs);
+        sources.drivers(&part, drivers);
         sources.user_probes(options);
         Some(sources)
     }
@@ -319,29 +331,14 @@ impl Sources {
         }
     }
 
-    /// Opens the tracepoints of GPU drivers, with whatever fields they have.
-    fn drivers(&mut self, options: &Options, tracefs: &Tracefs) {
-        // The kernel's own tracepoints of fences are there without a GPU, too.
-        let is_gpu = |name: &[u8]| name.starts_with(b"card") || name.starts_with(b"render");
-        let mut entries = fs::read_dir(GPUS).into_iter().flatten().flatten();
-        let has_gpu = entries.any(|entry| is_gpu(entry.file_name().as_encoded_bytes()));
-        let is_driver = |s: &String| catalog::is_driver(s) && (has_gpu || !catalog::is_common(s));
-        for system in tracefs.systems().into_iter().filter(is_driver) {
-            for name in tracefs.tracepoints(&system).into_iter().filter(|n| !catalog::is_frequent(n)) {
-                let layout = match tracefs.layout(&system, &name) {
-                    Ok(Some(layout)) => layout,
-                    Ok(None) => continue,
-                    Err(why) => {
-                        self.missing.push(why);
-                        continue;
-                    }
-                };
-                let event = if name.starts_with(&system) { name } else { format!("{system}_{name}") };
-                let event = Event::new(&event, &layout, &[], &[]);
-                let decoder = Decoder::new(Role::Catalog(Kind::Everybody), &layout, event);
-                if let Err(why) = self.add(options, layout.id, Of::Machine, decoder, None) {
-                    self.missing.push(format!("{system}:{}: {why}", layout.name));
-                }
+    /// Opens the tracepoints of GPU drivers that no program records.
+    fn drivers(&mut self, options: &Options, drivers: Vec<Driver>) {
+        for driver in drivers {
+            let (layout, decoder) = (&driver.layout, driver.decoder());
+            if driver.is_recorded(self.own.as_ref()) {
+                self.decodes(layout.id, decoder);
+            } else if let Err(why) = self.add(options, layout.id, Of::Machine, decoder, None) {
+                self.missing.push(format!("{}:{}: {why}", driver.system, layout.name));
             }
         }
     }
@@ -387,6 +384,7 @@ impl Sources {
         loaded: Loaded,
         own: &[(Layout, Decoder)],
         catalog: &[(&Tracepoint, Layout)],
+        drivers: &[Driver],
     ) -> Option<(Own, Buffers)> {
         let first = *self.cpus.first()?;
         let own = own.iter().map(|(layout, _)| layout);
@@ -396,6 +394,7 @@ impl Sources {
             // It is not enabled: the program runs nevertheless.
             copied.push((open::tracepoint(layout.id, Of::Machine, first, 0, None).ok()?, layout));
         }
+        copied.extend(drivers.iter().filter_map(|driver| driver.copied(&loaded, first)));
         loaded.attach(self.starter, &layouts, copied).ok()
     }
 
@@ -478,8 +477,6 @@ fn is_frequent(of: &Tracepoint) -> bool {
     matches!(of.kind, Kind::Switch | Kind::Wake)
 }
 
-/// Where the kernel lists GPUs, and where there are other files, too.
-const GPUS: &str = "/sys/class/drm";
 /// Of the descriptors that this process may have, one in so many is for the switches of threads.
 const OF_DESCRIPTORS: u64 = 2;
 /// Most bytes of a ring buffer of an ordinary user, who may lock 516 KiB for each CPU.

@@ -7,7 +7,7 @@ use super::arena::Arena;
 use super::buffer;
 use super::kernel::{self, Map};
 use super::threads::Threads;
-use super::words::SCRATCH;
+use super::words::{SCRATCH, Whose};
 
 /// Bytes of the ring buffer for each CPU. It has what does not fit into the buffers because a program was interrupted, and
 /// records with a text.
@@ -38,7 +38,7 @@ pub struct Maps {
     pub ring: OwnedFd,
     /// Its bytes.
     pub ring_size: usize,
-    /// Where a record with a text is made; none where programs copy.
+    /// Where records of any length are made: see [`Whose`].
     pub scratch: Option<OwnedFd>,
 }
 
@@ -82,7 +82,7 @@ impl Maps {
         let threads = follow.then(Threads::new).transpose()?;
         let forgotten = last + 1;
         let counts = kernel::map(Map::Array, 4, 8, forgotten + 1)?;
-        let scratch = fields.then(|| kernel::map(Map::PerCpu, 4, SCRATCH as u32, 1).ok()).flatten();
+        let scratch = fields.then(|| kernel::map(Map::PerCpu, 4, SCRATCH as u32, Whose::ALL).ok()).flatten();
         Ok(Self { threads, counts, forgotten, cpus, buffers, size, ring, ring_size, scratch })
     }
 }

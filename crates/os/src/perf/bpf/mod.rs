@@ -19,9 +19,11 @@ mod btf;
 mod buffer;
 mod buffers;
 mod code;
+mod copy;
 mod counts;
 pub mod direct;
 mod kernel;
+mod long;
 mod maps;
 mod programs;
 mod rare;
@@ -43,6 +45,7 @@ use crate::layout::Layout;
 use crate::perf::open::{self, Pid};
 use block::Numbers;
 use buffers::Mapped;
+use copy::Copying;
 use counts::Counts;
 use kernel::Kind;
 use maps::Maps;
@@ -142,7 +145,8 @@ impl Loaded {
     }
 
     /// Attaches the programs. What descends from `starter` is recorded from its first `execve` on; without one,
-    /// threads are named later ([`Own::follow`]).
+    /// threads are named later ([`Own::follow`]). Where switches and wake-ups are not `copied` ([`Self::copies`]), what is
+    /// may be left to perf: [`Own::records`] says so.
     ///
     /// # Errors
     /// When the kernel refuses.
@@ -168,26 +172,54 @@ impl Loaded {
         if scheduler && scheduled.iter().any(|what| shapes[*what as usize].is_none()) {
             return Err(io::ErrorKind::Unsupported.into());
         }
-        let mut copying = Vec::new();
-        for (place, (event, layout)) in (0..).zip(copied) {
-            let (shape, bytes) = Shape::copy(layout).ok_or(io::ErrorKind::Unsupported)?;
-            shapes.push(Some(shape));
-            let code = programs::copying(place, bytes, &maps, child(layout)?);
-            copying.push((event, kernel::program(Kind::Tracepoint, code)?));
-        }
+        let copying = copying(&maps, copied, &mut shapes, scheduler)?;
         // What programs write into must be there before they run.
         let (mut own, buffers) = Own::of(maps, shapes)?;
         for (name, program) in programs {
             own.links.push(kernel::attach(program.as_fd(), name)?);
             own.programs.push(program);
         }
-        for (event, program) in copying {
-            open::run(&event, program.as_fd())?;
-            own.programs.push(program);
-            own.links.push(event);
+        for (kind, event, program) in copying {
+            match open::run(&event, program.as_fd()) {
+                Err(_) if scheduler => own.shapes[kind] = None,
+                run => {
+                    run?;
+                    own.programs.push(program);
+                    own.links.push(event);
+                }
+            }
         }
         Ok((own, buffers))
     }
+}
+
+/// Loads programs that copy what tracepoints of perf's record, and adds the shapes of what they write. Returns them with that
+/// one's place. `each`: a tracepoint that there can be no program for is passed over, as perf records it.
+fn copying(
+    maps: &Maps,
+    copied: Vec<Copied<'_>>,
+    shapes: &mut Vec<Option<Shape>>,
+    each: bool,
+) -> io::Result<Vec<(usize, OwnedFd, OwnedFd)>> {
+    let mut programs = Vec::new();
+    for (event, layout) in copied {
+        let kind = shapes.len();
+        let load = || {
+            let copying = Copying::of(layout).ok_or(io::ErrorKind::Unsupported)?;
+            let place = u8::try_from(kind).map_err(io::Error::other)? - COPY;
+            let code = copying.program(place, maps, child(layout)?).ok_or(io::ErrorKind::Unsupported)?;
+            Ok((Shape::copy(layout, &copying), kernel::program(Kind::Tracepoint, code)?))
+        };
+        match load() {
+            Ok((shape, program)) => {
+                shapes.push(Some(shape));
+                programs.push((kind, event, program));
+            }
+            Err(_) if each => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(programs)
 }
 
 /// Chooses the programs of which records can be read, and loads those that follow threads where there is none. What is not
@@ -312,7 +344,7 @@ impl Own {
 
     /// Whether some are at tracepoints of perf's.
     pub fn copies(&self) -> bool {
-        self.shapes.len() > usize::from(COPY)
+        self.shapes.iter().skip(usize::from(COPY)).any(Option::is_some)
     }
 
     /// Returns what must be closed to end the programs.

@@ -21,7 +21,7 @@ use super::code::{Code, Function, If, Label, R, Size};
 use super::maps::Maps;
 use super::room::{self, Of, RECORD};
 use super::threads::{BEGUN, Threads};
-use super::words::{COPY, ENTRY, EXIT, FAULT, HEAD, REGISTERS, What};
+use super::words::{ENTRY, EXIT, FAULT, REGISTERS, What};
 
 /// Offsets in `struct pt_regs` of x86-64, whose order is part of what the kernel promises to debuggers.
 mod registers {
@@ -82,32 +82,6 @@ pub fn recording(what: What, registers: Registers, maps: &Maps, calls: &[i32]) -
     });
     code.here(end);
     code.set(R0, 0);
-    code.exit();
-    code
-}
-
-/// Returns the program that copies records of this many bytes of a tracepoint of perf's, which has this place among
-/// such. `child`: it is that of new threads, whose number is at this offset.
-pub fn copying(place: u8, bytes: usize, maps: &Maps, child: Option<i16>) -> Code {
-    let mut code = Code::default();
-    code.copy(CONTEXT, R1);
-    code.call(Function::Current);
-    code.copy(WHO, R0);
-    if let (Some(child), Some(threads)) = (child, &maps.threads) {
-        code.copy_half(R1, WHO);
-        follow_child(&mut code, maps, threads, (CONTEXT, child));
-    }
-    let of = Of { kind: COPY + place, words: HEAD + bytes.div_ceil(8) };
-    room::record(&mut code, maps, of, &|code| {
-        code.store(Size::Double, RECORD, 8, WHO);
-        code.copy(R1, RECORD);
-        code.add(R1, (HEAD * 8) as i32);
-        code.set(R2, bytes as i32);
-        code.copy(R3, CONTEXT);
-        code.call(Function::Read);
-    });
-    // Others may record it by perf.
-    code.set(R0, 1);
     code.exit();
     code
 }

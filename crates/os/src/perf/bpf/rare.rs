@@ -5,24 +5,21 @@
 //! (`bpf_rdonly_cast`, Linux 6.3): what cannot be read is zero.
 
 use std::ffi::CStr;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 
 use super::btf::Btf;
 use super::code::{Code, Function, If, R, Size};
 use super::kernel::{self, Kind};
+use super::long;
 use super::maps::Maps;
 use super::programs::{self, CONTEXT};
-use super::room::{self, Of, RECORD, WAKEUP};
-use super::words::{FIRST_RARE, HEAD, MOST_TEXT, PARTS, SHORT_WORDS};
-
-/// Flag of a finished record: its reader is not woken.
-const QUIET: i32 = 1;
+use super::room::{self, Of, RECORD};
+use super::words::{FIRST_RARE, HEAD, MOST_TEXT, Whose};
 
 const R0: R = R(0);
 const R1: R = R(1);
 const R2: R = R(2);
 const R3: R = R(3);
-const R4: R = R(4);
 /// What an argument points at.
 const THING: R = R(7);
 const STACK: R = R(10);
@@ -285,7 +282,6 @@ fn words(steps: &[Step]) -> usize {
 pub fn program(place: u8, steps: &[Step], maps: &Maps, cast: u32) -> Code {
     let mut code = Code::default();
     code.copy(CONTEXT, R1);
-    let kind = FIRST_RARE + place;
     // A second program at the same tracepoint would make closing wait for all CPUs.
     match (RARE[usize::from(place)].follows(), &maps.threads) {
         (Some(Follows::Exec), Some(threads)) => programs::follow_exec(&mut code, threads),
@@ -295,11 +291,12 @@ pub fn program(place: u8, steps: &[Step], maps: &Maps, cast: u32) -> Code {
     match (steps.last(), &maps.scratch) {
         (Some(Step::Text(at)), Some(scratch)) => {
             let end = code.label();
-            with_text(&mut code, (kind, steps, *at), maps, (scratch, cast), end);
+            with_text(&mut code, (place, steps, *at), maps, (scratch, cast), end);
             code.here(end);
         }
         _ => {
-            room::record(&mut code, maps, Of { kind, words: words(steps) }, &|code| {
+            let of = Of { kind: FIRST_RARE + place, words: words(steps) };
+            room::record(&mut code, maps, of, &|code| {
                 body(code, steps, cast);
             });
         }
@@ -360,26 +357,15 @@ fn body(code: &mut Code, steps: &[Step], cast: u32) {
 /// Writes a record with a text, of as many bytes as it has. Goes on at a label if it cannot.
 fn with_text(
     code: &mut Code,
-    (kind, steps, text): (u8, &[Step], i16),
+    (place, steps, text): (u8, &[Step], i16),
     maps: &Maps,
     (scratch, cast): (&OwnedFd, u32),
     end: super::code::Label,
 ) {
     let before = words(steps) * 8;
     let some = code.label();
-    code.store_number(Size::Word, STACK, -4, 0);
-    code.map(R1, scratch.as_fd());
-    code.copy(R2, STACK);
-    code.add(R2, -4);
-    code.call(Function::Lookup);
-    code.jump_if(R0, If::Equal, 0, end);
-    code.copy(RECORD, R0);
-    // In front of a record in a ring buffer is the number of its CPU.
-    code.call(Function::Cpu);
-    code.store(Size::Double, RECORD, 0, R0);
-    code.add(RECORD, 8);
-    code.call(Function::Time);
-    code.store(Size::Double, RECORD, 0, R0);
+    let whose = if RARE[usize::from(place)].follows().is_some() { Whose::Thread } else { Whose::Interrupt };
+    long::begin(code, scratch, whose, end);
     body(code, steps, cast);
     code.load(Size::Double, R3, THING, text);
     code.copy(R1, RECORD);
@@ -393,28 +379,7 @@ fn with_text(
     code.here(some);
     code.add(R0, before as i32 + 7);
     code.and(R0, 0xfff8);
-    code.copy(R3, R0);
-    code.shift_right(R3, 3);
-    code.store_number(Size::Word, RECORD, 16, i32::from(kind) | (SHORT_WORDS as i32) << 8);
-    code.store(Size::Word, RECORD, 20, R3);
-    code.store(Size::Double, STACK, -16, R0);
-    // Its reader sleeps until a part of the ring buffer is filled, or for long.
-    let quiet = code.label();
-    code.map(R1, maps.ring.as_fd());
-    code.set(R2, 0);
-    code.call(Function::Query);
-    code.set(R4, QUIET);
-    code.jump_if(R0, If::Less, (maps.ring_size / PARTS) as i32, quiet);
-    code.set(R4, WAKEUP);
-    code.here(quiet);
-    code.load(Size::Double, R3, STACK, -16);
-    code.add(R3, 8);
-    code.copy(R2, RECORD);
-    code.add(R2, -8);
-    code.map(R1, maps.ring.as_fd());
-    code.call(Function::Output);
-    code.jump_if(R0, If::Equal, 0, end);
-    room::drop_one(code, maps, end);
+    long::end(code, FIRST_RARE + place, maps, end);
 }
 
 /// Loads the programs: of each tracepoint one, or none if the kernel has it otherwise, or refuses the program.

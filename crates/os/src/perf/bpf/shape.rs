@@ -1,6 +1,7 @@
 //! From a record of our programs to the record that perf would have made of the same tracepoint.
 
 use super::block::{Numbers, Part};
+use super::copy::{Copying, MEANINGLESS};
 use super::state::reported;
 use super::words::{COPY, ENTRY, EXIT, FAULT, FIRST_RARE, HEAD, REGISTERS, SWITCH, WAKE, What};
 use crate::layout::{Field, Form, Layout};
@@ -15,11 +16,20 @@ pub struct Shape {
     id: u16,
     /// Bytes of the tracepoint's record.
     size: usize,
-    /// The tracepoint's record is copied as it is.
-    copied: bool,
+    /// How the tracepoint's record is copied, if it is.
+    copied: Option<Copied>,
     places: Vec<Place>,
     /// What fields of requests are made by.
     numbers: Numbers,
+}
+
+/// How a tracepoint's record is copied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Copied {
+    /// Each has the size of all fields.
+    Short,
+    /// Each has what is behind its fields, too, and is filled up to words.
+    Long,
 }
 
 /// Where a value is, and where it goes.
@@ -54,10 +64,6 @@ enum From {
     Letters,
 }
 
-/// Bytes of a copied record that are of no meaning.
-const MEANINGLESS: usize = 8;
-/// Longest record that is copied, in bytes.
-const LONGEST: usize = 512;
 /// Bytes of a thread's name.
 const NAME: usize = 16;
 
@@ -220,22 +226,15 @@ impl Shape {
             return None;
         }
         let size = places.iter().map(|place| place.to + place.size).max()?;
-        Some(Self { words, id: layout.id, size, copied: false, places, numbers: numbers.clone() })
+        Some(Self { words, id: layout.id, size, copied: None, places, numbers: numbers.clone() })
     }
 
-    /// Returns the shape of copies of the tracepoint's record, and their size in bytes; none if records differ in
-    /// length.
-    pub fn copy(layout: &Layout) -> Option<(Self, usize)> {
-        let ends = |field: &Field| match field.form {
-            Form::Plain | Form::Array => Some(field.offset + field.size),
-            Form::Elsewhere { .. } => None,
-        };
-        let ends = layout.fields.iter().map(ends).collect::<Option<Vec<usize>>>()?;
-        let size = ends.into_iter().max().filter(|size| (MEANINGLESS + 1..=LONGEST).contains(size))?;
+    /// Returns the shape of copies of the tracepoint's record.
+    pub fn copy(layout: &Layout, copy: &Copying) -> Self {
         let places = current(layout).into_iter().collect();
-        let words = HEAD + size.div_ceil(8);
-        let numbers = Numbers::default();
-        Some((Self { words, id: layout.id, size, copied: true, places, numbers }, size))
+        let (words, numbers) = (HEAD + copy.bytes.div_ceil(8), Numbers::default());
+        let copied = Some(if copy.is_short() { Copied::Short } else { Copied::Long });
+        Self { words, id: layout.id, size: copy.bytes, copied, places, numbers }
     }
 
     /// Returns the number that the tracepoint's record begins with.
@@ -255,11 +254,12 @@ impl Shape {
         into.extend_from_slice(&time.to_ne_bytes());
         into.extend_from_slice(&[0; 4]);
         let begin = into.len();
-        into.resize(begin + self.size, 0);
+        let size = if self.copied == Some(Copied::Long) { 8 * (words.len() - HEAD) } else { self.size };
+        into.resize(begin + size, 0);
         let record = &mut into[begin..];
         record[..2].copy_from_slice(&self.id.to_ne_bytes());
-        if self.copied {
-            let words = words[HEAD..self.words].iter().map(|word| word.to_ne_bytes());
+        if self.copied.is_some() {
+            let words = words[HEAD..].iter().map(|word| word.to_ne_bytes());
             for (to, from) in record.chunks_mut(8).zip(words).skip(MEANINGLESS / 8) {
                 to.copy_from_slice(&from[..to.len()]);
             }
@@ -414,16 +414,29 @@ mod tests {
             field:int common_pid;offset:4;size:4;signed:1;\n\
             field:char comm[8];offset:8;size:8;signed:0;\n\
             field:int target_cpu;offset:16;size:4;signed:1;\n";
-        let (shape, size) = Shape::copy(&Layout::parse(text).unwrap()).unwrap();
+        let copy = |text: &str| {
+            let layout = Layout::parse(text).unwrap();
+            let copying = Copying::of(&layout).unwrap();
+            (Shape::copy(&layout, &copying), copying.bytes)
+        };
+        let (shape, size) = copy(text);
         assert_eq!(size, 20);
         let words = [99, 3 << 32 | 4, 3, !0, u64::from_ne_bytes(*b"name\0\0\0\0"), 0xffff_ffff_0000_0005];
         let mut bytes = vec![];
         assert_eq!(shape.put(&words, &mut bytes), Some(()));
         let Kind::Sample(raw) = Records::new(&bytes).next().unwrap().what else { panic!() };
         assert_eq!(raw, [&[7, 0, 0, 0, 4, 0, 0, 0][..], b"name\0\0\0\0", &[5, 0, 0, 0]].concat());
-        // Of records that differ in length there are no copies.
-        let longer = format!("{text}field:__data_loc char[] name;offset:20;size:4;signed:0;\n");
-        assert_eq!(Shape::copy(&Layout::parse(&longer).unwrap()), None);
+        // Records that differ in length end where the copy does.
+        let (shape, size) = copy(&format!("{text}field:__data_loc char[] name;offset:20;size:4;signed:0;\n"));
+        assert_eq!(size, 24);
+        let words = [&words[..5], &[5 | (3 << 16 | 24) << 32, u64::from_ne_bytes(*b"ab\0.....")]].concat();
+        bytes.clear();
+        assert_eq!(shape.put(&words, &mut bytes), Some(()));
+        let Kind::Sample(raw) = Records::new(&bytes).next().unwrap().what else { panic!() };
+        let fields = [&[5, 0, 0, 0, 24, 0, 3, 0][..], b"ab\0....."].concat();
+        assert_eq!(raw, [&[7, 0, 0, 0, 4, 0, 0, 0][..], b"name\0\0\0\0", &fields].concat());
+        // One that is too short is none.
+        assert_eq!(shape.put(&words[..5], &mut bytes), None);
     }
 
     #[test]

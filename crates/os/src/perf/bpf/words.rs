@@ -45,6 +45,22 @@ pub enum What {
     Registers = 7,
 }
 
+/// Whose memory a record is made in: programs that interrupt each other have not the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Whose {
+    /// Of a program at a tracepoint that threads pass.
+    Thread = 0,
+    /// Of one that interrupts pass.
+    Interrupt = 1,
+    /// Of programs at tracepoints of perf's, of which the kernel runs one at a time on a CPU.
+    Perf = 2,
+}
+
+impl Whose {
+    /// How many there are.
+    pub const ALL: u32 = 3;
+}
+
 /// What a record is that only wakes the reader.
 pub const MARK: u8 = 8;
 /// What a record is of the first, the second and so on of [`super::rare::RARE`].
