@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::process::Command;
 
-use hetrace_tests::bed::{root, run};
+use hetrace_tests::bed::run;
 use hetrace_tests::openmp::{has_devices, has_runtime, programs};
 use hetrace_tests::{Done, hetrace, reports};
 use serde_json::Value;
@@ -140,7 +140,7 @@ fn addresses_of_code_lead_to_lines_of_the_source() {
 
 /// By each function that `lines.c` names, the line of the source.
 fn lines_of_source() -> Vec<(String, usize)> {
-    let source = std::fs::read_to_string(root().join("tests/programs/ompt/lines.c")).expect("the source");
+    let source = include_str!("../programs/ompt/lines.c");
     let named = |(line, number): (&str, usize)| {
         let (_, name) = line.split_once("/* ompt_")?;
         Some((format!("ompt_{}", name.strip_suffix(" */")?), number))

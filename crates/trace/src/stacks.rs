@@ -541,7 +541,7 @@ mod tests {
     #[test]
     fn addresses_of_code_are_stacks_of_one_frame_each_from_a_time_on() {
         let mut stacks = Stacks::default();
-        module(&mut stacks, 1, "/home/me/app");
+        module(&mut stacks, 1, "/home/me/heat");
         native(&mut stacks, [20, 0, 1], &[("solve", "/src/heat.c", 42)]);
         native(&mut stacks, [21, 0, 1], &[("_ZN3app5innerEi+0x1f", "", 0)]);
         let mut define = |pid, time, code, stack| {
@@ -557,7 +557,7 @@ mod tests {
         assert_eq!([at(7, 50), at(7, 100), at(7, 199), at(7, 200)], [Some(20), Some(20), Some(20), Some(21)]);
         assert_eq!((at(8, 100), at(9, 100), stacks.of_code(7, 0x1001, 100)), (Some(21), None, None));
         assert_eq!(shown(&stacks, 20, 0), ["heat.c:42 in solve"]);
-        assert_eq!(shown(&stacks, 21, 0), ["app::inner+0x1f in app"]);
+        assert_eq!(shown(&stacks, 21, 0), ["app::inner+0x1f in heat"]);
     }
 
     #[test]

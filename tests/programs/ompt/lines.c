@@ -1,6 +1,7 @@
 /*
  * Uses one of each construct that says where it is. Behind each stands what a runtime reports of it: which line that is,
- * the test reads here. GCC's debug information has no line for a task: it gets that of the statement before.
+ * the test reads here. GCC's debug information has no line for a task, which gets that
+ * of the statement before, and a loop's is that of its `for`.
  *
  *   lines                    does it itself
  *   lines dlopen LIBRARY     lets a library do it, which is this file too, and closes that
@@ -39,8 +40,8 @@ void solve(int rounds)
         #pragma omp parallel num_threads(2) /* ompt_parallel_begin */
         {
             relax(&lock);
-            #pragma omp for schedule(dynamic, 4) nowait /* ompt_loop_dynamic_begin */
-            for (int i = 0; i < 64; i++)
+            #pragma omp for schedule(dynamic, 4) nowait
+            for (int i = 0; i < 64; i++) /* ompt_loop_dynamic_begin */
                 sink += i;
             sink += 1; _Pragma("omp task") sink += 2; /* ompt_task_create */
             #pragma omp taskwait /* ompt_wait_taskwait */
