@@ -52,10 +52,10 @@ impl Codes {
             return Vec::new();
         }
         let is_over = |known: &Range<u64>| known.start < range.end && range.start < known.end;
-        if self.modules.iter().any(|(known, _)| is_over(known)) {
-            // Another library was unloaded: its addresses mean something else from now on.
-            self.modules.retain(|(known, _)| !is_over(known));
-            self.met.retain(|address| !range.contains(address));
+        let over = self.modules.extract_if(.., |(known, _)| is_over(known));
+        for (gone, _) in over.collect::<Vec<_>>() {
+            // It was unloaded: addresses mean something else from now on.
+            self.met.retain(|address| !range.contains(address) && !gone.contains(address));
             self.last = 0;
         }
         let found: Vec<(u64, u64)> =

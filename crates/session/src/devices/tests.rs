@@ -635,7 +635,7 @@ fn addresses_of_calls_are_stacks_of_one_frame_in_their_module() {
     let mut p = Process::new("codes");
     // Before anybody knows what is there.
     p.devices.called_from(0x5010, 100);
-    let path = "/gone/app";
+    let path = "/gone/app (deleted)";
     let module = ModuleRecord {
         module: 77,
         base: 0x4000,

@@ -57,8 +57,8 @@ mod tests {
             "functions":[
             {"name":"toyInit","roles":[],"returns":"e","success":"always","params":[]},
             {"name":"toyRun","roles":[],"returns":"e","success":"always","params":[
-                {"name":"n","type":"e","direction":"in","follow":"value"},
-                {"name":"at","type":"place","direction":"in","follow":"value"}]}]}"#;
+                {"name":"n","type":"e","base":"e","pointers":0,"direction":"none","follow":{"how":"value"}},
+                {"name":"at","type":"place","base":"place","pointers":0,"direction":"none","follow":{"how":"value"}}]}]}"#;
         let model: Model = serde_json::from_str(text).expect("a model");
         let codes = Codes(vec![Vec::new(), places(&model, "at")]);
         let mut body = 7u32.to_le_bytes().to_vec();
