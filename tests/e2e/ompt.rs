@@ -1,7 +1,7 @@
 //! OpenMP by OMPT: what LLVM's runtime reports of programs that count themselves what they use, compiled by GCC and, with
 //! code for the device that is the host, by Clang; beside other tools; and by a fake runtime, what no runtime here reports.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -136,6 +136,122 @@ fn addresses_of_code_lead_to_lines_of_the_source() {
     let offset = format!("{:#x}", at - number(code, "base") - 1);
     let found = run(Command::new("addr2line").args(["-f", "-e", path, &offset])).out;
     assert!(found.starts_with("region\n") && found.contains("/constructs.c:"), "{offset}: {found}");
+}
+
+/// By each function that `lines.c` names, the line of the source.
+fn lines_of_source() -> Vec<(String, usize)> {
+    let source = include_str!("../programs/ompt/lines.c");
+    let named = |(line, number): (&str, usize)| {
+        let (_, name) = line.split_once("/* ompt_")?;
+        Some((format!("ompt_{}", name.strip_suffix(" */")?), number))
+    };
+    source.lines().zip(1..).filter_map(named).collect()
+}
+
+/// By each function, the places that `print` shows behind its calls.
+fn places(ran: &Ran) -> BTreeMap<String, BTreeSet<String>> {
+    let mut places = BTreeMap::<String, BTreeSet<String>>::new();
+    for line in ran.report(&["print", "-c"]).lines() {
+        let (Some(call), Some((_, place))) = (line.find("ompt_"), line.rsplit_once("  at ")) else {
+            continue;
+        };
+        let name = line[call..].split('(').next().expect("a name");
+        places.entry(name.to_owned()).or_default().insert(place.to_owned());
+    }
+    places
+}
+
+/// Each construct is at its line, whichever of the functions the line is in after optimization.
+#[track_caller]
+fn assert_lines(ran: &Ran) {
+    let found = places(ran);
+    for (name, line) in lines_of_source() {
+        let places = found.get(&name).unwrap_or_else(|| panic!("{name}: {found:?}"));
+        let function = if line < 35 { "relax" } else { "solve" };
+        let [place] = &places.iter().collect::<Vec<_>>()[..] else { panic!("{name}: {places:?}") };
+        let expected =
+            [format!("lines.c:{line} in {function}"), format!("lines.c:{line} in solve._omp_fn.0")];
+        assert!(expected.contains(place), "{name}: {place}, not {expected:?}");
+    }
+}
+
+#[test]
+fn each_kind_of_construct_has_its_line_of_the_source() {
+    if !has_runtime() {
+        return;
+    }
+    assert_eq!(lines_of_source().len(), 7);
+    for program in ["lines", "lines_fixed"] {
+        assert_lines(&Ran::new(&[program], &[]));
+    }
+    let library = programs().join("liblines.so").display().to_string();
+    assert_lines(&Ran::new(&["lines", "dlopen", &library], &[]));
+    assert_lines(&Ran::ending(128 + 9, &["lines", "killed"], &[], &[]));
+    // Without the call that shows where libraries are, too.
+    assert_lines(&Ran::new(&["lines"], &["--exclude", "ompt_code"]));
+}
+
+#[test]
+fn reports_group_and_show_constructs_by_their_lines() {
+    if !has_runtime() {
+        return;
+    }
+    let ran = Ran::new(&["lines"], &[]);
+    let lines: BTreeMap<String, usize> = lines_of_source().into_iter().collect();
+    let tally: Value = serde_json::from_str(&ran.report(&["tally", "--by", "line", "--json"])).expect("JSON");
+    let text = tally.to_string();
+    let parallel = lines["ompt_parallel_begin"];
+    assert!(text.contains(&format!("\"ompt_parallel at lines.c:{parallel} in solve\"")), "{text}");
+    let critical = tally["host"].as_array().expect("rows").iter().find(|row| {
+        row["line"]
+            .as_str()
+            .is_some_and(|line| line.starts_with(&format!("lines.c:{} ", lines["ompt_acquire_critical"])))
+    });
+    assert_eq!(critical.map(|row| row["calls"].as_i64()), Some(Some(6)), "{text}");
+    let folded = ran.scratch.path().join("folded");
+    ran.report(&["export", "-f", "folded", "-o", folded.to_str().expect("a path")]);
+    let folded = std::fs::read_to_string(&folded).expect("folded stacks");
+    let barrier = format!(
+        "(lines.c:{});ompt:ompt_wait_barrier_implementation",
+        lines["ompt_wait_barrier_implementation"]
+    );
+    assert!(folded.contains(&barrier), "{folded}");
+    let timeline = ran.scratch.path().join("timeline");
+    ran.report(&["timeline", "-o", timeline.to_str().expect("a path")]);
+    let timeline = std::fs::read(&timeline).expect("a timeline");
+    let place = format!("lines.c:{parallel} in solve");
+    assert!(
+        timeline.windows(place.len()).any(|bytes| bytes == place.as_bytes()),
+        "the region's slice has it"
+    );
+}
+
+#[test]
+fn without_debug_information_places_are_functions_or_offsets_and_a_file_that_is_gone_is_said() {
+    if !has_runtime() {
+        return;
+    }
+    let bare = places(&Ran::new(&["lines_bare"], &[]));
+    let of = |places: &BTreeMap<String, BTreeSet<String>>, name: &str| {
+        places.get(name).and_then(|places| places.first().cloned()).unwrap_or_default()
+    };
+    let region = of(&bare, "ompt_parallel_begin");
+    assert!(region.starts_with("solve+0x") && region.ends_with(" in lines_bare"), "{bare:?}");
+    // Two constructs of one function are two places.
+    assert_ne!(of(&bare, "ompt_task_create"), of(&bare, "ompt_wait_taskwait"), "{bare:?}");
+    let stripped = places(&Ran::new(&["lines_stripped"], &[]));
+    for (name, _) in lines_of_source() {
+        assert!(of(&stripped, &name).starts_with("lines_stripped+0x"), "{name}: {stripped:?}");
+    }
+
+    let scratch = tempfile::tempdir().expect("scratch");
+    let copy = scratch.path().join("goes");
+    std::fs::copy(programs().join("lines"), &copy).expect("a copy");
+    let path = copy.to_str().expect("a path");
+    let gone = Ran::new(&[path, "remove", path], &[]);
+    assert!(of(&places(&gone), "ompt_parallel_begin").starts_with("goes+0x"), "{:?}", places(&gone));
+    let notes = gone.tally()["notes"].to_string();
+    assert!(notes.contains(&format!("no functions and lines of {path}: its file is gone")), "{notes}");
 }
 
 #[test]

@@ -7,7 +7,7 @@
 use std::ffi::{CStr, c_void};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use hetrace_interpose::{ErrnoGuard, each_object, flags, pid, window};
+use hetrace_interpose::{ErrnoGuard, describe_code, each_object, pid, window};
 
 use crate::generated::wrappers::ompt_code;
 
@@ -61,7 +61,7 @@ pub fn seen_first(code: *const c_void) {
 #[cold]
 #[inline(never)]
 fn look(at: u64) {
-    if at == 0 || flags(ompt_code::INDEX) == 0 || !begin() {
+    if at == 0 || !window::in_window() || !begin() {
         return;
     }
     let _errno = ErrnoGuard::new();
@@ -110,6 +110,8 @@ fn found(at: u64) -> Option<(u64, u64)> {
     if is_in_one {
         // SAFETY: a text, which `write_path` has ended.
         unsafe { ompt_code::at(start, end, base, path.as_ptr().cast()) };
+        // By its build id, so that the launcher names functions of this file and of no other.
+        describe_code(at as usize);
     }
     Some((start, end))
 }

@@ -224,6 +224,15 @@ definitions! { "native":
         /// The line; 0 if that is not known.
         line: u32,
     }
+
+    /// Where in the program calls are made which say so themselves, by the address that they return to. Addresses are a
+    /// process's own, and hold from this event's time on.
+    Code = 74, "code" {
+        /// The address in memory, as the call has it.
+        code: Handle,
+        /// The id of the [`Frame`] that it stands for.
+        stack: Handle,
+    }
 }
 
 /// What a definition is of.
@@ -247,11 +256,13 @@ pub enum Definition {
     Frame,
     /// A [`Symbol`].
     Symbol,
+    /// A [`Code`].
+    Code,
 }
 
 impl Definition {
     /// All of them, in the order in which the metadata has them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Queue,
         Self::Device,
         Self::Property,
@@ -261,6 +272,7 @@ impl Definition {
         Self::Module,
         Self::Frame,
         Self::Symbol,
+        Self::Code,
     ];
 
     /// Returns the name of its event.
@@ -275,6 +287,7 @@ impl Definition {
             Self::Module => Module::EVENT,
             Self::Frame => Frame::EVENT,
             Self::Symbol => Symbol::EVENT,
+            Self::Code => Code::EVENT,
         }
     }
 
@@ -295,6 +308,7 @@ impl Definition {
             Self::Module => Module::class(),
             Self::Frame => Frame::class(),
             Self::Symbol => Symbol::class(),
+            Self::Code => Code::class(),
         }
     }
 }
@@ -383,6 +397,7 @@ mod tests {
                 (71, "native:module"),
                 (72, "native:frame"),
                 (73, "native:symbol"),
+                (74, "native:code"),
             ]
         );
         for one in Definition::ALL {

@@ -96,6 +96,7 @@ pub use extra::Extra;
 pub use flags::{FLAGS, Flags, flags, is_selected};
 pub use hetrace_ring as ring;
 pub use join::{JOINED, Joined, start, start_unused, used};
+pub use native::describe_code;
 pub use own::{pid, task};
 pub use process::{Session, note, session, store_blob};
 pub use real::{Address, Real, is_ours, lead, look_up_next};

@@ -147,6 +147,9 @@ pub struct Interpose {
     /// there are no functions to wrap.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub reported: bool,
+    /// The parameter by which functions say where in the program they are called: the address that is returned to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
     /// Sonames of the libraries that export the API.
     pub libraries: Vec<String>,
     /// A function's address looked up by name is exchanged only if the library

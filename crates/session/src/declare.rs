@@ -142,6 +142,11 @@ impl Declarations {
         apis.get_mut(api).map_or(Ok(()), |api| models.need(api))
     }
 
+    /// Returns the library of an API, by its number in the session.
+    pub fn library(&self, api: usize) -> Option<Found> {
+        self.state().apis.get(api).and_then(|api| api.library.as_ref().ok().cloned())
+    }
+
     /// Begins another metadata with all that is declared by now, in the folder of another part of the run.
     ///
     /// # Errors

@@ -24,6 +24,7 @@ use crate::trigger::Watch;
 use hetrace_format::class::api_stream;
 
 mod arenas;
+mod codes;
 mod ended;
 mod found;
 mod hand_over;
@@ -35,6 +36,7 @@ mod turns;
 mod waiting;
 
 use arenas::Opened;
+use codes::Codes;
 pub(crate) use ended::Ended;
 use found::Found;
 use image::Image;
@@ -196,6 +198,8 @@ pub struct Drainer {
     unread: Option<String>,
     /// APIs that recorded something.
     modelled: BTreeSet<usize>,
+    /// Which of their calls say where they are made.
+    codes: Codes,
     /// Those whose models could not be written, and why.
     unmodelled: BTreeMap<usize, String>,
     /// Version of a library that is not ours.
@@ -249,6 +253,7 @@ impl Drainer {
             damaged: 0,
             unread: None,
             modelled: BTreeSet::new(),
+            codes: Codes::default(),
             unmodelled: BTreeMap::new(),
             foreign: None,
             reported: Reported::default(),
@@ -423,6 +428,12 @@ impl Drainer {
             for source in &mut self.sources {
                 let waiting = source.ring.waiting().min(source.ring.size());
                 pass.fullest = pass.fullest.max(waiting * 100 / source.ring.size().max(1));
+                // Before the first records: it takes a part of a disk budget, too.
+                if waiting > 0 && self.modelled.insert(source.api) {
+                    need_model(&self.folder, source.api, &mut self.unmodelled);
+                    self.codes.need(&self.folder, source.api);
+                    self.folder.weigh();
+                }
                 let mut sinks = Sinks {
                     host,
                     devices: &mut self.devices,
@@ -433,12 +444,8 @@ impl Drainer {
                     watch: &mut self.watch,
                     waiting: &self.waiting,
                     turns: &mut self.turns,
+                    codes: &self.codes,
                 };
-                // Before the first records: it takes a part of a disk budget, too.
-                if waiting > 0 && self.modelled.insert(source.api) {
-                    need_model(&self.folder, source.api, &mut self.unmodelled);
-                    self.folder.weigh();
-                }
                 pass.bytes += source.drain(&mut sinks);
             }
             if !self.hand_over() {
@@ -650,6 +657,7 @@ impl Drainer {
         for image in gone {
             let Some(mut devices) = self.devices.remove(&image) else { continue };
             devices.finish(&self.folder, host, NAMING);
+            self.reported.take(devices.take_notes());
             if let Some(watch) = &mut self.watch {
                 devices.take_ran().iter().for_each(|ran| watch.command(ran));
             }

@@ -27,6 +27,7 @@ mod flight;
 mod folder;
 #[cfg(any(fuzzing, test))]
 pub mod fuzzing;
+mod hash;
 mod inject;
 mod inside;
 mod job;

@@ -22,6 +22,7 @@ use hetrace_model::{Function, Named};
 
 use crate::owners::{ApiIndex, Owners};
 use crate::spans::{At, Call, Open, Orphan, Unfinished};
+use crate::stacks::StackId;
 use crate::trace::{FunctionId, ThreadId, Trace};
 
 /// How a range was begun.
@@ -67,6 +68,8 @@ pub struct Range {
     pub color: u32,
     /// A value that the program gave.
     pub payload: Option<Payload>,
+    /// The code that began it.
+    pub stack: StackId,
 }
 
 /// A counter of the program's has another value.
@@ -294,6 +297,7 @@ impl<'t> Ranges<'t> {
             message: self.message((pid, api), call.function, event),
             color: u32::try_from(number("color")).unwrap_or(0),
             payload: payload(event),
+            stack: call.stack,
         };
         if kind == Kind::Mark {
             return Some(Step::Mark(Range { key: self.key(), ..range }));

@@ -129,6 +129,8 @@ struct Raw {
 pub struct Stacks {
     python: HashMap<u64, Inner>,
     native: HashMap<u64, Inner>,
+    /// By process and address, the stacks that addresses of calls stand for, each from a time on.
+    codes: HashMap<(i64, u64), Vec<(u64, u64)>>,
     raw: Raw,
     /// The same few files and functions come again and again.
     texts: HashMap<String, Arc<str>>,
@@ -189,6 +191,23 @@ impl Stacks {
         }
     }
 
+    /// An address of a process's code stands for a stack from a time on.
+    pub(crate) fn define_code(&mut self, pid: i64, time: u64, code: &define::Code) {
+        let all = self.codes.entry((pid, code.code.0)).or_default();
+        if all.last().is_none_or(|last| last.1 != code.stack.0) {
+            all.push((time, code.stack.0));
+        }
+    }
+
+    /// The id of the native stack of a call which says itself by which code it is made: the address of that, in its
+    /// process, at a time. It has the innermost frame alone. None if nothing is known of the address.
+    pub fn of_code(&self, pid: i64, address: u64, time: u64) -> Option<u64> {
+        let all = self.codes.get(&(pid, address))?;
+        // Of several threads one may have been before the call by which the address became known.
+        let last = all.iter().rev().find(|(since, _)| *since <= time).or_else(|| all.first());
+        last.map(|(_, stack)| *stack)
+    }
+
     /// All definitions were read.
     pub(crate) fn finish(&mut self) {
         let Raw { frames, modules, mut symbols } = std::mem::take(&mut self.raw);
@@ -207,8 +226,11 @@ impl Stacks {
     }
 
     fn of_symbol(&mut self, symbol: &Symbol, module: &Arc<str>) -> Frame {
-        let function = demangle::bare(&symbol.function);
-        let name = if function.is_empty() { "[unnamed]" } else { &function };
+        // Where no line is known, the place in the function stands behind its name.
+        let offset = symbol.function.rfind("+0x").unwrap_or(symbol.function.len());
+        let (function, offset) = symbol.function.split_at(offset);
+        let function = demangle::bare(function);
+        let name = if function.is_empty() { "[unnamed]" } else { &format!("{function}{offset}") };
         let (name, file) = (self.text(name), self.text(&symbol.file));
         let line = if file.is_empty() { 0 } else { symbol.line };
         Frame { line, file, name, module: Arc::clone(module), ..Frame::default() }
@@ -308,8 +330,8 @@ impl Stacks {
 
 /// Whether events of a name say what stacks are.
 pub fn is_definition(event: &str) -> bool {
-    use Definition::{Frame, Module, PyFrame, Symbol};
-    [PyFrame, Module, Frame, Symbol].iter().any(|definition| definition.event() == event)
+    use Definition::{Code, Frame, Module, PyFrame, Symbol};
+    [PyFrame, Module, Frame, Symbol, Code].iter().any(|definition| definition.event() == event)
 }
 
 /// Whether a frame is of the interpreter itself.
@@ -514,6 +536,28 @@ mod tests {
         assert_eq!(innermost.map(|frame| frame.line), Some(3), "the innermost line that is known");
         assert_eq!(shown(&stacks, 25, 0), ["0x119", "[could not be unwound further]"]);
         assert!(stacks.innermost(StackId { native: 25, python: 0 }).is_some());
+    }
+
+    #[test]
+    fn addresses_of_code_are_stacks_of_one_frame_each_from_a_time_on() {
+        let mut stacks = Stacks::default();
+        module(&mut stacks, 1, "/home/me/heat");
+        native(&mut stacks, [20, 0, 1], &[("solve", "/src/heat.c", 42)]);
+        native(&mut stacks, [21, 0, 1], &[("_ZN3app5innerEi+0x1f", "", 0)]);
+        let mut define = |pid, time, code, stack| {
+            let (code, stack) = (Handle(code), Handle(stack));
+            stacks.define_code(pid, time, &define::Code { code, stack });
+        };
+        define(7, 100, 0x1000, 20);
+        define(7, 150, 0x1000, 20);
+        define(7, 200, 0x1000, 21);
+        define(8, 100, 0x1000, 21);
+        stacks.finish();
+        let at = |pid, time| stacks.of_code(pid, 0x1000, time);
+        assert_eq!([at(7, 50), at(7, 100), at(7, 199), at(7, 200)], [Some(20), Some(20), Some(20), Some(21)]);
+        assert_eq!((at(8, 100), at(9, 100), stacks.of_code(7, 0x1001, 100)), (Some(21), None, None));
+        assert_eq!(shown(&stacks, 20, 0), ["heat.c:42 in solve"]);
+        assert_eq!(shown(&stacks, 21, 0), ["app::inner+0x1f in heat"]);
     }
 
     #[test]

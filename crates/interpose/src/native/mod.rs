@@ -40,9 +40,10 @@ use crate::known::{Added, Known};
 use crate::own;
 use crate::process::{note_once, session};
 use crate::put::{Plain, Raw};
+use crate::record::record_extra;
 use crate::write::write_at;
 use memory::Stack;
-use modules::{Finder, Module};
+use modules::{About, Finder, Module};
 use walk::{End, Recent, Registers};
 
 /// The stacks and modules that were described.
@@ -259,16 +260,34 @@ fn within(around: u64, place: u64) -> u64 {
 fn describe_module(writer: &Writer, time: u64, finder: &Finder, module: &Module) -> bool {
     // One that is gone meanwhile has no frames on this stack: it is corrupt.
     let Some(about) = finder.about(module) else { return true };
-    let record = ModuleRecord {
-        module: module.identity,
-        base: module.base as u64,
-        bytes: module.memory.1.wrapping_sub(module.memory.0) as u64,
-        build_id: about.build_id().len() as u32,
-        path: about.path().len() as u32,
-    };
+    let record = record_of(module, &about);
     let fields = (Plain(&record), Raw(about.build_id()), Raw(about.path()));
     // SAFETY: plain data without gaps, and bytes.
     unsafe { write_at(writer, special::MODULE, fields, time) }
+}
+
+fn record_of(module: &Module, about: &About) -> ModuleRecord {
+    ModuleRecord {
+        module: module.identity,
+        base: module.base as u64,
+        start: module.memory.0 as u64,
+        bytes: module.memory.1.wrapping_sub(module.memory.0) as u64,
+        build_id: about.build_id().len() as u32,
+        path: about.path().len() as u32,
+    }
+}
+
+/// Records which program or library an address of code is in, for an API whose calls have such addresses
+/// (`code` in the model's `[interpose]`): the launcher names functions and lines by it. Once for each library, as the
+/// kernel is asked some times. Of code that is in none, nothing is recorded.
+pub fn describe_code(address: usize) {
+    let _errno = ErrnoGuard::new();
+    let Some(finder) = finder() else { return };
+    let Some(module) = finder.module(address) else { return };
+    let Some(about) = finder.about(&module) else { return };
+    let record = record_of(&module, &about);
+    // SAFETY: plain data without gaps, and bytes, which `about` holds.
+    unsafe { record_extra(special::MODULE, (Plain(&record), Raw(about.build_id()), Raw(about.path()))) };
 }
 
 /// How to find modules, once it was looked for.

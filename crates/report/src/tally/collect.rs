@@ -32,6 +32,7 @@ use hetrace_trace::spans::fast::{self, Ended};
 use hetrace_trace::spans::{
     At, Call, Command, ErrorText, Fold, Open, Orphan, Summary, Unfinished, Visitor, walk_part,
 };
+use hetrace_trace::stacks::Sites;
 use hetrace_trace::system::System;
 use hetrace_trace::telemetry::Telemetry;
 use hetrace_trace::trace::{Exit, Manifest, Thread, ThreadId, Trace};
@@ -192,6 +193,7 @@ impl<'t> Collector<'t> {
         table: &'t Table<'t>,
     ) -> Self {
         let (ranges, collectives) = (Ranges::new(trace), Collectives::new(trace));
+        let sites = labels.by_line.then(|| Sites::new(trace.names().stacks(), ToString::to_string));
         let mut host = Host::new(trace, labels.by_thread, query.gross);
         Self {
             slice: (Slice::of_all(), host.slice(Slice::of_all())),
@@ -202,7 +204,7 @@ impl<'t> Collector<'t> {
             meters,
             energy: KernelEnergy::default(),
             in_ranges: ranges.is_active(),
-            marked: Marked::new(ranges, trace.manifest().capture.as_ref()),
+            marked: Marked::new(ranges, sites, trace.manifest().capture.as_ref()),
             in_collectives: collectives.is_active(),
             collectives,
             makers: Makers::new(trace),

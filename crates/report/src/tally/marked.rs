@@ -12,13 +12,14 @@ use hetrace_trace::capture::Capture;
 use hetrace_trace::history::History;
 use hetrace_trace::ranges::{Range, Ranges, Step, Style};
 use hetrace_trace::spans::{At, Command};
+use hetrace_trace::stacks::Sites;
 use hetrace_trace::trace::{FunctionId, Thread, ThreadId};
 
 /// Commands that are kept until the call that caused them comes.
 const KEPT: usize = 1 << 20;
 
-/// What has a row.
-type Key = (Arc<str>, Arc<str>, Arc<str>, Style);
+/// What has a row: domain, message, category, how it was begun, and where, if that is distinguished.
+type Key = (Arc<str>, Arc<str>, Arc<str>, Style, u32);
 
 /// Sums of ranges of one name.
 #[derive(Clone, Debug, Default)]
@@ -55,6 +56,8 @@ struct Seen {
 #[derive(Debug)]
 pub(super) struct Marked<'t> {
     ranges: Ranges<'t>,
+    /// Where ranges are begun, if rows are grouped by that.
+    sites: Option<Sites<'t>>,
     /// Only ranges that were open in one of these windows count.
     capture: Option<&'t Capture>,
     keys: Vec<Key>,
@@ -69,9 +72,10 @@ pub(super) struct Marked<'t> {
 }
 
 impl<'t> Marked<'t> {
-    pub fn new(ranges: Ranges<'t>, capture: Option<&'t Capture>) -> Self {
+    pub fn new(ranges: Ranges<'t>, sites: Option<Sites<'t>>, capture: Option<&'t Capture>) -> Self {
         Self {
             ranges,
+            sites,
             capture,
             keys: Vec::new(),
             by_key: HashMap::new(),
@@ -151,8 +155,9 @@ impl<'t> Marked<'t> {
     }
 
     fn row(&mut self, range: &Range) -> u32 {
-        let key =
-            (Arc::clone(&range.domain), Arc::clone(&range.message), Arc::clone(&range.category), range.style);
+        let site = self.sites.as_mut().map_or(0, |sites| sites.number(range.stack));
+        let [domain, message, category] = [&range.domain, &range.message, &range.category].map(Arc::clone);
+        let key = (domain, message, category, range.style, site);
         if let Some(row) = self.by_key.get(&key) {
             return *row;
         }
@@ -227,9 +232,17 @@ impl<'t> Marked<'t> {
     /// `domain/name`.
     pub fn name(&self, row: u32) -> String {
         match self.keys.get(row as usize) {
-            Some((domain, name, ..)) if domain.is_empty() => name.to_string(),
-            Some((domain, name, ..)) => format!("{domain}/{name}"),
+            Some((domain, name, .., site)) if domain.is_empty() => self.placed(name, *site),
+            Some((domain, name, .., site)) => format!("{domain}/{}", self.placed(name, *site)),
             None => String::new(),
+        }
+    }
+
+    /// The name of a range, and where it is begun, if that is distinguished.
+    fn placed(&self, name: &str, site: u32) -> String {
+        match self.sites.as_ref().map_or("", |sites| sites.name(site)) {
+            "" => name.to_owned(),
+            site => format!("{name} at {site}"),
         }
     }
 
@@ -237,9 +250,9 @@ impl<'t> Marked<'t> {
     pub fn cells(&self, meters: &Meters, devices: &[u32], query: &Query<'_>) -> Vec<RangeCell> {
         let wanted = |(key, sum): &(&Key, &Sum)| sum.times.count > 0 && query.has_name(&key.1);
         let ended = self.keys.iter().zip(&self.sums).filter(wanted);
-        let cell = |((domain, name, category, style), sum): (&Key, &Sum)| RangeCell {
+        let cell = |((domain, name, category, style, site), sum): (&Key, &Sum)| RangeCell {
             domain: domain.to_string(),
-            name: name.to_string(),
+            name: self.placed(name, *site),
             category: category.to_string(),
             style: match style {
                 Style::Pushed => "pushed".to_owned(),

@@ -13,6 +13,7 @@ use super::sheet::{Mark, Row, Sheet, Unit};
 use super::tracks::{Kind, number};
 use hetrace_trace::ranges::{Counted, Payload, Range, Step, Style};
 use hetrace_trace::spans::cause_id;
+use hetrace_trace::stacks::Stacks;
 
 /// A range that is drawn and has not ended.
 #[derive(Clone, Copy, Debug)]
@@ -32,6 +33,8 @@ pub(super) struct Place<'a> {
     /// Rows of the process and of the thread.
     pub process: u64,
     pub thread: u64,
+    /// The code that begins ranges.
+    pub stacks: &'a Stacks,
 }
 
 /// All ranges that are open, and rows for more.
@@ -57,7 +60,7 @@ impl RangeRows {
             }
             Step::Mark(mark) => {
                 let row = pushed(sheet, place, mark);
-                annotate(&mut sheet.notes, mark);
+                annotate(&mut sheet.notes, place.stacks, mark);
                 sheet.mark(Mark::instant(mark.begin, row, place.api, title(mark)))
             }
             Step::Counted(counted) => count(sheet, place, counted),
@@ -81,7 +84,7 @@ impl RangeRows {
             }
         };
         let begin = range.begin.max(self.drawn.get(&row).copied().unwrap_or(0));
-        annotate(&mut sheet.notes, range);
+        annotate(&mut sheet.notes, place.stacks, range);
         self.open.insert(range.key, Drawn { row, begin, lane });
         self.drawn.insert(row, begin);
         sheet.mark(Mark::begin(begin, row, place.api, title(range)))
@@ -135,7 +138,7 @@ fn title(range: &Range) -> &str {
     if range.message.is_empty() { "(no message)" } else { &range.message }
 }
 
-fn annotate(notes: &mut Annotations, range: &Range) {
+fn annotate(notes: &mut Annotations, stacks: &Stacks, range: &Range) {
     if !range.category.is_empty() {
         notes.text("category", &range.category);
     }
@@ -149,6 +152,7 @@ fn annotate(notes: &mut Annotations, range: &Range) {
     if range.color > 0 {
         notes.text("color", &format!("#{:06x}", range.color & 0x00ff_ffff));
     }
+    notes.stack(stacks, range.stack);
 }
 
 /// A number for a text that is part of a row's identity.

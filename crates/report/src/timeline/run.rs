@@ -409,7 +409,8 @@ impl<'t> Drawer<'t, '_> {
         let api = self.api(self.trace.functions().get(function));
         let title = self.trace.model_of(function).map_or("", |m| m.title.as_str());
         let title = if title.is_empty() { api } else { title };
-        self.range_rows.draw(&mut self.sheet, Place { api, title, process, thread }, step)
+        let stacks = self.trace.names().stacks();
+        self.range_rows.draw(&mut self.sheet, Place { api, title, process, thread, stacks }, step)
     }
 
     fn draw(&mut self, at: At<'_>, command: &Command<'_>) -> io::Result<()> {

@@ -59,7 +59,7 @@ pub mod special {
     pub const STACK: u16 = 20;
     /// What a native stack is: [`super::FrameRecord`].
     pub const FRAME: u16 = 21;
-    /// A program or library with frames: [`super::ModuleRecord`], its build id, and its path.
+    /// A program or library with frames, or with code that calls are made by: [`super::ModuleRecord`], its build id, and its path.
     pub const MODULE: u16 = 22;
 }
 
@@ -160,6 +160,8 @@ pub struct ModuleRecord {
     pub module: u64,
     /// What is added to addresses of its file, in this process.
     pub base: u64,
+    /// Where its memory begins, in this process.
+    pub start: u64,
     /// Bytes of memory from its beginning to its end.
     pub bytes: u64,
     /// Bytes of the build id.
@@ -467,7 +469,7 @@ const _: () = assert!(size_of::<PyStackRecord>() == 16);
 const _: () = assert!(size_of::<PyFrameRecord>() == 32);
 const _: () = assert!(size_of::<StackRecord>() == 16);
 const _: () = assert!(size_of::<FrameRecord>() == 32);
-const _: () = assert!(size_of::<ModuleRecord>() == 32);
+const _: () = assert!(size_of::<ModuleRecord>() == 40);
 
 /// Texts and values behind an [`ObjectRecord`].
 pub const OBJECT_PARTS: usize = 8;

@@ -112,9 +112,11 @@ pub fn frame(record: &FrameRecord) -> Frame {
 
 /// Returns a module; behind the record stand its build id and its path.
 pub fn module(record: &ModuleRecord, texts: &[u8]) -> Module {
-    let ModuleRecord { module, base, bytes, build_id, path } = *record;
+    let ModuleRecord { module, base, start: _, bytes, build_id, path } = *record;
     let (id, rest) = texts.split_at_checked(build_id as usize).unwrap_or_default();
-    let path = owned(rest.get(..path as usize).unwrap_or_default());
+    let path = rest.get(..path as usize).unwrap_or_default();
+    // The kernel's mark behind the name of a program whose file was removed meanwhile: another one may lie there.
+    let path = owned(path.strip_suffix(b" (deleted)").unwrap_or(path));
     let build_id = id.iter().fold(String::new(), |id, byte| id + &format!("{byte:02x}"));
     Module { module: Handle(module), base: Handle(base), bytes, build_id, path }
 }

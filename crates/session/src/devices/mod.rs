@@ -29,6 +29,7 @@ use crate::symbols::Symbols;
 use crate::time::{DeviceClock, HostClock};
 use crate::trigger::Ran;
 
+mod codes;
 mod convert;
 mod hash;
 mod key;
@@ -251,7 +252,7 @@ impl Devices {
             }
             special::MODULE => {
                 let (module, texts) = split::<ModuleRecord>(body)?;
-                self.names.define_module(&module, texts, time);
+                self.names.define_module(shared, &module, texts, time);
             }
             special::FRAME => {
                 let (frame, _) = split::<FrameRecord>(body)?;
@@ -264,6 +265,16 @@ impl Devices {
             _ => {}
         }
         Some(())
+    }
+
+    /// A call says that it returns to an address of the program's code.
+    pub fn called_from(&mut self, code: u64, time: u64) {
+        self.names.called_from(&self.shared, code, time);
+    }
+
+    /// What is to be said of names that could not be found out, once.
+    pub fn take_notes(&mut self) -> Vec<String> {
+        self.names.take_notes()
     }
 
     fn object(&mut self, record: ObjectRecord, mut rest: &[u8], time: u64, host: &HostClock) {

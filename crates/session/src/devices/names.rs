@@ -10,14 +10,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use hetrace_format::define;
+use hetrace_format::{Handle, define};
 use hetrace_ring::abi::{
-    CountRecord, DeviceRecord, FrameRecord, FunctionRecord, ModuleRecord, PyFrameRecord, QueueRecord,
+    CountRecord, DeviceRecord, FrameRecord, FunctionRecord, ModuleRecord, PyFrameRecord, QueueRecord, stack,
 };
 
+use super::codes::Codes;
 use super::hash::ByNumber;
 use super::key::Key;
 use super::{Shared, convert};
+use crate::hash;
 use crate::symbols::{Asked, Place};
 
 /// So many bearers of one handle are remembered: a command is late by a flush,
@@ -55,6 +57,8 @@ pub struct Names {
     modules: HashMap<u64, Arc<define::Module>>,
     /// What addresses of modules stand for.
     symbols: Asked,
+    /// Where calls are made which say so themselves.
+    codes: Codes,
     /// When a native stack was described last.
     last_frame: u64,
     fresh: Vec<Definition>,
@@ -262,11 +266,42 @@ impl Names {
     }
 
     /// A program or library was described, whose code is on a stack.
-    pub fn define_module(&mut self, record: &ModuleRecord, texts: &[u8], time: u64) {
+    pub fn define_module(&mut self, shared: &Shared, record: &ModuleRecord, texts: &[u8], time: u64) {
         if let Entry::Vacant(place) = self.modules.entry(record.module) {
             let module = place.insert(Arc::new(convert::module(record, texts)));
             self.fresh.push((time, define::Module::ID, module.encode()));
         }
+        // Where it lies is this record's alone: it may be loaded again elsewhere, and a child of this process has its own.
+        let Some(known) = self.modules.get(&record.module) else { return };
+        let module = Arc::new(define::Module { base: Handle(record.base), ..define::Module::clone(known) });
+        let range = record.start..record.start.saturating_add(record.bytes);
+        for (code, time) in self.codes.module(range, &module) {
+            self.define_code(shared, &module, code, time);
+        }
+    }
+
+    /// A call says that it returns to an address of the program's code.
+    pub fn called_from(&mut self, shared: &Shared, code: u64, time: u64) {
+        if let Some(module) = self.codes.meet(code, time) {
+            self.define_code(shared, &module, code, time);
+        }
+    }
+
+    /// An address stands for a stack of one frame.
+    fn define_code(&mut self, shared: &Shared, module: &Arc<define::Module>, code: u64, time: u64) {
+        // What it returns to may be another line's already: the call ends right before it.
+        let address = code.wrapping_sub(module.base.0).wrapping_sub(1);
+        let stack = hash::mix(stack::NONE, hash::mix(module.module.0, address)).max(stack::FIRST);
+        if self.frames.insert(stack) {
+            self.last_frame = self.last_frame.max(time);
+            let [stack, around, address] = [stack, stack::NONE, address].map(Handle);
+            let frame = define::Frame { stack, around, module: module.module, address };
+            self.fresh.push((time, define::Frame::ID, frame.encode()));
+            let place = Place { module: Arc::clone(module), address: address.0, with_offset: true };
+            self.symbols.ask(&shared.symbols, place);
+        }
+        let code = define::Code { code: Handle(code), stack: Handle(stack) };
+        self.fresh.push((time, define::Code::ID, code.encode()));
     }
 
     /// A native stack was described.
@@ -277,7 +312,8 @@ impl Names {
         self.last_frame = self.last_frame.max(time);
         self.fresh.push((time, define::Frame::ID, convert::frame(record).encode()));
         if let Some(module) = self.modules.get(&record.module) {
-            let place = Place { module: Arc::clone(module), address: record.address };
+            let address = record.address;
+            let place = Place { module: Arc::clone(module), address, with_offset: false };
             self.symbols.ask(&shared.symbols, place);
         }
     }
@@ -292,6 +328,11 @@ impl Names {
         for symbol in self.symbols.take(patience) {
             self.fresh.push((self.last_frame, define::Symbol::ID, symbol.encode()));
         }
+    }
+
+    /// What is to be said of names that could not be found out, once.
+    pub fn take_notes(&mut self) -> Vec<String> {
+        self.symbols.take_notes()
     }
 
     /// How often a function was launched so far.

@@ -631,6 +631,41 @@ fn every_kind_is_as_long_as_its_class_says() {
 }
 
 #[test]
+fn addresses_of_calls_are_stacks_of_one_frame_in_their_module() {
+    let mut p = Process::new("codes");
+    // Before anybody knows what is there.
+    p.devices.called_from(0x5010, 100);
+    let path = "/gone/app (deleted)";
+    let module = ModuleRecord {
+        module: 77,
+        base: 0x4000,
+        start: 0x5000,
+        bytes: 0x1000,
+        build_id: 0,
+        path: path.len() as u32,
+    };
+    p.take(special::MODULE, 200, &module, path);
+    for (code, time) in [(0x5010, 300), (0x5020, 310), (0x5020, 320), (0x9000, 330)] {
+        p.devices.called_from(code, time);
+    }
+    // The same library somewhere else: the same place in it, at another address.
+    p.take(special::MODULE, 400, &ModuleRecord { base: 0x14000, start: 0x15000, ..module }, path);
+    p.devices.called_from(0x15010, 410);
+    p.devices.finish(&p.trace, &p.host, std::time::Duration::from_secs(60));
+    let names = p.names();
+    let frames = names.iter().filter(|(_, name, _)| name == "native:frame");
+    let frames: Vec<_> =
+        frames.map(|(_, _, f)| ["module", "address", "around"].map(|n| number(f, n))).collect();
+    assert_eq!(frames, [[77, 0x100f, 0], [77, 0x101f, 0]]);
+    let codes = names.iter().filter(|(_, name, _)| name == "native:code");
+    let codes: Vec<_> = codes.map(|(_, _, f)| (number(f, "code"), number(f, "stack"))).collect();
+    assert_eq!(codes.iter().map(|(code, _)| *code).collect::<Vec<_>>(), [0x5010, 0x5020, 0x15010]);
+    assert_eq!(codes[0].1, codes[2].1);
+    assert_ne!(codes[0].1, codes[1].1);
+    assert_eq!(p.devices.take_notes(), ["no functions and lines of /gone/app: its file is gone"]);
+}
+
+#[test]
 fn mutated_records_do_no_harm() {
     let mut p = Process::new("mutated");
     let mut word = 0x1234_5678_9abc_def1u64;

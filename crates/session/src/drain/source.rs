@@ -10,6 +10,7 @@ use hetrace_ring::writer::FOLD_RECORD_WORDS;
 use hetrace_ring::{clock, record};
 
 use super::Images;
+use super::codes::Codes;
 use super::image::Image;
 use super::limits::{Limits, Thread};
 use super::records::{put_budget_step, put_error_text, put_fold, put_own_work, put_stack, put_unknown, word};
@@ -89,6 +90,18 @@ pub(super) struct Sinks<'d> {
     pub watch: &'d mut Option<Watch>,
     pub waiting: &'d Waiting,
     pub turns: &'d mut Turns,
+    pub codes: &'d Codes,
+}
+
+impl Sinks<'_> {
+    /// The devices of a process, and the process.
+    fn devices_of(&mut self, image: usize) -> Option<(&mut Devices, &mut Image)> {
+        let number = image;
+        let image = self.images.get_mut(&number)?;
+        let is_watched = self.watch.as_ref().is_some_and(Watch::is_about_commands);
+        let fresh = || Devices::new(image.identity(), image.generation, self.shared).watched(is_watched);
+        Some((self.devices.entry(number).or_insert_with(fresh), image))
+    }
 }
 
 /// Whose the records are that were taken from rings before this drainer came.
@@ -471,13 +484,10 @@ impl Source {
         } else if matches!(id, special::PY_STACK | special::STACK) {
             put_stack(self.stream.record(id, time), body);
         } else if id < record::FIRST_CALL_ID {
-            let Some(image) = sinks.images.get_mut(&self.image) else { return };
             if id == special::COMMAND {
                 sinks.waiting.take();
             }
-            let is_watched = sinks.watch.as_ref().is_some_and(Watch::is_about_commands);
-            let fresh = || Devices::new(image.identity(), image.generation, sinks.shared).watched(is_watched);
-            let known = sinks.devices.entry(self.image).or_insert_with(fresh);
+            let Some((known, image)) = sinks.devices_of(self.image) else { return };
             let own_time = host.to_ns(ticks);
             let (api, tid) = (self.api, self.identity.tid);
             let outer = |inner| image.outer_tid(inner);
@@ -489,6 +499,11 @@ impl Source {
             }
             put_fold(self.stream.record(id, time), words, host);
         } else {
+            if let Some(code) = sinks.codes.read(self.api, id, body)
+                && let Some((devices, _)) = sinks.devices_of(self.image)
+            {
+                devices.called_from(code, time);
+            }
             self.stream.record(id, time).extend_from_slice(body);
         }
     }

@@ -16,7 +16,7 @@ use hetrace_os::perf::sampled::Map;
 use object::read::elf::ElfFile64;
 use object::{Object, ObjectSection, ReadCache};
 
-use super::hash;
+use crate::hash;
 use crate::symbols::file;
 
 /// The bytes of a table.

@@ -10,7 +10,6 @@
 //! their order: nothing of the program is read, and one that has ended is unwound as well.
 
 pub(crate) mod code;
-mod hash;
 mod space;
 mod unwind;
 
@@ -32,6 +31,7 @@ use hetrace_ring::clock;
 use rustix::event::{EventfdFlags, eventfd};
 
 use crate::child::inherited::kernel_mask;
+use crate::hash;
 use crate::manifest::{self, Manifest};
 use crate::output::{Identity, Stream, TraceFolder};
 use crate::symbols::{Asked, Place as Symbol, Symbols};
@@ -301,7 +301,8 @@ impl Writer {
                     if self.known.insert(identity) {
                         self.define(time, hetrace_format::define::Module::ID, &module.encode());
                     }
-                    self.asked.ask(&self.symbols, Symbol { module, address: frame.address });
+                    self.asked
+                        .ask(&self.symbols, Symbol { module, address: frame.address, with_offset: false });
                 }
                 let (stack, around) = (Handle(stack), Handle(around));
                 let (module, address) = (Handle(identity), Handle(frame.address));

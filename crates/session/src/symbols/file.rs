@@ -5,6 +5,7 @@ use std::io::Read;
 use std::ops::Range;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use addr2line::Loader;
 use hetrace_format::define::Module;
@@ -26,11 +27,15 @@ pub struct Found {
     pub file: String,
     /// 0 if it is not known.
     pub line: u32,
+    /// How far it is from the function's beginning, where the table of symbols alone has that.
+    pub offset: Option<u64>,
 }
 
 /// What is known of a module: its debug information if there is any apart, and its own.
 pub struct File {
     loaders: Vec<Loader>,
+    /// Why nothing is known of it, if that is to be said.
+    pub unknown: Option<Arc<str>>,
     /// Where its code is, as addresses in the file. Debug information of code that the linker has left out says that it is
     /// at 0 and behind.
     code: Vec<Range<u64>>,
@@ -53,7 +58,8 @@ impl File {
         } else if let Some(debug) = apart(&module.build_id).filter(|_| !loaders.is_empty()) {
             code = segments(&debug).unwrap_or_default();
         }
-        Self { loaders, code }
+        let unknown = loaders.is_empty().then(|| why_unknown(path)).flatten();
+        Self { loaders, unknown, code }
     }
 
     /// Returns what an address stands for, the innermost function first, and then what that was inlined into.
@@ -68,6 +74,18 @@ impl File {
     }
 }
 
+/// Why a file with this path says nothing; none of what never was one.
+fn why_unknown(path: &Path) -> Option<Arc<str>> {
+    if !path.is_absolute() {
+        return None;
+    }
+    let why = match path.symlink_metadata() {
+        Ok(_) => "its file is not the one that ran, by its build id",
+        Err(_) => "its file is gone",
+    };
+    Some(format!("no functions and lines of {}: {why}", path.display()).into())
+}
+
 fn of(loader: &Loader, address: u64) -> Vec<Found> {
     let mut all = Vec::new();
     if let Ok(mut frames) = loader.find_frames(address) {
@@ -78,6 +96,7 @@ fn of(loader: &Loader, address: u64) -> Vec<Found> {
                 function: name.unwrap_or_default(),
                 file: file.unwrap_or_default().to_owned(),
                 line: line.unwrap_or(0),
+                offset: None,
             });
             if all.len() >= LEVELS {
                 break;
@@ -85,12 +104,17 @@ fn of(loader: &Loader, address: u64) -> Vec<Found> {
         }
     }
     // Debug information may lack a name that the table of symbols has: that of the outermost one.
-    let symbol = loader.find_symbol(address).unwrap_or_default();
+    let info = loader.find_symbol_info(address);
+    let symbol = info.as_ref().map_or("", |info| info.name());
+    let offset = info.as_ref().and_then(|info| address.checked_sub(info.address()));
     match all.last_mut() {
-        Some(outermost) if outermost.function.is_empty() => symbol.clone_into(&mut outermost.function),
+        Some(outermost) if outermost.function.is_empty() => {
+            symbol.clone_into(&mut outermost.function);
+            outermost.offset = offset;
+        }
         Some(_) => {}
         None if symbol.is_empty() => {}
-        None => all.push(Found { function: symbol.to_owned(), ..Found::default() }),
+        None => all.push(Found { function: symbol.to_owned(), offset, ..Found::default() }),
     }
     all.retain(|found| !found.function.is_empty() || found.line > 0);
     all

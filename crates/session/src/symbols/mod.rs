@@ -6,7 +6,7 @@
 
 pub mod file;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -23,13 +23,17 @@ pub struct Place {
     pub module: Arc<Module>,
     /// As its file has it.
     pub address: u64,
+    /// Where no line is known, the function's name is to have the place in the function, too (`solve+0x42`): it alone
+    /// distinguishes calls that the function makes.
+    pub with_offset: bool,
 }
 
 /// A question, and where the answer goes.
 type Question = (Place, Sender<Answer>);
 
-/// What an address stands for, the innermost function first; nothing if that is not known.
-type Answer = Vec<Symbol>;
+/// What an address stands for, the innermost function first; nothing if that is not known. And why nothing of its module
+/// can be known.
+type Answer = (Vec<Symbol>, Option<Arc<str>>);
 
 /// The thread that finds out, once there is something to ask.
 #[derive(Debug, Default)]
@@ -56,6 +60,7 @@ impl Symbols {
 pub struct Asked {
     answers: Option<(Sender<Answer>, Receiver<Answer>)>,
     pending: usize,
+    notes: BTreeSet<Arc<str>>,
 }
 
 impl Asked {
@@ -78,12 +83,20 @@ impl Asked {
         let until = Instant::now() + patience;
         while self.pending > 0 {
             match receiver.recv_timeout(until.saturating_duration_since(Instant::now())) {
-                Ok(symbols) => found.extend(symbols),
+                Ok((symbols, note)) => {
+                    found.extend(symbols);
+                    self.notes.extend(note);
+                }
                 Err(_) => break,
             }
             self.pending -= 1;
         }
         found
+    }
+
+    /// Takes what is to be said of modules of which nothing can be known.
+    pub fn take_notes(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.notes).iter().map(ToString::to_string).collect()
     }
 }
 
@@ -92,23 +105,25 @@ fn resolve_all(questions: &Receiver<Question>) {
     // Beside the program, and after it.
     _ = rustix::process::nice(10);
     let mut files: HashMap<u64, File> = HashMap::new();
-    let mut known: HashMap<(u64, u64), Vec<Symbol>> = HashMap::new();
-    while let Ok((Place { module, address }, answer)) = questions.recv() {
-        let symbols = known.entry((module.module.0, address)).or_insert_with(|| {
-            let file = files.entry(module.module.0).or_insert_with(|| File::open(&module));
-            file.symbols(address)
-                .into_iter()
-                .zip(0..)
-                .map(|(found, level)| symbol(&module, address, level, found))
-                .collect()
+    let mut known: HashMap<(u64, u64, bool), Vec<Symbol>> = HashMap::new();
+    while let Ok((place, answer)) = questions.recv() {
+        let Place { module, address, with_offset } = &place;
+        let file = files.entry(module.module.0).or_insert_with(|| File::open(module));
+        let symbols = known.entry((module.module.0, *address, *with_offset)).or_insert_with(|| {
+            let found = file.symbols(*address).into_iter().zip(0..);
+            found.map(|(found, level)| symbol(&place, level, found)).collect()
         });
-        _ = answer.send(symbols.clone());
+        _ = answer.send((symbols.clone(), file.unknown.clone()));
     }
 }
 
-fn symbol(module: &Module, address: u64, level: u32, found: file::Found) -> Symbol {
-    let file::Found { function, file, line } = found;
-    Symbol { module: module.module, address: Handle(address), level, function, file, line }
+fn symbol(place: &Place, level: u32, found: file::Found) -> Symbol {
+    let Place { module, address, with_offset } = place;
+    let file::Found { mut function, file, line, offset } = found;
+    if let Some(offset) = offset.filter(|_| *with_offset && line == 0) {
+        function += &format!("+{offset:#x}");
+    }
+    Symbol { module: module.module, address: Handle(*address), level, function, file, line }
 }
 
 #[cfg(test)]
@@ -130,8 +145,8 @@ mod tests {
         let module = this_program();
         let address = file::tests::address_of("answers_come_to_those_who_asked");
         for asked in &mut asked {
-            asked.ask(&symbols, Place { module: Arc::clone(&module), address });
-            asked.ask(&symbols, Place { module: Arc::clone(&module), address: 1 });
+            asked.ask(&symbols, Place { module: Arc::clone(&module), address, with_offset: false });
+            asked.ask(&symbols, Place { module: Arc::clone(&module), address: 1, with_offset: false });
         }
         for asked in &mut asked {
             let found = asked.take(Duration::from_secs(60));

@@ -105,6 +105,17 @@ impl Place {
     }
 }
 
+impl Place {
+    /// Reads an integer as bits; none if it is none, or the record is damaged.
+    #[inline]
+    pub fn read_bits(&self, record: &[u8]) -> Option<u64> {
+        match self.read(record)? {
+            Value::Number(Number::Int(value)) => Some(value as u64),
+            _ => None,
+        }
+    }
+}
+
 fn integer(bytes: &[u8], size: u8, signed: bool) -> Option<Value> {
     let bytes = bytes.get(..usize::from(size).min(8))?;
     let word = bytes.iter().rev().fold(0u64, |word, byte| word << 8 | u64::from(*byte));

@@ -36,6 +36,7 @@ use std::ops::Range;
 pub use bind::Bound;
 pub(crate) use command::Ran;
 pub(crate) use feed::Feed;
+pub(crate) use fields::Place as FieldPlace;
 pub use syntax::Trigger;
 pub use watch::Account;
 pub(crate) use watch::{CallRecord, Watch};

@@ -13,6 +13,7 @@ use super::calls::{Call, Fold, Open, Orphan, Unfinished, Why};
 use super::commands::{Command, NewQueue};
 use super::stack::{Ended, First, Moment, Stack};
 use super::summary::Summary;
+use crate::stacks::StackId;
 use crate::trace::{
     Class, Cursor, Definition, FunctionId, Item, Occurrence, Sample, Thread, ThreadId, Threads, Trace,
 };
@@ -181,7 +182,10 @@ impl<'t> Walker<'t> {
         match class {
             Class::Entry(function) => {
                 let mut open = self.entry(occurrence, *function, visitor)?;
-                if let Some(stack) = self.announced.of_entry(thread, event) {
+                let announced = self.announced.of_entry(thread, event);
+                // The whole stack says more than where the innermost frame is.
+                let code = || Some(StackId { native: occurrence.code(*function)?, python: 0 });
+                if let Some(stack) = announced.or_else(code) {
                     open.stack = stack;
                     self.stack(thread).made_by(stack);
                 }

@@ -188,7 +188,7 @@ impl<'a> Resolver<'a> {
         });
         let (id, described) = known.unwrap_or_else(|| (self.functions.by_name(api, function), None));
         match phase {
-            Phase::Entry => Class::Entry(id),
+            Phase::Entry => self.entry(id, described, fields),
             Phase::Exit => Class::Exit(id, verdict(described, fields)),
             Phase::Fold => {
                 let position = |name| fields.index(name);
@@ -201,6 +201,17 @@ impl<'a> Resolver<'a> {
                 }
             }
         }
+    }
+
+    fn entry(
+        &mut self,
+        id: FunctionId,
+        described: Option<(&Model, &Function)>,
+        fields: &StructClass,
+    ) -> Class {
+        let code = described.and_then(|(model, _)| fields.index(model.interpose.code.as_deref()?));
+        code.into_iter().for_each(|field| self.functions.says_code(id, field));
+        Class::Entry(id)
     }
 }
 

@@ -3,11 +3,13 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use hetrace_ctf::class::Scope;
 use hetrace_ctf::read::{Event, Losses, StreamError};
 
 use super::Trace;
 use super::class::Class;
 use super::cost::Costs;
+use super::functions::FunctionId;
 use super::names::Names;
 use super::source::{Source, StepsBack};
 use super::threads::{ThreadId, Threads};
@@ -80,6 +82,14 @@ impl<'c, 't> Occurrence<'c, 't> {
     /// What numbers of device events stand for.
     pub fn names(&self) -> &'t Names {
         self.cursor.trace.names()
+    }
+
+    /// The code that makes the call which the event begins, if the event says so.
+    #[inline]
+    pub fn code(&self, function: FunctionId) -> Option<u64> {
+        let field = self.cursor.trace.functions().code_field(function)?;
+        let address = self.event.integer_at(Scope::EventFields, field)? as u64;
+        self.names().stacks().of_code(self.cursor.threads.get(self.thread).pid, address, self.time)
     }
 
     /// Names of the APIs.

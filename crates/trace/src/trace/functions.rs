@@ -34,6 +34,8 @@ pub struct Functions {
     apis: Vec<String>,
     /// Number of the first function of each model.
     first: Vec<u32>,
+    /// By function, where its entry says which code makes the call, if any does.
+    code: Vec<Option<usize>>,
 }
 
 /// What puts work on a device by its role, when the model names no command.
@@ -91,6 +93,21 @@ impl Functions {
     /// All of them, by number.
     pub fn all(&self) -> &[Function] {
         &self.all
+    }
+
+    /// A function's entry says in this field where in the program it is called.
+    pub(super) fn says_code(&mut self, id: FunctionId, field: usize) {
+        if self.code.len() <= id.index() {
+            self.code.resize(id.index() + 1, None);
+        }
+        self.code[id.index()] = Some(field);
+    }
+
+    /// The field of a function's entry that says where in the program it is called: by an address, which
+    /// [`Stacks::of_code`](crate::stacks::Stacks::of_code) makes a stack.
+    #[inline]
+    pub fn code_field(&self, id: FunctionId) -> Option<usize> {
+        self.code.get(id.index()).copied().flatten()
     }
 
     /// The position of an API.

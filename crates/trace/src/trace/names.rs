@@ -285,6 +285,10 @@ impl Names {
             Definition::Module => self.stacks.define_module(&define::Module::decode(get)),
             Definition::Frame => self.stacks.define_frame(define::Frame::decode(get)),
             Definition::Symbol => self.stacks.define_symbol(define::Symbol::decode(get)),
+            Definition::Code => {
+                let time = event.timestamp().unwrap_or(0);
+                self.stacks.define_code(pid, time, &define::Code::decode(get));
+            }
             Definition::Function => {
                 let kernel = Kernel::new(define::Function::decode(get), pid);
                 let place = self.kernels.entry(kernel.id);
