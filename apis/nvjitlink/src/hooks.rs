@@ -9,21 +9,10 @@ use std::ffi::{CStr, c_void};
 use hetrace_interpose::ErrnoGuard;
 use hetrace_interpose::inside::{image, is_on};
 
+use crate::functions::Functions;
 use crate::generated::prelude::P;
 use crate::generated::real;
 use crate::link;
-
-/// The real functions of one version.
-pub struct Functions {
-    pub create: unsafe fn(*mut P, u32, *const P) -> u32,
-    pub destroy: unsafe fn(*mut P) -> u32,
-    pub add: unsafe fn(P, u32, *const c_void, u64, *const i8) -> u32,
-    pub complete: unsafe fn(P) -> u32,
-    pub ptx_size: unsafe fn(P, *mut u64) -> u32,
-    pub ptx: unsafe fn(P, *mut i8) -> u32,
-    pub log_size: unsafe fn(P, *mut u64) -> u32,
-    pub log: unsafe fn(P, *mut i8) -> u32,
-}
 
 /// # Safety
 /// What nvJitLink returned, and the arguments of that call.

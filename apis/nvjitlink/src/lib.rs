@@ -3,11 +3,12 @@
 //! * `generated/`: a wrapper for every function, made from the model;
 //! * [`entry`]: how programs reach them, and they the real functions;
 //! * [`hooks`]: functions that do more under `--inside`;
-//! * [`link`]: what they keep of a link;
+//! * [`link`]: what they keep of a link, and [`functions`] that they ask of it;
 //! * [`measure`]: sizes that only the API itself knows.
 #![allow(non_snake_case, clippy::missing_safety_doc, missing_docs)]
 
 mod entry;
+mod functions;
 mod generated;
 mod hooks;
 mod link;

@@ -10,8 +10,8 @@ use std::io::Read;
 use hetrace_interpose::inside::{hand_over, hand_over_parts, hand_over_reason, image, text_of};
 use hetrace_interpose::table::Table;
 
+use crate::functions::Functions;
 use crate::generated::prelude::P;
-use crate::hooks::Functions;
 
 /// `NVJITLINK_INPUT_CUBIN`, and what comes behind it.
 const CUBIN: u32 = 1;
@@ -225,14 +225,14 @@ unsafe fn sized(
     give: unsafe fn(P, *mut i8) -> u32,
 ) -> Option<Vec<u8>> {
     let (mut size, mut bytes) = (0, Vec::new());
-    // SAFETY: contract; room for the answer.
+    // SAFETY: contract: a function that takes this handle; there is room for the size.
     if unsafe { size_of(handle, &raw mut size) } != 0 || !(1..=LARGEST as u64).contains(&size) {
         return None;
     }
     // One more: of a text whose size was said without its end.
     bytes.try_reserve_exact(size as usize + 1).ok()?;
     bytes.resize(size as usize + 1, 0);
-    // SAFETY: contract; room for as many bytes as it says.
+    // SAFETY: contract: a function that takes this handle; there is room for as many bytes as the other has said.
     (unsafe { give(handle, bytes.as_mut_ptr().cast()) } == 0).then_some(bytes)
 }
 
@@ -241,7 +241,7 @@ unsafe fn sized(
 /// # Safety
 /// A link that failed, and functions of its library.
 unsafe fn log(handle: P, functions: &Functions) -> String {
-    // SAFETY: contract, and how its log is asked for.
+    // SAFETY: contract: both functions take a link of their library, completed or not.
     let log = unsafe { sized(handle, functions.log_size, functions.log) }.unwrap_or_default();
     let line = log.split(|byte| *byte == b'\n' || *byte == 0).next().unwrap_or_default();
     let line = String::from_utf8_lossy(line.get(..LOG).unwrap_or(line)).into_owned();
