@@ -96,12 +96,50 @@ fn what_has_no_text_is_named_with_why() {
         ("", [&text, &twice], "linked of 2 inputs: k1000 is defined by two inputs"),
     ] {
         let run = link(&bed, ALL, &[FAKE, "_13_0", option, inputs[0], inputs[1]]);
-        check_seen(&run, SEEN);
+        let bare = link(&bed, &[], &[FAKE, "_13_0", option, inputs[0], inputs[1]]);
+        check_seen(&run, &bare.done.out);
         assert_eq!(ran(&run), twins(&[("k1000", 3), ("k2000", 3)]));
         let said = notes(&run);
         assert!(said.contains("k1000 is as it was: ") && said.contains(why), "{why}: {said}");
     }
 }
+
+const DEFINED: &str = ".visible .func (.param .b32 r) shared_one (.param .b32 a) { .reg .b32 %r; ld.param.b32 %r, [a]; st.param.b32 [r], %r; ret; }";
+const DECLARED: &str = ".extern .func (.param .b32 r) shared_one (.param .b32 a);";
+
+/// What an assembler takes: a function that others may call, a variable of its own, and kernels.
+const REAL: &str = "\
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .func (.param .b32 r) shared_one (.param .b32 a) { .reg .b32 %r; ld.param.b32 %r, [a]; st.param.b32 [r], %r; ret; }
+.global .align 4 .u32 own = 7;
+.visible .entry k1000(.param .u64 k_0)
+{
+	.reg .pred %p<2>;
+	.reg .b32 %r<4>;
+	mov.u32 %r1, %tid.x;
+	setp.gt.u32 %p1, %r1, 3;
+	@%p1 bra $L__BB0_2;
+	{
+	.param .b32 a;
+	.param .b32 r;
+	st.param.b32 [a], %r1;
+	call.uni (r), shared_one, (a);
+	ld.param.b32 %r2, [r];
+	}
+	st.global.u32 [own], %r2;
+$L__BB0_2:
+	ret;
+}
+.visible .entry k2000()
+{
+	.reg .b32 %r<2>;
+	ld.global.u32 %r1, [own];
+	st.global.u32 [own], %r1;
+	ret;
+}
+";
 
 /// The real library, where `HETRACE_NVJITLINK` says where it is: of a wheel of PyPI, `nvidia-nvjitlink`. It needs no device.
 #[test]
@@ -111,15 +149,20 @@ fn the_real_library_links_for_a_fake_driver() {
         return;
     };
     let library = library.to_string_lossy().into_owned();
-    let bed = Bed::new(TEXT.as_bytes());
-    let (image, other) = (bed.image.display().to_string(), put(&bed, "other", others().as_bytes()));
-    let bare = link(&bed, &[], &[&library, "", "", &format!("2={image}")]);
-    check_seen(&bare, SEEN);
-    let run = link(&bed, ALL, &[&library, "", "", &format!("2={image}")]);
-    check_seen(&run, SEEN);
-    check_recorded(&run);
-    let both = [&*library, "", "", &format!("2={image}"), &format!("2@{other}")];
-    let run = link(&bed, ALL, &both);
-    assert_eq!(run.done.status, 0, "{}{}", run.done.out, run.done.err);
-    assert!(notes(&run).contains("4 kernels can record"), "{}", notes(&run));
+    let bed = Bed::new(REAL.as_bytes());
+    let image = bed.image.display().to_string();
+    let other = REAL.replace("k1000", "m1000").replace("k2000", "m2000").replace(DEFINED, DECLARED);
+    let other = put(&bed, "other", other.as_bytes());
+    let recorded = twins(&[("k1000__hetrace_inside", 3), ("k2000__hetrace_inside", 3)]);
+    let (one, both) = (format!("2={image}"), format!("2@{other}"));
+    for version in ["", "_13_0"] {
+        for (inputs, kernels) in [(vec![&*one], 2), (vec![&*both, &*one], 4)] {
+            let run = link(&bed, ALL, &[&[&*library, version, ""], &*inputs].concat());
+            assert_eq!(run.done.status, 0, "{}{}", run.done.out, run.done.err);
+            assert_eq!(ran(&run), recorded, "{}", notes(&run));
+            let said = notes(&run);
+            assert!(said.contains(&format!("{kernels} kernels can record")), "{said}");
+            assert_eq!(ways::print(&run).matches(&format!("nvJitLinkComplete{version}(")).count(), 1);
+        }
+    }
 }
