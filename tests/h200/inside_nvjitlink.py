@@ -95,7 +95,7 @@ def checked(way, folder, run, script):
     print(f"{way}: inside: {traced.returncode} {traced.stdout.strip()} {traced.stderr[-1500:].strip()}")
     inside = json.loads(run([HETRACE, "tally", "--inside", "--json", trace]).stdout or "{}").get("inside", [])
     found = {one["kernel"]: (one["launches"], one.get("slowdown")) for one in inside}
-    with open(os.path.join(trace, "manifest.json")) as file:
+    with open(os.path.join(trace, "hetrace/manifest.json")) as file:
         notes = [note for note in json.load(file).get("notes", []) if "inside" in note or "as it was" in note]
     print(f"{way}: recorded: {found}")
     for note in notes:
