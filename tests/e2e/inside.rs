@@ -1,5 +1,7 @@
 //! `--inside`: code comes in by each way, kernels that are chosen record, and the program sees what it always saw.
 
+#[path = "inside/jitlink.rs"]
+mod jitlink;
 #[path = "inside/losses.rs"]
 mod losses;
 #[path = "cuda/run.rs"]

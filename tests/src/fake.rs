@@ -92,8 +92,11 @@ fn build(out: &Path) {
         let source = text(sources.join("fake_cupti.c"));
         cc(&["-shared", "-fPIC", &format!("-DCUPTI_VERSION={version}"), &soname, "-o", &library, &source]);
     }
-    let (nvrtc, source) = (text(out.join("libnvrtc.so.13")), text(sources.join("fake_nvrtc.c")));
-    cc(&["-shared", "-fPIC", "-Wl,-soname,libnvrtc.so.13", "-Wl,-Bsymbolic", "-o", &nvrtc, &source]);
+    for (soname, source) in [("libnvrtc.so.13", "fake_nvrtc.c"), ("libnvJitLink.so.13", "fake_nvjitlink.c")] {
+        let (library, source) = (text(out.join(soname)), text(sources.join(source)));
+        let soname = format!("-Wl,-soname,{soname}");
+        cc(&["-shared", "-fPIC", &soname, "-Wl,-Bsymbolic", "-o", &library, &source]);
+    }
     let here = format!("-L{}", out.display());
     let build = |name: &str, source: &str, others: &[&str]| {
         let (source, program) = (text(sources.join(format!("{source}.c"))), text(out.join(name)));

@@ -10,6 +10,8 @@ use crate::ptx::{Base, Request, image, rewrite};
 pub struct Ask<'a> {
     /// As the program hands it to its driver; of a wrapper what it leads to.
     pub image: &'a [u8],
+    /// Why no text of it can be had, if more is known of that than that there is none in it.
+    pub why: Option<&'a str>,
     /// Its hash, for the description.
     pub hash: &'a str,
     /// Compute capability of the device, ten times the major number and the minor one.
@@ -53,7 +55,7 @@ impl Instrumented {
 pub fn instrument(ask: &Ask<'_>) -> Result<Instrumented, String> {
     let text = match image::text(ask.image, ask.device) {
         Ok(text) => text,
-        Err(error) => return without_text(ask, &error.to_string()),
+        Err(error) => return without_text(ask, ask.why.unwrap_or(&error.to_string())),
     };
     let Ask { hash, wanted, mode, sample, base, first, most, .. } = *ask;
     let request = Request { wanted, mode, sums: mode == Mode::Branches, sample, base, first, image: hash };

@@ -69,7 +69,9 @@ pub use flight::{Answer, Asked as FlightAsked, Finished as FlightFinished, Snaps
 pub use hetrace_format::manifest;
 pub use hetrace_os::probe as os_probe;
 pub use hetrace_os::sampler::{Ability as SampleAbility, ability as sample_ability};
-pub use hetrace_ring::abi::inside::{KERNELS as INSIDE_KERNELS, TEXT as INSIDE_TEXT};
+pub use hetrace_ring::abi::inside::{
+    KERNELS as INSIDE_KERNELS, PARTS as INSIDE_PARTS, TEXT as INSIDE_TEXT, WHY as INSIDE_WHY,
+};
 pub use inject::{Injection, Way, dormant, is_absent, loader};
 pub use inside::{INSIDE_CHOICES, Inside, answer as inside_answer};
 pub use ldcache::find as find_library;

@@ -76,7 +76,6 @@ fn sections(names: &[u8], places: &[u32]) -> Vec<u8> {
     [bytes, names.to_vec(), headers.collect::<Vec<_>>().concat()].concat()
 }
 
-/// Kernels of machine code are named, if they were wanted.
 /// NVRTC gives machine code, and has its text: what loads the code finds it.
 #[test]
 fn code_of_nvrtc_has_its_text() {
@@ -96,12 +95,14 @@ fn code_of_nvrtc_has_its_text() {
     assert!(!print(&bare).contains("nvrtcGetPTX"));
 }
 
-fn print(run: &Run) -> String {
+/// The recording, printed.
+pub fn print(run: &Run) -> String {
     let mut line = std::process::Command::new(hetrace_tests::hetrace());
     line.arg("print").arg(run.scratch.path().join("trace"));
     hetrace_tests::bed::run(&mut line).out
 }
 
+/// Kernels of machine code are named, if they were wanted.
 #[test]
 fn kernels_of_machine_code_are_named() {
     let names = b"\0.nv.constant0.k1000\0.nv.constant0._Z1mv\0.text.k1000\0";

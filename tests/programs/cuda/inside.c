@@ -108,6 +108,55 @@ static void *compiled(const char *source)
     return cubin;
 }
 
+/* A function of nvJitLink, of this version of its header (`_13_0`; none: by its plain name). */
+static void *jit(void *library, const char *name, const char *version)
+{
+    char full[64];
+    snprintf(full, sizeof full, "%snvJitLink%s%s", *version ? "__" : "", name, version);
+    void *found = dlsym(library, full);
+    if (!found)
+        exit(4);
+    return found;
+}
+
+/* Machine code that nvJitLink links: of its library, a version, an option besides the architecture or "", and inputs, each with
+ * its kind: `2=FILE` as bytes, `2@FILE` as a file. */
+static void *linked(char **arguments)
+{
+    void *library = dlopen(arguments[0], RTLD_NOW), *link = NULL;
+    if (!library)
+        exit(3);
+    const char *version = arguments[1], *options[] = {"-arch=sm_90", arguments[2]};
+    int (*create)(void **, unsigned, const char *const *) = jit(library, "Create", version);
+    int (*data)(void *, int, const void *, size_t, const char *) = jit(library, "AddData", version);
+    int (*file)(void *, int, const char *) = jit(library, "AddFile", version);
+    int (*complete)(void *) = jit(library, "Complete", version);
+    int (*size_of)(void *, size_t *) = jit(library, "GetLinkedCubinSize", version);
+    int (*give)(void *, char *) = jit(library, "GetLinkedCubin", version);
+    int (*destroy)(void **) = jit(library, "Destroy", version);
+    size_t size = 0;
+    OK(create(&link, *arguments[2] ? 2 : 1, options));
+    for (char **input = arguments + 3; *input; input++) {
+        int kind = atoi(*input);
+        const char *path = *input + strspn(*input, "0123456789") + 1;
+        FILE *f = fopen(path, "r");
+        static char bytes[1 << 20];
+        if (!f)
+            exit(2);
+        if (path[-1] == '@')
+            OK(file(link, kind, path));
+        else
+            OK(data(link, kind, bytes, fread(bytes, 1, sizeof bytes, f), strrchr(path, '/') + 1));
+        fclose(f);
+    }
+    OK(complete(link));
+    OK(size_of(link, &size));
+    char *cubin = malloc(size);
+    OK(give(link, cubin));
+    OK(destroy(&link));
+    return cubin;
+}
+
 static void print_names(const char *what, unsigned count, CUfunction *list, unsigned room)
 {
     printf("%s: %u:", what, count);
@@ -261,7 +310,7 @@ static void of_link(const char *file, const char *other, int launches)
 int main(int argc, char **argv)
 {
     const char *way = argc > 1 ? argv[1] : "", *file = argc > 2 ? argv[2] : "";
-    int launches = argc > 3 ? atoi(argv[3]) : 3, copies = argc > 4 ? atoi(argv[4]) : 1;
+    int of_jit = !strcmp(way, "jitlink"), launches = argc > 3 && !of_jit ? atoi(argv[3]) : 3, copies = argc > 4 && !of_jit ? atoi(argv[4]) : 1;
     char info[64] = "untouched", error[64] = "untouched";
     int names[] = {3, 4, 5, 6, 0};
     void *values[] = {info, (void *)sizeof info, error, (void *)sizeof error, (void *)32};
@@ -285,6 +334,8 @@ int main(int argc, char **argv)
             OK(cuModuleLoadData(&m, read_all(file)));
         else if (!strcmp(way, "rtc"))
             OK(cuModuleLoadData(&m, compiled(read_all(file))));
+        else if (of_jit)
+            OK(cuModuleLoadData(&m, linked(argv + 3)));
         else if (!strcmp(way, "options"))
             OK(cuModuleLoadDataEx(&m, read_all(file), 5, names, values));
         else if (!strcmp(way, "fatbin"))

@@ -7,6 +7,7 @@ pub mod diff;
 pub mod doctor;
 pub mod export;
 mod follow;
+mod handed;
 mod inside;
 pub mod kernel;
 pub mod lint;

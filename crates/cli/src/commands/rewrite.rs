@@ -12,9 +12,11 @@ use clap::Args;
 use hetrace_gpu_kernel::plan::Mode;
 use hetrace_gpu_kernel::ptx;
 use hetrace_gpu_kernel::{Ask, Base, Instrumented, instrument, instrument_source};
-use hetrace_session::{INSIDE_KERNELS, INSIDE_TEXT, inside_answer};
+use hetrace_session::{INSIDE_KERNELS, inside_answer};
+
 use sha2::{Digest, Sha256};
 
+use super::handed;
 use crate::args::Sites;
 
 /// Goes up when the same image becomes another.
@@ -69,20 +71,24 @@ fn done(args: &Rewrite) -> Result<Instrumented> {
         Some(_) => anyhow::bail!("the image has no name of ours"),
     };
     let mut image = fs::read(&args.image)?;
-    // Of machine code alone, another API of the program may have handed over the text that it was made of.
-    if use_ != Some("source")
-        && ptx::image::text(&image, device).is_err()
-        && let Ok(text) = fs::read(args.image.with_file_name(format!("{hash}{INSIDE_TEXT}")))
-    {
-        image = text;
+    let mut why = None;
+    // Of machine code alone, another API of the program may have handed over what it was made of.
+    if use_ != Some("source") && ptx::image::text(&image, device).is_err() {
+        match handed::text(&args.image.with_file_name(hash), device) {
+            Some(Ok(text)) => image = text,
+            Some(Err(reason)) => why = Some(reason),
+            None => {}
+        }
     }
-    let cache = Cache::of(args, &image, (first, device, use_));
+    // A reason is not of the image alone.
+    let cache = if why.is_none() { Cache::of(args, &image, (first, device, use_)) } else { None };
     let known = cache.as_ref().and_then(Cache::get);
     let done = match known {
         Some(known) => known,
         None => {
             let done = rewrites(&Ask {
                 image: &image,
+                why: why.as_deref(),
                 hash,
                 device,
                 wanted: &|name| args.kernel.iter().any(|glob| hetrace_model::glob_matches(glob, name)),

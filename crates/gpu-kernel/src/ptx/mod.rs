@@ -8,6 +8,7 @@ mod code;
 mod counts;
 pub mod flow;
 pub mod image;
+pub mod link;
 mod pressure;
 pub mod rewrite;
 pub mod scan;

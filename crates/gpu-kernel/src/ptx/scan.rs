@@ -98,7 +98,7 @@ impl std::error::Error for BadText {}
 /// # Errors
 /// Where a comment, a text, a function or a statement does not end, or one has no name.
 pub fn scan(text: &str) -> Result<Module, BadText> {
-    let mut scanner = Scanner { text: text.as_bytes(), at: 0 };
+    let mut scanner = Scanner::new(text);
     let mut functions = Vec::new();
     while scanner.skip()? {
         let begin = scanner.at;
@@ -116,18 +116,24 @@ pub fn scan(text: &str) -> Result<Module, BadText> {
     Ok(Module { functions })
 }
 
-struct Scanner<'t> {
+/// Goes through a text, over comments, texts and brackets.
+pub(super) struct Scanner<'t> {
     text: &'t [u8],
-    at: usize,
+    pub(super) at: usize,
 }
 
-impl Scanner<'_> {
-    fn bad(&self, at: usize, what: &'static str) -> BadText {
+impl<'t> Scanner<'t> {
+    /// Begins at the text's begin.
+    pub(super) fn new(text: &'t str) -> Self {
+        Scanner { text: text.as_bytes(), at: 0 }
+    }
+
+    pub(super) fn bad(&self, at: usize, what: &'static str) -> BadText {
         let before = self.text.get(..at).unwrap_or(self.text);
         BadText { line: 1 + before.iter().filter(|byte| **byte == b'\n').count(), what }
     }
 
-    fn peek(&self) -> Option<u8> {
+    pub(super) fn peek(&self) -> Option<u8> {
         self.text.get(self.at).copied()
     }
 
@@ -136,14 +142,14 @@ impl Scanner<'_> {
     }
 
     /// Goes to behind the next place of some bytes.
-    fn behind(&mut self, end: &[u8]) -> Option<()> {
+    pub(super) fn behind(&mut self, end: &[u8]) -> Option<()> {
         let rest = self.text.get(self.at..)?;
         self.at += rest.windows(end.len()).position(|bytes| bytes == end)? + end.len();
         Some(())
     }
 
     /// Passes over white space and comments. Returns whether there is more.
-    fn skip(&mut self) -> Result<bool, BadText> {
+    pub(super) fn skip(&mut self) -> Result<bool, BadText> {
         loop {
             let begin = self.at;
             match self.peek() {
@@ -165,7 +171,7 @@ impl Scanner<'_> {
     }
 
     /// Passes over a text, or over one byte.
-    fn step(&mut self) -> Result<(), BadText> {
+    pub(super) fn step(&mut self) -> Result<(), BadText> {
         let begin = self.at;
         self.at += 1;
         if self.text.get(begin) != Some(&b'"') {
@@ -183,7 +189,7 @@ impl Scanner<'_> {
     }
 
     /// Passes over a name, a directive or a number, if there is one.
-    fn word(&mut self) -> Option<Span> {
+    pub(super) fn word(&mut self) -> Option<Span> {
         let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || b"_$%.".contains(byte);
         let length = self.text.get(self.at..)?.iter().take_while(|byte| is_part(byte)).count();
         let begin = self.at;
@@ -192,7 +198,7 @@ impl Scanner<'_> {
     }
 
     /// Goes to one of these bytes that is in no brackets.
-    fn until(&mut self, ends: &[u8], begin: usize, what: &'static str) -> Result<u8, BadText> {
+    pub(super) fn until(&mut self, ends: &[u8], begin: usize, what: &'static str) -> Result<u8, BadText> {
         let mut depth = 0usize;
         while self.skip()? {
             let byte = self.text[self.at];
@@ -210,7 +216,7 @@ impl Scanner<'_> {
     }
 
     /// Passes over a function behind `.entry` or `.func`. Nothing if it is declared only.
-    fn function(&mut self, begin: usize, entry: bool) -> Result<Option<Function>, BadText> {
+    pub(super) fn function(&mut self, begin: usize, entry: bool) -> Result<Option<Function>, BadText> {
         self.skip()?;
         if self.peek() == Some(b'(') {
             // What it returns.

@@ -12,13 +12,15 @@ pub mod pools;
 pub mod twins;
 
 use std::ffi::CStr;
+use std::io::Read;
+use std::os::fd::FromRawFd;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 pub use hetrace_pool as pool;
 use hetrace_pool::CHUNK;
 use hetrace_ring::abi::inside::{
-    ANSWER, ASK, Answer, FOLDER, IMAGES, KERNELS, LATE, LINKED, PARAMETER, PART, POOL, SOURCE, TEXT,
-    patience_ms,
+    ANSWER, ASK, Answer, FOLDER, IMAGES, KERNELS, LATE, LINKED, PARAMETER, PART, PARTS, POOL, SOURCE, TEXT,
+    WHY, patience_ms,
 };
 use hetrace_ring::abi::option;
 use hetrace_ring::writer::drainer_lives;
@@ -244,11 +246,46 @@ fn ask(image: &[u8], part: &str, name: &str) -> bool {
 /// Leaves the text of machine code where the helper finds it that is asked for that code, whichever API loads it. `code` are
 /// the bytes that [`image::bytes`] finds of it.
 pub fn hand_over(code: &[u8], text: &[u8]) {
+    leave(code, TEXT, text);
+}
+
+/// As [`hand_over`], of code that was linked of several inputs, each with a name: texts, or code that may have one in it.
+pub fn hand_over_parts(code: &[u8], parts: &[(&[u8], &[u8])]) {
+    let mut bytes: Vec<u8> = Vec::new();
+    for (name, part) in parts {
+        let name = String::from_utf8_lossy(name).replace('\n', " ");
+        if bytes.try_reserve(part.len() + name.len() + 24).is_err() {
+            return;
+        }
+        bytes.extend_from_slice(format!("{} {name}\n", part.len()).as_bytes());
+        bytes.extend_from_slice(part);
+    }
+    leave(code, PARTS, &bytes);
+}
+
+/// Says why there is no text of machine code, for people.
+pub fn hand_over_reason(code: &[u8], why: &str) {
+    leave(code, WHY, why.as_bytes());
+}
+
+/// Returns the text of machine code that was handed over.
+pub fn text_of(code: &[u8]) -> Option<Vec<u8>> {
     let _errno = ErrnoGuard::new();
-    let name = format!("{FOLDER}/{:016x}{TEXT}", hash::add(0, code));
-    // The same code has the same text.
+    let mut text = Vec::new();
+    let path = format!("{FOLDER}/{:016x}{TEXT}", hash::add(0, code));
+    let fd = open(&path, libc::O_RDONLY)?;
+    // SAFETY: opened above, and closed by nobody else.
+    let mut file = unsafe { std::fs::File::from_raw_fd(fd) };
+    file.read_to_end(&mut text).ok().map(|_| text)
+}
+
+/// Leaves something of machine code, which is known by its content.
+fn leave(code: &[u8], end: &str, bytes: &[u8]) {
+    let _errno = ErrnoGuard::new();
+    let name = format!("{FOLDER}/{:016x}{end}", hash::add(0, code));
+    // The same code was made of the same.
     if open(&name, libc::O_RDONLY).map(close).is_none() {
-        ask(text, &format!("{name}.{}{PART}", own::task()), &name);
+        ask(bytes, &format!("{name}.{}{PART}", own::task()), &name);
     }
 }
 

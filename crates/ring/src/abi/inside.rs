@@ -5,6 +5,8 @@
 //!                       `-parameter` or `-source`
 //!  inside/NAME.answer   [`Answer`], then the new image and a 0; or why it stays as it was
 //!  inside/HASH.text      the PTX of machine code, by the content of that: of an API that made it, for one that loads it
+//!  inside/HASH.parts     what machine code was linked of, by its content: for each input a line `BYTES NAME`, and its bytes
+//!  inside/HASH.why        why there is neither, where it is known
 //!  inside/PID-N.pool    what kernels recorded, N from 0 for each context
 //!  inside/PID-N.late    launches that came when there was no room any more: a line for each kernel, how many and its name
 //! ```
@@ -23,6 +25,10 @@ pub const PARAMETER: &str = "-parameter";
 pub const SOURCE: &str = "-source";
 /// Ends the names of texts that were handed over.
 pub const TEXT: &str = ".text";
+/// Ends the names of what code was linked of.
+pub const PARTS: &str = ".parts";
+/// Ends the names of reasons for which there is no text.
+pub const WHY: &str = ".why";
 /// Ends the names of answers.
 pub const ANSWER: &str = ".answer";
 /// Ends the names of pools.
