@@ -13,7 +13,6 @@ use hetrace_gpu_kernel::plan::Mode;
 use hetrace_gpu_kernel::ptx;
 use hetrace_gpu_kernel::{Ask, Base, Instrumented, instrument, instrument_source};
 use hetrace_session::{INSIDE_KERNELS, inside_answer};
-
 use sha2::{Digest, Sha256};
 
 use super::handed;

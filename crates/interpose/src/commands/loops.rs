@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 const ROW: u32 = 64;
 /// What soon is, in ticks: a tenth of a millisecond.
 const SOON: u64 = 1 << 18;
-/// For how many ticks looking is put off at the most: a fifth of a millisecond or two.
+/// For how many ticks looking is put off at the most: some half a millisecond.
 pub(super) const PUT_OFF: u64 = 1 << 20;
 
 /// A thread's waits for devices. All zeros are a thread that did not wait yet.

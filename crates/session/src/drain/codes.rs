@@ -17,11 +17,11 @@ impl Codes {
         let library = folder.declarations().and_then(|declarations| declarations.library(api));
         let says = |name: &String| library.as_ref()?.load().ok().map(|library| places(&library.model, name));
         let found = library.as_ref().and_then(|library| library.interpose.code.as_ref()).and_then(says);
-        if let Some(found) = found {
+        if let Some(places) = found {
             if self.0.len() <= api {
                 self.0.resize_with(api + 1, Vec::new);
             }
-            self.0.get_mut(api).into_iter().for_each(|places| places.clone_from(&found));
+            self.0[api] = places;
         }
     }
 

@@ -103,9 +103,7 @@ impl Place {
             }
         }
     }
-}
 
-impl Place {
     /// Reads an integer as bits; none if it is none, or the record is damaged.
     #[inline]
     pub fn read_bits(&self, record: &[u8]) -> Option<u64> {
