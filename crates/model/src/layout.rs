@@ -6,7 +6,8 @@
 //! the bytes and the metadata that describes them, so they cannot disagree.
 
 use crate::extracted::{Kind, Type};
-use crate::resolved::{Direction, Follow, Function, Model, Param, Success};
+use crate::param::Param;
+use crate::resolved::{Direction, Follow, Function, Model, Success};
 
 /// Numbers below this are for records that are not calls.
 pub const FIRST_FUNCTION_EVENT: u16 = 32;

@@ -27,6 +27,7 @@ mod made;
 mod members;
 mod memory;
 pub mod one_or_more;
+mod param;
 mod resolve;
 mod resolved;
 mod role;
@@ -42,10 +43,11 @@ pub use extracted::{
 pub use glob::glob_matches;
 pub use made::{Engines, Made};
 pub use memory::{Current, EXCHANGED, Flags, HASHED, Holders, Memory, Place, Transfer};
+pub use param::Param;
 pub use resolve::{Problem, resolve};
 pub use resolved::{
     Collective, Command, Communicator, Direction, Follow, Function, HandedOut, Interpose, Model, Named,
-    Param, Success, Timing, Tools, Union,
+    Success, Timing, Tools, Union,
 };
 pub use role::{ROLES, is_role};
 pub use semantics::{Chain, FunctionSemantics, Rule, Semantics, Suffixes};

@@ -7,7 +7,8 @@ use crate::expr::{Expr, Numbers};
 use crate::extracted::{self, Extracted, Kind, Type};
 use crate::glob::glob_matches;
 use crate::memory::HASHED;
-use crate::resolved::{Collective, Command, Direction, Follow, Function, Model, Param, Success, Timing};
+use crate::param::Param;
+use crate::resolved::{Collective, Command, Direction, Follow, Function, Model, Success, Timing};
 use crate::role::is_role;
 use crate::semantics::{FunctionSemantics, Semantics};
 use crate::spec::ParamSpec;
@@ -433,7 +434,7 @@ fn param(
 ) -> Param {
     let place = format!("{}.{}", f.name, p.name);
     let (base, pointers) = split_ctype(&p.ctype);
-    let is_function = p.ctype.contains('(');
+    let is_function = is_function(&p.ctype);
     let ty: Option<&Type> = extracted.types.iter().find(|t| t.name == base);
     if ty.is_none() && !is_function {
         report(&place, format!("no type `{base}`"));
@@ -471,11 +472,12 @@ fn param(
     {
         report(&place, format!("no enumeration `{group}`"));
     }
+    let (base, pointers) = base_of(&p.ctype);
     Param {
         name: p.name.clone(),
         ctype: p.ctype.clone(),
-        base: if is_function { "void".to_owned() } else { base.to_owned() },
-        pointers: if is_function { pointers.max(1) } else { pointers },
+        base: base.to_owned(),
+        pointers,
         direction: spec.direction,
         follow: spec.follow,
         values,
@@ -485,6 +487,16 @@ fn param(
 
 fn value_spec() -> ParamSpec {
     ParamSpec { direction: Direction::None, follow: Follow::Value, values: None, always: false }
+}
+
+fn is_function(ctype: &str) -> bool {
+    ctype.contains('(')
+}
+
+/// The named type in a parameter's type, and how many `*` it has: a function's address is a pointer to anything.
+pub(crate) fn base_of(ctype: &str) -> (&str, u8) {
+    let (base, pointers) = split_ctype(ctype);
+    if is_function(ctype) { ("void", pointers.max(1)) } else { (base, pointers) }
 }
 
 /// `const toy_event *` → (`toy_event`, 1). `const`, `struct` and `unsigned char`

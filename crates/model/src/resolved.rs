@@ -12,6 +12,7 @@ use crate::extracted::{EnumGroup, Kind, Registry, Type};
 use crate::made::{Engines, Made};
 use crate::memory::{Current, Flags, Holders, Memory, Transfer};
 use crate::one_or_more;
+use crate::param::Param;
 
 /// One API, ready to use.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -196,6 +197,7 @@ pub struct Function {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extension: Option<String>,
     /// What it does; see [`crate::ROLES`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub roles: Vec<String>,
     /// C type of the result.
     pub returns: String,
@@ -470,30 +472,6 @@ impl Follow {
             _ => vec![],
         }
     }
-}
-
-/// One parameter.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Param {
-    /// Its name.
-    pub name: String,
-    /// Its whole C type.
-    #[serde(rename = "type")]
-    pub ctype: String,
-    /// The named type in it, without `const` and `*`.
-    pub base: String,
-    /// How many `*` it has.
-    pub pointers: u8,
-    /// Who reads and writes the pointee.
-    pub direction: Direction,
-    /// What is recorded.
-    pub follow: Follow,
-    /// The enumeration that names its values.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub values: Option<String>,
-    /// Failed calls fill it in, too.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub always: bool,
 }
 
 /// A command that a function enqueues.

@@ -24,6 +24,8 @@ pub enum Setting {
     Preloaded,
     /// Under `hetrace run` with these options.
     Hetrace(&'static str, &'static [&'static str]),
+    /// A library is preloaded that records nothing: each call only takes so many nanoseconds longer.
+    Delay(&'static str, &'static str),
     /// The peer is loaded, no session records.
     PeerOff,
     /// The peer records, thread and process with each event.
@@ -50,7 +52,7 @@ impl Setting {
             Setting::Bare => "bare",
             Setting::Dormant => "dormant",
             Setting::Preloaded => "preloaded, no session",
-            Setting::Hetrace(name, _) => name,
+            Setting::Hetrace(name, _) | Setting::Delay(name, _) => name,
             Setting::PeerOff => "LTTng peer off",
             Setting::PeerOn => "LTTng peer on",
         }
@@ -77,6 +79,11 @@ impl Setting {
             }
             Setting::Preloaded => {
                 words.extend(["env".into(), variable("LD_PRELOAD", &ground.libraries)]);
+            }
+            Setting::Delay(_, ns) => {
+                let library = ground.program("libdelay.so");
+                let delay = format!("DELAY_NS={ns}").into();
+                words.extend(["env".into(), variable("LD_PRELOAD", &[library]), delay]);
             }
             Setting::Hetrace(_, options) => {
                 let folder = ground.work.join("trace");

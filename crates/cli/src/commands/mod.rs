@@ -38,10 +38,12 @@ pub mod watch;
 pub mod why;
 
 use std::io::Write;
+use std::mem::ManuallyDrop;
 use std::path::Path;
 
 use anyhow::{Result, ensure};
 use hetrace_session::recover::{State, state as recover_state};
+use hetrace_trace::trace::Trace;
 
 /// Exit status when hetrace itself failed.
 pub const OWN_FAILURE: u8 = 125;
@@ -88,7 +90,7 @@ fn not_taken(folder: &Path) -> Result<()> {
 }
 
 /// Returns how many events a trace has, as far as its manifest says.
-fn events(trace: &hetrace_trace::trace::Trace) -> Option<u64> {
+fn events(trace: &Trace) -> Option<u64> {
     trace.manifest().written.records
 }
 
@@ -107,8 +109,21 @@ pub fn is_stopped(error: &anyhow::Error) -> bool {
 /// Maximum number of changed files that are listed.
 const DIFFERENCES: usize = 16;
 
+/// Opens a trace that is there until the command ends, see [`keep`].
+fn open(path: &Path) -> Result<ManuallyDrop<Trace>> {
+    Ok(ManuallyDrop::new(Trace::open(path)?))
+}
+
+/// Keeps a trace until the command ends if that is soon, `the_last`: to give its memory back piece by piece would take a
+/// tenth of the time of a small one.
+fn keep(trace: Trace, the_last: bool) {
+    if the_last {
+        std::mem::forget(trace);
+    }
+}
+
 /// Reports what of a trace could not be read, and which files changed.
-fn report_problems(trace: &hetrace_trace::trace::Trace) {
+fn report_problems(trace: &Trace) {
     if let Some(unfinished) = unfinished(trace) {
         say(format_args!("{unfinished}"));
     }
@@ -132,7 +147,7 @@ fn report_problems(trace: &hetrace_trace::trace::Trace) {
 }
 
 /// Returns why a trace is unfinished.
-fn unfinished(trace: &hetrace_trace::trace::Trace) -> Option<&'static str> {
+fn unfinished(trace: &Trace) -> Option<&'static str> {
     let manifest = trace.manifest();
     let session = manifest.session.as_ref().filter(|_| !manifest.is_present())?;
     Some(match recover_state(session) {

@@ -16,7 +16,7 @@ use crate::args;
 /// Prints every call or event.
 pub fn run(args: &args::Print) -> Result<ExitCode> {
     let path = newest::trace(args.trace.as_deref())?;
-    let mut trace = Trace::open(&path)?;
+    let mut trace = super::open(&path)?;
     super::report_problems(&trace);
     let beside = args.kernel.open(&path, &trace)?;
     let stdout = std::io::stdout();

@@ -423,7 +423,7 @@ fn report_os(out: &mut impl Write, os: &hetrace_session::manifest::Os) -> std::i
 
 /// Writes the tables of a trace; returns what to look at next.
 fn tables(out: &mut (impl Write + IsTerminal + AsFd), trace: &Path) -> std::io::Result<Option<NextStep>> {
-    let opened = match hetrace_trace::trace::Trace::open(trace) {
+    let opened = match super::open(trace) {
         Ok(opened) => opened,
         Err(error) => {
             writeln!(out, "hetrace: no tables: {error:#}")?;

@@ -60,13 +60,14 @@ pub fn run(args: &args::Tally) -> Result<ExitCode> {
                     return Ok(watch.stopped());
                 }
                 if args.inside {
-                    let found = Inside::read(&Files::open(&path)?);
-                    inside.extend(InsideRows::of(&found, &query, roofs_of(&trace)));
+                    let files = Files::open(&path)?;
+                    inside.extend(InsideRows::of(&Inside::read(&files), &query, roofs_of(&trace)));
                 }
-                match aggregate(&trace, &Options { extended: args.extended }, &query) {
-                    Ok(part) => part,
-                    Err(_) => return Ok(watch.stopped()),
-                }
+                let Ok(part) = aggregate(&trace, &Options { extended: args.extended }, &query) else {
+                    return Ok(watch.stopped());
+                };
+                super::keep(trace, single.is_some());
+                part
             }
         };
         match &mut all {

@@ -10,7 +10,6 @@ use clap::Args;
 use hetrace_report::timeline::{
     Drawn, Error, INSIDE_SLICES, Options, PART_BYTES, PART_SLICES, Part, Parts, timeline_in_parts,
 };
-use hetrace_trace::trace::Trace;
 
 use super::newest;
 use super::output::Output;
@@ -54,7 +53,7 @@ pub struct Timeline {
 /// Writes the timeline.
 pub fn run(args: &Timeline) -> Result<ExitCode> {
     let path = newest::trace(args.trace.as_deref())?;
-    let mut trace = Trace::open(&path)?;
+    let mut trace = super::open(&path)?;
     super::report_problems(&trace);
     let to_stdout = args.output.as_ref().is_some_and(|o| o.as_os_str() == "-");
     let options = options(args, to_stdout || args.part_size == Some(u64::MAX));

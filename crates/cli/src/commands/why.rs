@@ -6,7 +6,6 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::Args;
 use hetrace_report::why::{Options, TextOptions, why_watched};
-use hetrace_trace::trace::Trace;
 
 use super::watch::Watch;
 use super::{newest, output, terminal};
@@ -45,7 +44,7 @@ pub struct Why {
 /// Prints where the time of the devices went.
 pub fn run(args: &Why) -> Result<ExitCode> {
     let path = newest::trace(args.trace.as_deref())?;
-    let mut trace = Trace::open(&path)?;
+    let mut trace = super::open(&path)?;
     super::report_problems(&trace);
     let options = Options {
         device: args.device.clone(),

@@ -6,6 +6,7 @@ use hetrace_ctf::account::Account;
 use hetrace_ctf::read::{Files, Trace};
 use hetrace_format::files::{self as places, BLOBS, MANIFEST, METADATA, MODELS};
 use hetrace_format::manifest::Losses;
+use hetrace_trace::trace::{OpenError, read_models};
 
 use super::{Checked, Finding};
 use crate::parallel::in_parallel;
@@ -122,18 +123,17 @@ pub(super) fn metadata(files: &Files, done: &mut Checked) {
 /// Looks at the models: whether each can be understood, and none is missing.
 pub(super) fn models(files: &Files, trace: Option<&Trace>, manifest: &Manifest, done: &mut Checked) {
     let mut there = BTreeSet::new();
-    for file in files.list(MODELS) {
-        let Some(api) = file.strip_suffix(".json") else { continue };
-        there.insert(api.to_owned());
+    for (file, model) in read_models(files) {
+        there.extend(file.strip_suffix(".json").map(str::to_owned));
         let name = format!("{MODELS}/{file}");
-        let bytes = files.read(&name).map(Option::unwrap_or_default);
-        let model = bytes.map_err(|error| error.to_string()).and_then(|bytes| {
-            serde_json::from_slice::<hetrace_model::Model>(&bytes).map_err(|error| error.to_string())
-        });
-        if let Err(error) = model {
-            let text = format!("{name}: invalid model ({error}): the reports cannot read the trace");
-            done.findings.push(Finding::new("model-damaged", &name, text));
-        }
+        let why = match model {
+            Ok(Some(_)) => continue,
+            Ok(None) => "it is not there".to_owned(),
+            Err(OpenError::Model { source, .. }) => source.to_string(),
+            Err(error) => error.to_string(),
+        };
+        let text = format!("{name}: invalid model ({why}): the reports cannot read the trace");
+        done.findings.push(Finding::new("model-damaged", &name, text));
     }
     // The account lists them. Without one, the names of events say which there were.
     let Some(trace) = trace.filter(|_| manifest.is_ours && manifest.account.is_none()) else { return };

@@ -79,8 +79,14 @@ impl Sketch {
 
     /// Adds what another one has.
     pub fn merge(&mut self, other: &Self) {
-        for (index, n) in other.buckets() {
-            self.count(index / CHUNK, index % CHUNK, n);
+        for (place, its) in self.places.iter_mut().zip(other.places) {
+            let Some(counts) = other.chunks.get(usize::from(its)) else { continue };
+            if let Some(own) = self.chunks.get_mut(usize::from(*place)) {
+                own.iter_mut().zip(counts).for_each(|(own, n)| add_to(own, *n));
+            } else {
+                *place = u8::try_from(self.chunks.len()).unwrap_or(NOWHERE);
+                self.chunks.push(*counts);
+            }
         }
     }
 

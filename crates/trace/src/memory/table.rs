@@ -71,10 +71,11 @@ impl<'t> Table<'t> {
     /// Of the models that a trace brings along.
     pub fn new(trace: &'t Trace) -> Self {
         let (mut rows, owners) = (Vec::new(), Owners::new(trace));
+        let types: Vec<Vec<&str>> = trace.models().iter().map(memory_types).collect();
         for (id, known) in (0u32..).zip(trace.functions().all()) {
-            let model = trace.models().get(known.api);
-            let row = model.zip(trace.described(FunctionId(id))).and_then(|(model, f)| {
-                let row = row(model, f, &memory_types(model));
+            let model = trace.models().get(known.api).zip(types.get(known.api));
+            let row = model.zip(trace.described(FunctionId(id))).and_then(|((model, types), f)| {
+                let row = row(model, f, types);
                 row.map(|row| (f, Row { api: owners.of_calls(FunctionId(id)), ..row }))
             });
             rows.push(row);

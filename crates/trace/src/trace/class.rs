@@ -126,8 +126,8 @@ impl Classes {
 struct Resolver<'a> {
     models: &'a [Model],
     functions: &'a mut Functions,
-    /// Model and function by `api:function`.
-    by_name: HashMap<String, (usize, usize)>,
+    /// Function by its model's position and its name.
+    by_name: HashMap<(usize, &'a str), usize>,
 }
 
 impl<'a> Resolver<'a> {
@@ -135,7 +135,7 @@ impl<'a> Resolver<'a> {
         let mut by_name = HashMap::new();
         for (api, model) in models.iter().enumerate() {
             for (index, f) in model.functions.iter().enumerate() {
-                by_name.insert(format!("{}:{}", model.api, f.name), (api, index));
+                by_name.insert((api, f.name.as_str()), index);
             }
         }
         Self { models, functions, by_name }
@@ -180,8 +180,8 @@ impl<'a> Resolver<'a> {
             return Class::Other;
         };
         let fields = &event.fields;
-        let known = self.by_name.get(name).copied();
-        let known = known.and_then(|(api, index)| {
+        let known = self.models.iter().position(|model| model.api == api).and_then(|api| {
+            let index = *self.by_name.get(&(api, function))?;
             let id = self.functions.of_model(api, index)?;
             let model = &self.models[api];
             Some((id, Some((model, &model.functions[index]))))

@@ -8,6 +8,7 @@ use hetrace_format::class::is_of_hetrace;
 use hetrace_model::Model;
 use thiserror::Error;
 
+use super::models::read_models;
 use super::{Manifest, Trace};
 
 /// A folder that is no trace, or none that can be read.
@@ -43,8 +44,6 @@ pub const SCHEMA: u32 = 2;
 
 /// Where the manifest is in a trace.
 const MANIFEST: &str = "hetrace/manifest.json";
-/// Where the models are.
-const MODELS: &str = "hetrace/model";
 
 impl Trace {
     /// Opens a folder, or one packed into a file: streams, `hetrace/model/*.json`,
@@ -67,8 +66,9 @@ impl Trace {
     /// As [`Self::open`].
     pub fn from_files(files: &Files) -> Result<Self, OpenError> {
         // Models may be large, and nothing in the streams' description depends on them.
-        let (ctf, models) = beside(|| models(files), || hetrace_ctf::read::Trace::from_files(files));
-        let (ctf, models) = (ctf?, models?);
+        let (ctf, models) = beside(|| read_models(files), || hetrace_ctf::read::Trace::from_files(files));
+        let (ctf, models) = (ctf?, models.into_iter().filter_map(|(_, model)| model.transpose()));
+        let models = models.collect::<Result<Vec<Model>, _>>()?;
         let mut problems = files.problems().to_vec();
         let needed = !models.is_empty() || is_of_hetrace(ctf.class());
         let manifest = manifest(files, needed, &mut problems)?;
@@ -120,59 +120,11 @@ pub(crate) fn manifest(
     Ok(manifest)
 }
 
-/// Returns the names of the models' files, sorted.
-pub(crate) fn model_names(files: &Files) -> Vec<String> {
-    files.list(MODELS).into_iter().filter(|name| name.ends_with(".json")).collect()
-}
-
-/// Returns the models in the order of their names.
-fn models(files: &Files) -> Result<Vec<Model>, OpenError> {
-    let names = model_names(files);
-    let read = |names: &[String]| -> Result<Vec<Model>, OpenError> {
-        names.iter().filter_map(|name| model(files, name).transpose()).collect()
-    };
-    let size = |name: &String| files.size(&format!("{MODELS}/{name}")).flatten().unwrap_or(0);
-    let (first, last) = names.split_at(middle(&names.iter().map(size).collect::<Vec<_>>()));
-    let (first, last) = beside(|| read(last), || read(first));
-    let mut models = first?;
-    models.extend(last?);
-    Ok(models)
-}
-
-/// Returns where a list is to be cut for two parts as equal as can be.
-fn middle(sizes: &[u64]) -> usize {
-    let sum = |part: &[u64]| part.iter().fold(0, |all: u64, size| all.saturating_add(*size));
-    let larger = |at: &usize| sum(&sizes[..*at]).max(sum(&sizes[*at..]));
-    (0..=sizes.len().min(MANY)).min_by_key(larger).unwrap_or(0)
-}
-
-/// A trace has as many models as APIs. Beyond that it does not matter where it is cut.
-const MANY: usize = 64;
-
-/// Returns the model in a file; none if it is not there.
-pub(crate) fn model(files: &Files, name: &str) -> Result<Option<Model>, OpenError> {
-    let name = format!("{MODELS}/{name}");
-    let path = files.path().join(&name);
-    let io = |source| OpenError::Ctf(hetrace_ctf::read::OpenError::Io { path: path.clone(), source });
-    let Some(bytes) = files.read(&name).map_err(io)? else { return Ok(None) };
-    // Its many short texts need not be looked at one by one for UTF-8 if all of it is.
-    let read =
-        std::str::from_utf8(&bytes).map_or_else(|_| serde_json::from_slice(&bytes), serde_json::from_str);
-    read.map(Some).map_err(|source| OpenError::Model { path, source })
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs;
 
     use super::*;
-
-    #[test]
-    fn two_parts_are_about_equal() {
-        for (sizes, at) in [(&[][..], 0), (&[9], 0), (&[565, 419, 138, 26, 331], 1), (&[1, 1, 1, 1], 2)] {
-            assert_eq!(middle(sizes), at, "{sizes:?}");
-        }
-    }
 
     #[test]
     fn another_form_is_refused_by_name() {
