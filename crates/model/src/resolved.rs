@@ -210,7 +210,7 @@ pub struct Function {
     pub params: Vec<Param>,
     /// What it enqueues.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub command: Option<Command>,
+    pub command: Option<Box<Command>>,
     /// The hand-written function that stands for the real one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hook: Option<String>,
@@ -230,25 +230,25 @@ pub struct Function {
     pub folds: bool,
     /// The operation among several processes or devices that it enqueues.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub collective: Option<Collective>,
+    pub collective: Option<Box<Collective>>,
     /// The communicator that a success makes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub communicator: Option<Communicator>,
+    pub communicator: Option<Box<Communicator>>,
     /// The memory that a success makes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<Memory>,
     /// The bytes that it moves or sets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub transfer: Option<Transfer>,
+    pub transfer: Option<Box<Transfer>>,
     /// What bits of a parameter say of what it makes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flags: Option<Flags>,
     /// What is known of the object that it makes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub made: Option<Made>,
+    pub made: Option<Box<Made>>,
     /// Which engines a device has, of a query that says it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub engines: Option<Engines>,
+    pub engines: Option<Box<Engines>>,
     /// What takes its place, of a deprecated one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replaced: Option<String>,

@@ -139,7 +139,7 @@ pub(super) struct Course<'t> {
 impl<'t> Course<'t> {
     pub fn new(model: &'t Model) -> Self {
         let made = |is: fn(&Made) -> bool| {
-            let functions = model.functions.iter().filter(|f| f.made.as_ref().is_some_and(is));
+            let functions = model.functions.iter().filter(|f| f.made.as_deref().is_some_and(is));
             functions.filter_map(|f| f.creates.as_deref()).collect::<Vec<_>>()
         };
         let owners = model.functions.iter().filter(|f| f.has_role("owner"));
@@ -171,7 +171,7 @@ impl<'t> Course<'t> {
         let events = || handles().filter(|(_, kind)| is(*kind, &self.stays));
         let mut duties = Duties {
             made: f.made.as_ref().map(|made| MadeBy::new(f, made)),
-            engines: f.engines.as_ref().and_then(|e| Some((position(f, &e.of)?, position(f, &e.list)?, e))),
+            engines: f.engines.as_deref().and_then(|e| Some((position(f, &e.of)?, position(f, &e.list)?, e))),
             close: has("close"),
             reopen: has("reopen"),
             submit: has("submit"),

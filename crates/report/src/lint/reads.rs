@@ -152,7 +152,7 @@ impl<'t> Reads<'t> {
         Self {
             queue: queue.map(|name| Number::named(function, name)),
             size: size.map(|bytes| Number::of(function, bytes)),
-            moved: function.transfer.as_ref().map(moved),
+            moved: function.transfer.as_deref().map(moved),
             memory: function.command.as_ref().map_or_else(Default::default, |command| {
                 let kind = |name: &Option<String>| MemoryKind::of_name(name.as_deref()?);
                 [&command.from, &command.to].map(|name| kind(name).unwrap_or_default())

@@ -62,7 +62,7 @@ fn kind(model: &Model, f: &Function) -> Kind {
         return Kind::Operation(Box::new(operation(model, f, about)));
     }
     match &f.communicator {
-        Some(communicator) => Kind::Makes(Box::new(communicator.clone())),
+        Some(communicator) => Kind::Makes(communicator.clone()),
         None if f.has_role("flush") => Kind::Flush,
         None => Kind::Other,
     }

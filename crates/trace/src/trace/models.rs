@@ -129,6 +129,11 @@ impl Text {
     fn join(&self, parts: Vec<Option<Part>>) -> Result<Model, OpenError> {
         let mut parts = parts.into_iter();
         let Some(Some(Part::Frame(mut model))) = parts.next() else { return self.whole() };
+        let all = parts.as_slice().iter().map(|part| match part {
+            Some(Part::Functions(functions)) => functions.len(),
+            _ => 0,
+        });
+        model.functions.reserve_exact(all.sum());
         for part in parts {
             let Some(Part::Functions(functions)) = part else { return self.whole() };
             model.functions.extend(functions);

@@ -46,7 +46,7 @@ impl<'t> Regions<'t> {
             let described = trace.described(FunctionId(u32::try_from(index).unwrap_or(u32::MAX)));
             described.map_or(Traits::default(), |f| Traits {
                 is_range: RANGES.iter().any(|role| f.has_role(role)),
-                collective: f.collective.as_ref(),
+                collective: f.collective.as_deref(),
                 bytes: f
                     .memory
                     .as_ref()
