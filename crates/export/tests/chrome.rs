@@ -9,8 +9,9 @@ use std::path::Path;
 
 use common::perfetto::Processor;
 use hetrace_export::Error;
-use hetrace_export::chrome::{Options, write};
+use hetrace_export::chrome::{Options, STATES, write};
 use hetrace_report::tally;
+use hetrace_trace::system::{Block, Life, Person, State, Stretch, System, Waker};
 use hetrace_trace::trace::Trace;
 use serde_json::Value;
 
@@ -207,4 +208,49 @@ fn perfetto_reads_it() {
         let found = ["slices", "flows", "values", "faults"].map(|column| answer[0][0][column].as_u64());
         assert_eq!(found, expected.map(|n| Some(n as u64)), "{name}");
     }
+}
+
+/// A thread that runs, waits for a CPU that another one has, and for a lock.
+fn system() -> System {
+    let stretch = |start, end, state| Stretch { start, end, state, cpu: 3 };
+    let stretches = vec![
+        stretch(100, 1100, State::User),
+        stretch(1100, 1300, State::Ready { behind: Some(1) }),
+        stretch(1300, 1400, State::Unknown),
+        stretch(1400, 2400, State::Blocked(0)),
+    ];
+    let person = |tid, pid, name: &str, namesake| Person { tid, pid, name: name.to_owned(), namesake };
+    let (waker, holder) = (Waker::Thread(1), Waker::Thread(2));
+    System {
+        lives: vec![Life { person: 0, stretches }],
+        people: vec![
+            person(7, Some(7), "app", 0),
+            person(9, None, "kworker/3", 1),
+            person(8, Some(7), "holder", 2),
+        ],
+        blocks: vec![Block { call: None, address: Some(0x10), is_lock: true, waker, holder }],
+        ..System::default()
+    }
+}
+
+#[test]
+fn states_of_threads_are_a_strip_for_each() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../report/tests/golden/stacks.txt");
+    let text = std::fs::read_to_string(path).expect("readable");
+    let mut trace = common::build(text.split("\n== ").next().unwrap_or(""));
+    let (_, without) = written(&trace);
+    assert!(without.iter().all(|e| e["cat"] != "os"));
+    trace.join_system(system());
+    let (_, events) = written(&trace);
+    let states: Vec<&Value> = events.iter().filter(|e| e["cat"] == "os").collect();
+    let names: Vec<&str> = states.iter().filter_map(|e| e["name"].as_str()).collect();
+    assert_eq!(names, ["running", "waiting for a CPU", "blocked: lock"]);
+    assert_eq!(states[1]["args"]["who has it"], "kworker/3 (9)");
+    assert_eq!(states[1]["dur"], 0.2);
+    let lock = &states[2]["args"];
+    assert_eq!((&lock["lock"], &lock["held by"]), (&"0x10".into(), &"holder (8)".into()));
+    let row = STATES + 7;
+    assert!(states.iter().all(|e| e["pid"] == 7 && e["tid"] == row), "{states:#?}");
+    let named = events.iter().any(|e| e["tid"] == row && e["args"]["name"] == "app (7): state");
+    assert!(named, "the strip has no name");
 }
