@@ -17,7 +17,7 @@
 #include <sys/prctl.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_mutex_t first = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t outer = PTHREAD_MUTEX_INITIALIZER;
 static pthread_t waiter;
 static atomic_int over;
 static pthread_barrier_t held;
@@ -68,11 +68,11 @@ static void *stand_between(void *unused)
 {
     (void)unused;
     prctl(PR_SET_NAME, "middle");
-    CHECK(pthread_mutex_lock(&first) == 0);
+    CHECK(pthread_mutex_lock(&outer) == 0);
     pthread_barrier_wait(&held);
     CHECK(pthread_mutex_lock(&lock) == 0);
     CHECK(pthread_mutex_unlock(&lock) == 0);
-    CHECK(pthread_mutex_unlock(&first) == 0);
+    CHECK(pthread_mutex_unlock(&outer) == 0);
     return NULL;
 }
 
@@ -102,8 +102,8 @@ static void chain(void)
     pthread_barrier_wait(&held);
     CHECK(pthread_create(&middle, NULL, stand_between, NULL) == 0);
     pthread_barrier_wait(&held);
-    CHECK(pthread_mutex_lock(&first) == 0);
-    CHECK(pthread_mutex_unlock(&first) == 0);
+    CHECK(pthread_mutex_lock(&outer) == 0);
+    CHECK(pthread_mutex_unlock(&outer) == 0);
     CHECK(pthread_join(middle, NULL) == 0);
     CHECK(pthread_join(holder, NULL) == 0);
 }

@@ -11,7 +11,7 @@ use common::perfetto::Processor;
 use hetrace_export::Error;
 use hetrace_export::chrome::{Options, STATES, write};
 use hetrace_report::tally;
-use hetrace_trace::system::{Block, Life, Person, State, Stretch, System, Waker};
+use hetrace_trace::system::State;
 use hetrace_trace::trace::Trace;
 use serde_json::Value;
 
@@ -82,7 +82,11 @@ fn all_is_there() {
         // Nodes of graphs that are only counted are no samples, and have no slices.
         let samples = |r: &tally::DeviceRow| r.samples.unwrap_or(r.calls - r.of_graphs);
         let timed: u64 = tables.device.iter().map(|r| samples(r) - (r.untimed - r.of_graphs)).sum();
-        assert_eq!(of("X").iter().filter(|e| !on_thread(e)).count() as u64, timed, "{name}");
+        let (states, commands): (Vec<&Value>, Vec<&Value>) =
+            of("X").into_iter().filter(|e| !on_thread(&e)).partition(|e| e["cat"] == "os");
+        assert_eq!(commands.len() as u64, timed, "{name}");
+        let stretches = trace.system().map_or(&[][..], |s| &s.lives).iter().flat_map(|l| &l.stretches);
+        assert_eq!(states.len(), stretches.filter(|s| s.state != State::Unknown).count(), "{name}");
         let ids = |kind| of(kind).iter().map(|e| e["id"].clone()).collect::<Vec<_>>();
         assert_eq!(ids("s"), ids("f"), "{name}");
         let named = |e: &Value| of("M").iter().any(|m| m["pid"] == e["pid"] && m["tid"] == e["tid"]);
@@ -210,47 +214,29 @@ fn perfetto_reads_it() {
     }
 }
 
-/// A thread that runs, waits for a CPU that another one has, and for a lock.
-fn system() -> System {
-    let stretch = |start, end, state| Stretch { start, end, state, cpu: 3 };
-    let stretches = vec![
-        stretch(100, 1100, State::User),
-        stretch(1100, 1300, State::Ready { behind: Some(1) }),
-        stretch(1300, 1400, State::Unknown),
-        stretch(1400, 2400, State::Blocked(0)),
-    ];
-    let person = |tid, pid, name: &str, namesake| Person { tid, pid, name: name.to_owned(), namesake };
-    let (waker, holder) = (Waker::Thread(1), Waker::Thread(2));
-    System {
-        lives: vec![Life { person: 0, stretches }],
-        people: vec![
-            person(7, Some(7), "app", 0),
-            person(9, None, "kworker/3", 1),
-            person(8, Some(7), "holder", 2),
-        ],
-        blocks: vec![Block { call: None, address: Some(0x10), is_lock: true, waker, holder }],
-        ..System::default()
-    }
-}
-
 #[test]
 fn states_of_threads_are_a_strip_for_each() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../report/tests/golden/stacks.txt");
-    let text = std::fs::read_to_string(path).expect("readable");
-    let mut trace = common::build(text.split("\n== ").next().unwrap_or(""));
-    let (_, without) = written(&trace);
+    let trace = |name: &str| {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../report/tests/golden");
+        let text = std::fs::read_to_string(folder.join(name)).expect("readable");
+        common::build(text.split("\n== ").next().unwrap_or(""))
+    };
+    let (_, without) = written(&trace("stacks.txt"));
     assert!(without.iter().all(|e| e["cat"] != "os"));
-    trace.join_system(system());
-    let (_, events) = written(&trace);
+    let (_, events) = written(&trace("system.txt"));
     let states: Vec<&Value> = events.iter().filter(|e| e["cat"] == "os").collect();
-    let names: Vec<&str> = states.iter().filter_map(|e| e["name"].as_str()).collect();
-    assert_eq!(names, ["running", "waiting for a CPU", "blocked: lock"]);
-    assert_eq!(states[1]["args"]["who has it"], "kworker/3 (9)");
-    assert_eq!(states[1]["dur"], 0.2);
-    let lock = &states[2]["args"];
-    assert_eq!((&lock["lock"], &lock["held by"]), (&"0x10".into(), &"holder (8)".into()));
-    let row = STATES + 7;
-    assert!(states.iter().all(|e| e["pid"] == 7 && e["tid"] == row), "{states:#?}");
-    let named = events.iter().any(|e| e["tid"] == row && e["args"]["name"] == "app (7): state");
-    assert!(named, "the strip has no name");
+    let of = |name: &str| *states.iter().find(|e| e["name"] == name).expect("such a state");
+    let lock = of("blocked: lock");
+    assert_eq!((&lock["ts"], &lock["dur"]), (&2.0.into(), &6.0.into()));
+    assert_eq!(lock["args"]["lock"], "0xabc");
+    assert_eq!(lock["args"]["held by"], "builder (2)");
+    let ready = states.iter().filter(|e| e["name"] == "waiting for a CPU");
+    let behind: Vec<&str> = ready.filter_map(|e| e["args"]["who has it"].as_str()).collect();
+    assert_eq!(behind, ["hog (70)", "hog (71)"]);
+    assert_eq!(of("interrupted: disk")["args"]["CPU"], 0);
+    let row = STATES + 1;
+    assert_eq!((&lock["pid"], &lock["tid"]), (&1.into(), &row.into()));
+    let named = events.iter().find(|e| e["name"] == "thread_name" && e["tid"] == row).expect("a name");
+    assert_eq!(named["args"]["name"], "app (1): state");
+    assert!(states.iter().any(|e| e["tid"] == row + 1), "the other thread has none");
 }
