@@ -52,6 +52,8 @@ pub struct Block {
     pub address: Option<u64>,
     /// Whether the value waited on is that of a lock which others wait for (glibc's and Rust's locks: 2).
     pub is_lock: bool,
+    /// Whether a signal or a debugger had stopped the thread.
+    pub is_stopped: bool,
     /// Who ended it; a timer if its time was over, a signal if nothing more is known of who sent it.
     pub waker: Waker,
     /// Of a lock, who held it: whoever gave it up, also if the wait was interrupted by others and went on after that.
@@ -292,6 +294,7 @@ impl System {
             State::Blocked(block) => {
                 let block = self.block(block);
                 match block.call {
+                    _ if block.is_stopped => "stopped".to_owned(),
                     _ if block.is_lock => "blocked: lock".to_owned(),
                     Some(call) => format!("blocked: {}", self.name(call)),
                     None => "blocked".to_owned(),
@@ -318,6 +321,7 @@ impl System {
             State::Interrupted(by) => format!("interrupted: {}", self.name(by)),
             State::Ready { behind: None } => "waiting for a CPU".to_owned(),
             State::Ready { behind: Some(person) } => format!("waiting for a CPU: {}", self.who(person)),
+            State::Blocked(block) if self.block(block).is_stopped => "stopped".to_owned(),
             State::Blocked(block) => match self.waits_in(self.block(block)) {
                 text if text.is_empty() => "blocked".to_owned(),
                 text => format!("blocked: {text}"),
@@ -358,6 +362,7 @@ mod tests {
                 call: Some(0),
                 address: Some(0x10),
                 is_lock: true,
+                is_stopped: false,
                 waker: Waker::Thread(1),
                 holder: Waker::Thread(1),
             }],

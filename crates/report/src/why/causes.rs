@@ -96,6 +96,8 @@ pub(super) struct Wait {
     pub call: Option<u32>,
     /// The address of a lock.
     pub lock: Option<u64>,
+    /// A signal or a debugger had stopped it.
+    pub is_stopped: bool,
     /// Who ended it: of a lock, who had held it.
     pub by: Waker,
     /// What that one waited for itself, at the end of the chain.
@@ -111,6 +113,8 @@ pub(super) struct Behind {
     pub call: Option<u32>,
     /// The address of a lock.
     pub lock: Option<u64>,
+    /// It did not wait: a signal or a debugger had stopped it.
+    pub is_stopped: bool,
     /// Who was waited for.
     pub by: Waker,
     /// Threads of the chain between the one that was waited for first and the one that waited here.
@@ -262,6 +266,7 @@ impl Words<'_, '_> {
         let doing = wait.doing.map(|f| format!(", which was in {}", self.function(f))).unwrap_or_default();
         let doing = wait.behind.map_or_else(String::new, |behind| chained(system, behind)) + &doing;
         match (wait.lock, wait.call, by) {
+            (_, _, by) if wait.is_stopped => stopped(by),
             (Some(lock), _, Some(by)) => format!("waiting for lock {lock:#x} held by {by}{doing}"),
             (Some(lock), _, None) => format!("waiting for lock {lock:#x}"),
             (None, Some(call), Some(by)) => {
@@ -353,6 +358,11 @@ impl Words<'_, '_> {
     }
 }
 
+/// A thread was stopped; whoever woke it let it go on.
+fn stopped(by: Option<String>) -> String {
+    by.map_or_else(|| "stopped".to_owned(), |by| format!("stopped until {by} let it go on"))
+}
+
 /// The end of a chain of waits.
 fn chained(system: &System, behind: Behind) -> String {
     let through = match behind.links {
@@ -361,6 +371,7 @@ fn chained(system: &System, behind: Behind) -> String {
     };
     let by = system.waker(behind.by);
     match (behind.lock, behind.call, by) {
+        (_, _, by) if behind.is_stopped => format!(", which was{through} {}", stopped(by)),
         (Some(lock), _, Some(by)) => format!(", which waited{through} for lock {lock:#x} held by {by}"),
         (Some(lock), _, None) => format!(", which waited{through} for lock {lock:#x}"),
         (None, Some(call), Some(by)) => {

@@ -211,9 +211,7 @@ impl<'t> Collector<'t> {
         let by = match self.threads.find(wake.by.0, wake.by.1) {
             Some(by) => by,
             // One of the program's own that has made no call.
-            None if wake.by.0 == wake.who.0 && self.threads.len() < EARLY => {
-                self.without_calls(wake)
-            }
+            None if wake.by.0 == wake.who.0 && self.threads.len() < EARLY => self.without_calls(wake),
             None => return,
         };
         let window = self.window;

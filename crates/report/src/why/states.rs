@@ -42,13 +42,10 @@ pub(super) fn by_states(
                 State::Blocked(block) => {
                     let block = system.block(block);
                     // That it waits for the device is what such a call is for.
-                    if matches!(part.cause, Cause::Return(_)) && !block.is_lock {
+                    if matches!(part.cause, Cause::Return(_)) && !block.is_lock && !block.is_stopped {
                         part.cause
                     } else {
-                        let (lock, by) = (lock_of(block), block.by());
-                        let (behind, doing) =
-                            meanwhile_of(system, threads, by, (piece.start, piece.end), DEEP);
-                        Cause::Blocked(call, Wait { call: block.call, lock, by, behind, doing })
+                        Cause::Blocked(call, waited(system, threads, block, (piece.start, piece.end)))
                     }
                 }
                 State::User | State::System(_) | State::Interrupted(_) => match part.cause {
@@ -86,6 +83,16 @@ fn call_of(cause: Cause) -> Option<Option<FunctionId>> {
     }
 }
 
+/// What a thread waited for in a time.
+fn waited(system: &System, threads: &Threads, block: Block, time: (u64, u64)) -> Wait {
+    let Block { call, is_stopped, .. } = block;
+    let (lock, by) = (lock_of(block), block.by());
+    // Of one that was stopped it does not matter what others did.
+    let who = if is_stopped { Waker::Unknown } else { by };
+    let (behind, doing) = meanwhile_of(system, threads, who, time, DEEP);
+    Wait { call, lock, is_stopped, by, behind, doing }
+}
+
 /// The lock that a wait was for.
 fn lock_of(block: Block) -> Option<u64> {
     block.address.filter(|_| block.is_lock)
@@ -108,7 +115,9 @@ fn meanwhile_of(
     let waited = longest_wait(system, (pid, person.tid), (from, to)).filter(|(ns, _)| is_most(*ns));
     match (called, waited) {
         (called, Some((ns, wait))) if called.is_none_or(|(own, _)| ns > own) => {
-            let (further, doing) = meanwhile_of(system, threads, wait.by, (from, to), deep - 1);
+            // Whoever lets a thread go on that was stopped is not what it waited for.
+            let by = if wait.is_stopped { Waker::Unknown } else { wait.by };
+            let (further, doing) = meanwhile_of(system, threads, by, (from, to), deep - 1);
             let behind = further.map_or(wait, |far| Behind { links: far.links + 1, ..far });
             (Some(behind), doing)
         }
@@ -138,7 +147,8 @@ fn longest_wait(system: &System, (pid, tid): (i64, i64), (from, to): (u64, u64))
     for piece in system.within(pid, tid, from, to) {
         let State::Blocked(block) = piece.state else { continue };
         let block = system.block(block);
-        let wait = Behind { call: block.call, lock: lock_of(block), by: block.by(), links: 0 };
+        let (lock, is_stopped) = (lock_of(block), block.is_stopped);
+        let wait = Behind { call: block.call, lock, is_stopped, by: block.by(), links: 0 };
         *sums.entry(wait).or_default() += piece.end.saturating_sub(piece.start);
     }
     sums.into_iter().map(|(wait, ns)| (ns, wait)).max()

@@ -13,6 +13,31 @@ const NOT_READY: i64 = 0xff;
 /// `EXIT_DEAD` and `EXIT_ZOMBIE`.
 const ENDED: i64 = 0x30;
 
+/// `TASK_STOPPED` and `TASK_TRACED`.
+const STOPPED: i64 = 0xc;
+
+/// How a thread leaves its CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Left {
+    /// It would run on.
+    Ready,
+    /// It waits for something.
+    Waits,
+    /// A signal or a debugger stopped it.
+    Stopped,
+}
+
+impl Left {
+    /// By the state that a switch has.
+    fn of(state: i64) -> Self {
+        match state & NOT_READY {
+            0 => Self::Ready,
+            state if state & STOPPED != 0 => Self::Stopped,
+            _ => Self::Waits,
+        }
+    }
+}
+
 /// Where and when something happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct At {
@@ -130,9 +155,7 @@ impl<W: Fn(i64) -> bool> Machine<W> {
                     thread.exits = true;
                 }
             }
-            Happening::Enter(call) => self.current(at, |thread| {
-                (thread.call, thread.waited) = (Some(call), None);
-            }),
+            Happening::Enter(call) => self.enter_call(at, call),
             Happening::Leave { result } => self.leave_call(at, result),
             Happening::Interrupt(name) => self.interrupt(at, |stack| {
                 if stack.len() < MOST_INTERRUPTS {
@@ -150,7 +173,7 @@ impl<W: Fn(i64) -> bool> Machine<W> {
             Happening::Out { tid, pid, preempted } => {
                 self.of_process(at, tid, pid, "");
                 self.had_until(at.cpu, at.time, Some(tid));
-                self.leave_cpu(at, tid, preempted);
+                self.leave_cpu(at, tid, if preempted { Left::Ready } else { Left::Waits });
                 // Who has the CPU now is not said.
                 self.cpu(at.cpu).current = None;
             }
@@ -409,7 +432,7 @@ impl<W: Fn(i64) -> bool> Machine<W> {
             if ends && from_state & NOT_READY != 0 {
                 self.end(at, from);
             } else {
-                self.leave_cpu(at, from, from_state & NOT_READY == 0);
+                self.leave_cpu(at, from, Left::of(from_state));
             }
         }
         let cpu = self.cpu(at.cpu);
@@ -426,9 +449,9 @@ impl<W: Fn(i64) -> bool> Machine<W> {
     }
 
     /// A thread has no CPU any more.
-    fn leave_cpu(&mut self, at: At, tid: i64, is_ready: bool) {
+    fn leave_cpu(&mut self, at: At, tid: i64, how: Left) {
         let Some(thread) = self.threads.get(&tid) else { return };
-        let now = if is_ready {
+        let now = if how == Left::Ready {
             Now::Ready
         } else if thread.life.is_some() {
             let call = thread.call;
@@ -436,6 +459,7 @@ impl<W: Fn(i64) -> bool> Machine<W> {
                 call: call.map(|call| call.name),
                 address: call.and_then(|call| call.address),
                 is_lock: call.is_some_and(|call| call.is_lock),
+                is_stopped: how == Left::Stopped,
                 waker: Waker::Unknown,
                 holder: Waker::Unknown,
             };
@@ -494,6 +518,10 @@ impl<W: Fn(i64) -> bool> Machine<W> {
             }
             _ => unknown,
         }
+    }
+
+    fn enter_call(&mut self, at: At, call: Call) {
+        self.current(at, |thread| (thread.call, thread.waited) = (Some(call), None));
     }
 
     /// The thread that has a CPU leaves its system call: what that returns says how it was woken in it.
@@ -565,7 +593,7 @@ impl<W: Fn(i64) -> bool> Machine<W> {
         let known = self.threads.get(&tid).is_some_and(|thread| thread.now != Now::Unknown);
         self.of_process(at, tid, pid, name);
         if is_waiting && !known {
-            self.leave_cpu(at, tid, false);
+            self.leave_cpu(at, tid, Left::Waits);
         }
     }
 

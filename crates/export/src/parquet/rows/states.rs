@@ -23,7 +23,7 @@ impl Rows<'_, '_> {
     }
 
     fn state(&mut self, system: &System, life: &Life, stretch: &Stretch) -> Step {
-        let Some(state) = name(stretch.state) else { return ControlFlow::Continue(()) };
+        let Some(state) = name(system, stretch.state) else { return ControlFlow::Continue(()) };
         let person = system.person(life.person);
         let pid = person.pid.unwrap_or(person.tid);
         let (inside, address, is_lock) = match stretch.state {
@@ -55,12 +55,13 @@ impl Rows<'_, '_> {
 }
 
 /// The name of a state; none if nothing is known.
-fn name(state: State) -> Option<&'static str> {
+fn name(system: &System, state: State) -> Option<&'static str> {
     Some(match state {
         State::User => "user",
         State::System(_) => "system",
         State::Interrupted(_) => "interrupted",
         State::Ready { .. } => "ready",
+        State::Blocked(block) if system.block(block).is_stopped => "stopped",
         State::Blocked(_) => "blocked",
         State::Unknown => return None,
     })

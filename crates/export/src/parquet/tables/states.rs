@@ -18,7 +18,7 @@ pub static STATES: Table = Table {
         always(
             "state",
             Name,
-            "`user`: it ran its own code; `system`: it ran in a system call; `interrupted`: its CPU served an interrupt; `ready`: it would run and had no CPU; `blocked`: it waited",
+            "`user`: it ran its own code; `system`: it ran in a system call; `interrupted`: its CPU served an interrupt; `ready`: it would run and had no CPU; `blocked`: it waited; `stopped`: a signal or a debugger had stopped it",
         ),
         always("cpu", Int32, "the CPU that it had, waited for, or had last"),
         unless(
