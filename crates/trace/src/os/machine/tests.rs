@@ -198,7 +198,7 @@ fn whoever_has_the_cpu_when_a_sleep_ends_did_not_end_it() {
 
 #[test]
 fn a_thread_that_is_stopped_waits_for_nothing() {
-    let mut script = Script::new(true);
+    let mut script = Script::new(false);
     script.fork(1, 0, 1, 10, 10).wake(1, 0, 10, 0).switch(2, 0, 0, 0, 10);
     script.switch(4, 0, 10, 4, 77).wake(8, 0, 10, 0).switch(9, 0, 77, 0, 10).switch(10, 0, 10, SLEEPS, 0);
     let lines = script.lines();
