@@ -72,6 +72,61 @@ fn a_lock_is_named_with_who_holds_it_and_what_that_one_does() {
     assert!(text.contains("waiting for lock 0x"), "{text}");
 }
 
+#[test]
+fn whoever_sends_signals_to_a_waiter_does_not_hold_its_lock() {
+    if !has_tracepoints() {
+        return;
+    }
+    let scratch = tempfile::tempdir().expect("scratch");
+    for what in ["signalled", "timed"] {
+        let trace = record(&scratch, what, &["--os", "tree"]);
+        let causes = causes(&trace);
+        let locks: Vec<_> = causes.iter().filter(|(kind, ..)| kind == "lock").collect();
+        let of = |name: &str| {
+            let named = locks.iter().filter(|(_, text, _)| text.contains(&format!("held by {name} (")));
+            named.map(|(.., ns)| ns).sum::<u64>()
+        };
+        let all: u64 = causes.iter().map(|(.., ns)| ns).sum();
+        assert!(of("holder") > all / 2, "{what}: {causes:#?}");
+        assert_eq!(of("nagger"), 0, "{what}: {causes:#?}");
+    }
+}
+
+#[test]
+fn a_chain_of_locks_is_followed_to_its_end() {
+    if !has_tracepoints() {
+        return;
+    }
+    let scratch = tempfile::tempdir().expect("scratch");
+    let trace = record(&scratch, "chain", &["--os", "tree"]);
+    let causes = causes(&trace);
+    let (text, ns) = first(&causes, "lock");
+    let (held, behind) =
+        text.split_once(", which waited for lock 0x").unwrap_or_else(|| panic!("{causes:#?}"));
+    assert!(held.contains(" held by middle ("), "{text}");
+    assert!(
+        behind.contains(" held by holder (") && behind.ends_with(", which was in clBuildProgram"),
+        "{text}"
+    );
+    let all: u64 = causes.iter().map(|(.., ns)| ns).sum();
+    assert!(ns > all / 2, "{causes:#?}");
+}
+
+#[test]
+fn nobody_is_said_to_end_a_sleep() {
+    if !has_tracepoints() {
+        return;
+    }
+    let scratch = tempfile::tempdir().expect("scratch");
+    // Somebody has the CPU when the timer fires.
+    let _hog = Hog::start();
+    let trace = record(&scratch, "asleep", &["--os", "tree"]);
+    let causes = causes(&trace);
+    let slept = causes.iter().find(|(kind, text, _)| kind == "blocked" && text.contains("nanosleep"));
+    let (_, text, _) = slept.unwrap_or_else(|| panic!("{causes:#?}"));
+    assert!(text.ends_with("clock_nanosleep until a timer woke it"), "{causes:#?}");
+}
+
 /// A competitor on CPU 0, as long as this lives.
 struct Hog(Child);
 

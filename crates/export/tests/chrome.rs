@@ -9,8 +9,9 @@ use std::path::Path;
 
 use common::perfetto::Processor;
 use hetrace_export::Error;
-use hetrace_export::chrome::{Options, write};
+use hetrace_export::chrome::{Options, STATES, write};
 use hetrace_report::tally;
+use hetrace_trace::system::State;
 use hetrace_trace::trace::Trace;
 use serde_json::Value;
 
@@ -81,7 +82,11 @@ fn all_is_there() {
         // Nodes of graphs that are only counted are no samples, and have no slices.
         let samples = |r: &tally::DeviceRow| r.samples.unwrap_or(r.calls - r.of_graphs);
         let timed: u64 = tables.device.iter().map(|r| samples(r) - (r.untimed - r.of_graphs)).sum();
-        assert_eq!(of("X").iter().filter(|e| !on_thread(e)).count() as u64, timed, "{name}");
+        let (states, commands): (Vec<&Value>, Vec<&Value>) =
+            of("X").into_iter().filter(|e| !on_thread(&e)).partition(|e| e["cat"] == "os");
+        assert_eq!(commands.len() as u64, timed, "{name}");
+        let stretches = trace.system().map_or(&[][..], |s| &s.lives).iter().flat_map(|l| &l.stretches);
+        assert_eq!(states.len(), stretches.filter(|s| s.state != State::Unknown).count(), "{name}");
         let ids = |kind| of(kind).iter().map(|e| e["id"].clone()).collect::<Vec<_>>();
         assert_eq!(ids("s"), ids("f"), "{name}");
         let named = |e: &Value| of("M").iter().any(|m| m["pid"] == e["pid"] && m["tid"] == e["tid"]);
@@ -207,4 +212,31 @@ fn perfetto_reads_it() {
         let found = ["slices", "flows", "values", "faults"].map(|column| answer[0][0][column].as_u64());
         assert_eq!(found, expected.map(|n| Some(n as u64)), "{name}");
     }
+}
+
+#[test]
+fn states_of_threads_are_a_strip_for_each() {
+    let trace = |name: &str| {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../report/tests/golden");
+        let text = std::fs::read_to_string(folder.join(name)).expect("readable");
+        common::build(text.split("\n== ").next().unwrap_or(""))
+    };
+    let (_, without) = written(&trace("stacks.txt"));
+    assert!(without.iter().all(|e| e["cat"] != "os"));
+    let (_, events) = written(&trace("system.txt"));
+    let states: Vec<&Value> = events.iter().filter(|e| e["cat"] == "os").collect();
+    let of = |name: &str| *states.iter().find(|e| e["name"] == name).expect("such a state");
+    let lock = of("blocked: lock");
+    assert_eq!((&lock["ts"], &lock["dur"]), (&2.0.into(), &6.0.into()));
+    assert_eq!(lock["args"]["lock"], "0xabc");
+    assert_eq!(lock["args"]["held by"], "builder (2)");
+    let ready = states.iter().filter(|e| e["name"] == "waiting for a CPU");
+    let behind: Vec<&str> = ready.filter_map(|e| e["args"]["who has it"].as_str()).collect();
+    assert_eq!(behind, ["hog (70)", "hog (71)"]);
+    assert_eq!(of("interrupted: disk")["args"]["CPU"], 0);
+    let row = STATES + 1;
+    assert_eq!((&lock["pid"], &lock["tid"]), (&1.into(), &row.into()));
+    let named = events.iter().find(|e| e["name"] == "thread_name" && e["tid"] == row).expect("a name");
+    assert_eq!(named["args"]["name"], "app (1): state");
+    assert!(states.iter().any(|e| e["tid"] == row + 1), "the other thread has none");
 }

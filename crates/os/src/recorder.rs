@@ -12,7 +12,7 @@ use crate::perf::close;
 use crate::perf::open::Pid;
 use crate::sources::{Beside, Sources};
 use crate::tracefs::Tracefs;
-use crate::way::{Probe, Way, less};
+use crate::way::{Probe, Way, less, statistics};
 use crate::worker::{Source, Worker};
 use crate::{Options, Place, Report};
 
@@ -172,6 +172,6 @@ pub fn best(options: &Options, starter: Option<Pid>, beside: impl FnOnce() -> Be
     };
     match Sources::switches(options, starter) {
         Ok(sources) => (less(Way::Switches, why), Source::Switches(Box::new(sources))),
-        Err(_) => (less(Way::Statistics, why), Source::Statistics),
+        Err(error) => (statistics(why, &error), Source::Statistics),
     }
 }

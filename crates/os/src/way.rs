@@ -1,6 +1,7 @@
 //! How much of the kernel's knowledge this user gets.
 
 use std::fs;
+use std::io;
 
 use crate::perf::open::{self, Of};
 use crate::tracefs::{self, Tracefs};
@@ -29,7 +30,10 @@ impl Way {
     /// Returns what it records, in a few words.
     pub fn what(self) -> &'static str {
         match self {
-            Way::Statistics => "samples of the scheduler statistics of the program's threads",
+            Way::Statistics => {
+                "samples of the scheduler statistics of the program's threads, too coarse for states of threads in \
+                 calls (`hetrace print` has them)"
+            }
             Way::Switches => "context switches of the program's own threads (preempted or blocked)",
             Way::Tracepoints => {
                 "context switches, wake-ups, interrupts, system calls, page faults, block I/O, processes"
@@ -53,6 +57,8 @@ pub struct Probe {
 const PARANOID: &str = "/proc/sys/kernel/perf_event_paranoid";
 /// Ordinary users may record all.
 const ALL: i32 = -1;
+/// They may record what their own threads do, outside of the kernel; some distributions' kernels know higher levels.
+const OWN: i32 = 2;
 /// Bytes of a buffer that would wake its reader; of no meaning for a trial.
 const WATERMARK: u32 = 1 << 12;
 
@@ -62,11 +68,25 @@ pub fn probe() -> Probe {
         Ok(()) => return Probe { way: Way::Tracepoints, why: None, fix: None },
         Err(why) => why,
     };
-    let way = match open::switches(Of::Child(rustix::thread::gettid()), 0, WATERMARK) {
-        Ok(_) => Way::Switches,
-        Err(_) => Way::Statistics,
-    };
-    less(way, no_tracepoints)
+    match open::switches(Of::Child(rustix::thread::gettid()), 0, WATERMARK) {
+        Ok(_) => less(Way::Switches, no_tracepoints),
+        Err(error) => statistics(no_tracepoints, &error),
+    }
+}
+
+/// Says why there is no better way than statistics, and what would help; `error` is why one's own threads' switches could
+/// not be opened.
+pub fn statistics(why: String, error: &io::Error) -> Probe {
+    let forbidden = matches!(error.raw_os_error(), Some(libc::EACCES | libc::EPERM | libc::ENOSYS));
+    if !forbidden || paranoid().is_none_or(|level| level > OWN) {
+        return less(Way::Statistics, format!("{why}; perf_event_open: {error}"));
+    }
+    // The kernel allows it, and something before it does not.
+    let why =
+        format!("{why}; perf_event_open is forbidden here ({error}), as by a container's seccomp profile");
+    let fix =
+        "allow that system call: in a container it takes a seccomp profile that has it, and CAP_PERFMON";
+    Probe { way: Way::Statistics, why: Some(why), fix: Some(fix.to_owned()) }
 }
 
 /// Says why it is no better way, and what would help.

@@ -52,8 +52,19 @@ pub struct Block {
     pub address: Option<u64>,
     /// Whether the value waited on is that of a lock which others wait for (glibc's and Rust's locks: 2).
     pub is_lock: bool,
-    /// Who ended it.
+    /// Whether a signal or a debugger had stopped the thread.
+    pub is_stopped: bool,
+    /// Who ended it; a timer if its time was over, a signal if nothing more is known of who sent it.
     pub waker: Waker,
+    /// Of a lock, who held it: whoever gave it up, also if the wait was interrupted by others and went on after that.
+    pub holder: Waker,
+}
+
+impl Block {
+    /// Who was waited for: of a lock its holder, else who ended the wait.
+    pub fn by(&self) -> Waker {
+        if self.is_lock { self.holder } else { self.waker }
+    }
 }
 
 /// A time in one state, in nanoseconds on the clock of the trace.
@@ -276,6 +287,32 @@ impl System {
         }
     }
 
+    /// A state in a few words, the same for all times of a kind: what differs each time is not in them.
+    pub fn title(&self, state: State) -> String {
+        match state {
+            State::Ready { .. } => "waiting for a CPU".to_owned(),
+            State::Blocked(block) => {
+                let block = self.block(block);
+                match block.call {
+                    _ if block.is_stopped => "stopped".to_owned(),
+                    _ if block.is_lock => "blocked: lock".to_owned(),
+                    Some(call) => format!("blocked: {}", self.name(call)),
+                    None => "blocked".to_owned(),
+                }
+            }
+            other => self.text(other),
+        }
+    }
+
+    /// All states of all threads, in the order in which they began.
+    pub fn in_order(&self) -> Vec<(&Life, &Stretch)> {
+        let of_life = |life| move |stretch| (life, stretch);
+        let all = self.lives.iter().flat_map(|life: &Life| life.stretches.iter().map(of_life(life)));
+        let mut all: Vec<(&Life, &Stretch)> = all.collect();
+        all.sort_by_key(|(_, stretch)| stretch.start);
+        all
+    }
+
     /// A state in words.
     pub fn text(&self, state: State) -> String {
         match state {
@@ -284,6 +321,7 @@ impl System {
             State::Interrupted(by) => format!("interrupted: {}", self.name(by)),
             State::Ready { behind: None } => "waiting for a CPU".to_owned(),
             State::Ready { behind: Some(person) } => format!("waiting for a CPU: {}", self.who(person)),
+            State::Blocked(block) if self.block(block).is_stopped => "stopped".to_owned(),
             State::Blocked(block) => match self.waits_in(self.block(block)) {
                 text if text.is_empty() => "blocked".to_owned(),
                 text => format!("blocked: {text}"),
@@ -324,7 +362,9 @@ mod tests {
                 call: Some(0),
                 address: Some(0x10),
                 is_lock: true,
+                is_stopped: false,
                 waker: Waker::Thread(1),
+                holder: Waker::Thread(1),
             }],
             names: vec!["futex".to_owned()],
             by_tid: [(7, vec![0, 1])].into(),

@@ -22,6 +22,7 @@ use super::output::Output;
 use super::outside::outside;
 use super::say;
 use super::watch::Watch;
+use crate::args::Kernel;
 
 /// Options of `export`.
 #[derive(Debug, Args)]
@@ -46,6 +47,8 @@ pub struct Export {
     /// processors (run --cpu-sample)
     #[arg(long, default_value = "time")]
     pub weight: stacks::Weight,
+    #[command(flatten)]
+    pub kernel: Kernel,
 }
 
 /// What can be written.
@@ -200,7 +203,7 @@ pub fn run(args: &Export) -> Result<ExitCode> {
     if let To::File(write) = form.to
         && output.as_os_str() == "-"
     {
-        let trace = open(&path)?;
+        let trace = open(&path, args)?;
         let watch = Watch::new(false);
         watch.expect(super::events(&trace));
         let mut out = BufWriter::new(Output::new()?);
@@ -209,7 +212,7 @@ pub fn run(args: &Export) -> Result<ExitCode> {
     }
     outside(&path, &output)?;
     let place = Place::new(&output, matches!(form.to, To::Shared(_)))?;
-    let trace = open(&path)?;
+    let trace = open(&path, args)?;
     let watch = Watch::new(false);
     watch.expect(super::events(&trace));
     let ask = |events| watch.seen(events);
@@ -231,9 +234,13 @@ pub fn run(args: &Export) -> Result<ExitCode> {
     })
 }
 
-fn open(path: &Path) -> Result<Trace> {
+fn open(path: &Path, args: &Export) -> Result<Trace> {
     let mut trace = Trace::open(path)?;
     super::report_problems(&trace);
+    if matches!(args.format, Format::Parquet | Format::Chrome) {
+        // Nobody watches it, so it is not stopped.
+        let _ = args.kernel.join(path, &mut trace, None)?;
+    }
     super::inside::join(path, &mut trace)?;
     Ok(trace)
 }

@@ -64,6 +64,9 @@ pub(super) fn os(os: Os, syscalls: &[String], buffer: u32) -> Result<Option<OsOp
 fn with_probes(args: &Run) -> Result<Option<OsOptions>> {
     let asked = os(args.os, &args.os_syscalls, args.os_buffer).map_err(wrong_value)?;
     if args.usdt.is_empty() {
+        if asked.is_none() && args.os_syscalls != ["*"] {
+            say(format_args!("--os-syscalls: no system calls are recorded without --os: add --os tree"));
+        }
         return Ok(asked);
     }
     let possible = hetrace_session::os_probe();
@@ -407,8 +410,11 @@ fn report_os(out: &mut impl Write, os: &hetrace_session::manifest::Os) -> std::i
         let dropped = os.dropped;
         writeln!(
             out,
-            "hetrace: LOST: {dropped} events of the operating system: the kernel's ring buffers were full; \
-             use a larger --os-buffer, or record fewer system calls by --os-syscalls"
+            "hetrace: LOST: {dropped} events of the operating system: the kernel's ring buffers were full; {}",
+            match os.way.as_str() {
+                "switches" => "they are as large as this user may have them",
+                _ => "use a larger --os-buffer, or record fewer system calls by --os-syscalls",
+            }
         )?;
     }
     if os.unseen_switches > 0 {

@@ -5,6 +5,7 @@
 //! s f an arrow from the call to each command that it caused, of a graph to none, and from a command to the
 //!     call that waited for it
 //! b e a range of the program; i its marks
+//! X   states of threads by the operating system's events, on a row for each thread ([`STATES`])
 //! C   commands in flight of each queue, telemetry of each device
 //! M   names of processes, threads and queues
 //! ```
@@ -19,6 +20,7 @@
 mod arguments;
 mod json;
 mod queues;
+mod states;
 mod walk;
 
 use std::io::{self, Write};
@@ -31,6 +33,8 @@ use crate::{Error, Watch};
 
 /// The thread number of the first queue: above those of Linux.
 pub const QUEUES: u64 = 1 << 23;
+/// The thread number of a thread's states is this more than its own: above those of queues.
+pub const STATES: u64 = 1 << 24;
 
 /// What to write.
 #[derive(Clone, Copy, Debug)]

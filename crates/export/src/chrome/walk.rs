@@ -33,12 +33,12 @@ const COUNTER: &str = "counter";
 const MACHINE: i64 = 0;
 
 pub(super) struct Writer<'t, 'o> {
-    trace: &'t Trace,
+    pub(super) trace: &'t Trace,
     options: Options,
     watch: Watch<'o>,
     /// Events until the next question.
     left: u32,
-    events: Events<'o>,
+    pub(super) events: Events<'o>,
     /// By function: whether it is a range or mark.
     is_range: Vec<bool>,
     ranges: Ranges<'t>,
@@ -110,7 +110,7 @@ impl<'t, 'o> Writer<'t, 'o> {
     }
 
     /// Names a process.
-    fn process(&mut self, pid: i64) -> io::Result<()> {
+    pub(super) fn process(&mut self, pid: i64) -> io::Result<()> {
         if !self.processes.insert(pid) {
             return Ok(());
         }
@@ -120,7 +120,7 @@ impl<'t, 'o> Writer<'t, 'o> {
         self.meta("process_name", (pid, 0), name)
     }
 
-    fn meta(&mut self, what: &str, place: Place, name: &str) -> io::Result<()> {
+    pub(super) fn meta(&mut self, what: &str, place: Place, name: &str) -> io::Result<()> {
         self.events.add("M", place, |e| {
             e.text("name", what).object("args", |args| {
                 args.text("name", name);
@@ -344,6 +344,7 @@ impl<'t, 'o> Writer<'t, 'o> {
             })?;
         }
         self.telemetry()?;
+        self.states()?;
         self.events.end(|other| {
             for (what, n) in summary.counts() {
                 other.raw(what, n);

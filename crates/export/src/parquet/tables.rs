@@ -9,22 +9,25 @@ use super::schema::{Column, Table, always, unless};
 mod about;
 mod inside;
 mod samples;
+mod states;
 
 pub use about::*;
 pub use inside::INSIDE;
 pub use samples::SAMPLES;
+pub use states::STATES;
 
 /// Raised when a column goes, or means something else; not when one comes.
 pub const SCHEMA: i32 = 1;
 
 /// All tables.
-pub static TABLES: [&Table; 16] = [
+pub static TABLES: [&Table; 17] = [
     &CALLS,
     &COMMANDS,
     &COLLECTIVES,
     &RANGES,
     &TELEMETRY,
     &SAMPLES,
+    &STATES,
     &INSIDE,
     &FUNCTIONS,
     &DEVICES,

@@ -10,6 +10,7 @@ mod inside;
 mod joins;
 mod read;
 mod seen;
+mod states;
 mod waits;
 
 use std::collections::BTreeMap;

@@ -155,7 +155,7 @@ impl<'t> States<'t> {
                 }
             };
             annotate(sheet, system, stretch);
-            let name = name(system, stretch.state);
+            let name = system.title(stretch.state);
             sheet.slice(Mark::begin(stretch.start, row, CATEGORY, &name), stretch.end)?;
         }
         Ok(())
@@ -228,22 +228,6 @@ fn row(
     sheet.row(Row { rank: Some(0), ..Row::new(key, Some(thread), "state") })
 }
 
-/// A state in a few words: what is different each time stands beside them.
-fn name(system: &System, state: State) -> String {
-    match state {
-        State::Ready { .. } => "waiting for a CPU".to_owned(),
-        State::Blocked(block) => {
-            let block = system.block(block);
-            match block.call {
-                _ if block.is_lock => "blocked: lock".to_owned(),
-                Some(call) => format!("blocked: {}", system.name(call)),
-                None => "blocked".to_owned(),
-            }
-        }
-        other => system.text(other),
-    }
-}
-
 fn annotate(sheet: &mut Sheet<'_>, system: &System, stretch: &Stretch) {
     let notes = &mut sheet.notes;
     match stretch.state {
@@ -260,6 +244,9 @@ fn annotate(sheet: &mut Sheet<'_>, system: &System, stretch: &Stretch) {
             }
             if let Some(waker) = system.waker(block.waker) {
                 notes.text("woken by", &waker);
+            }
+            if let Some(holder) = system.waker(block.holder).filter(|_| block.is_lock) {
+                notes.text("held by", &holder);
             }
         }
         _ => notes.number("CPU", stretch.cpu.into()),

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::threads::Threads;
 use hetrace_trace::facts::{Facts, Work};
-use hetrace_trace::system::{PersonId, Waker};
+use hetrace_trace::system::{PersonId, System, Waker};
 use hetrace_trace::text::plural;
 use hetrace_trace::trace::{FunctionId, Trace};
 
@@ -96,10 +96,29 @@ pub(super) struct Wait {
     pub call: Option<u32>,
     /// The address of a lock.
     pub lock: Option<u64>,
+    /// A signal or a debugger had stopped it.
+    pub is_stopped: bool,
     /// Who ended it: of a lock, who had held it.
     pub by: Waker,
-    /// The call that one was in meanwhile.
+    /// What that one waited for itself, at the end of the chain.
+    pub behind: Option<Behind>,
+    /// The call that it was in meanwhile; with a chain, the thread at the end of it.
     pub doing: Option<FunctionId>,
+}
+
+/// The last wait of a chain of threads that wait for each other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct Behind {
+    /// The system call.
+    pub call: Option<u32>,
+    /// The address of a lock.
+    pub lock: Option<u64>,
+    /// It did not wait: a signal or a debugger had stopped it.
+    pub is_stopped: bool,
+    /// Who was waited for.
+    pub by: Waker,
+    /// Threads of the chain between the one that was waited for first and the one that waited here.
+    pub links: u32,
 }
 
 /// What words need to know.
@@ -245,7 +264,9 @@ impl Words<'_, '_> {
         let Some(system) = self.trace.system() else { return "blocked".to_owned() };
         let by = system.waker(wait.by);
         let doing = wait.doing.map(|f| format!(", which was in {}", self.function(f))).unwrap_or_default();
+        let doing = wait.behind.map_or_else(String::new, |behind| chained(system, behind)) + &doing;
         match (wait.lock, wait.call, by) {
+            (_, _, by) if wait.is_stopped => stopped(by),
             (Some(lock), _, Some(by)) => format!("waiting for lock {lock:#x} held by {by}{doing}"),
             (Some(lock), _, None) => format!("waiting for lock {lock:#x}"),
             (None, Some(call), Some(by)) => {
@@ -334,6 +355,31 @@ impl Words<'_, '_> {
                 "Do what is waited for earlier or on another thread, and enqueue ahead of it.".to_owned()
             }
         }
+    }
+}
+
+/// A thread was stopped; whoever woke it let it go on.
+fn stopped(by: Option<String>) -> String {
+    by.map_or_else(|| "stopped".to_owned(), |by| format!("stopped until {by} let it go on"))
+}
+
+/// The end of a chain of waits.
+fn chained(system: &System, behind: Behind) -> String {
+    let through = match behind.links {
+        0 => String::new(),
+        links => format!(", through {} more,", plural(links.into(), "thread")),
+    };
+    let by = system.waker(behind.by);
+    match (behind.lock, behind.call, by) {
+        (_, _, by) if behind.is_stopped => format!(", which was{through} {}", stopped(by)),
+        (Some(lock), _, Some(by)) => format!(", which waited{through} for lock {lock:#x} held by {by}"),
+        (Some(lock), _, None) => format!(", which waited{through} for lock {lock:#x}"),
+        (None, Some(call), Some(by)) => {
+            format!(", which was blocked{through} in {} until {by} woke it", system.name(call))
+        }
+        (None, Some(call), None) => format!(", which was blocked{through} in {}", system.name(call)),
+        (None, None, Some(by)) => format!(", which was blocked{through} until {by} woke it"),
+        (None, None, None) => format!(", which was blocked{through}"),
     }
 }
 

@@ -27,7 +27,7 @@ use hetrace_trace::spans::{
     At, Call, Command, CommandKind, Fold, Open, Orphan, Times, Unfinished, Visitor, Why,
 };
 use hetrace_trace::stacks::Sites;
-use hetrace_trace::system::State;
+use hetrace_trace::system::{Life, State};
 use hetrace_trace::trace::{FunctionId, Trace};
 use hetrace_trace::waits::Wait;
 use hetrace_trace::watch::{Pace, Stopped};
@@ -141,14 +141,20 @@ impl<'t> Collector<'t> {
                 new.last = last;
             }
         }
-        if place == known
-            && let Some((time, node)) = self.early.remove(&(who.pid, who.tid))
+        if place == known {
+            self.goes_on(place, (who.pid, who.tid));
+        }
+        place
+    }
+
+    /// A thread that is new here may have been woken before it was: it goes on from there.
+    fn goes_on(&mut self, place: usize, who: (i64, i64)) {
+        if let Some((time, node)) = self.early.remove(&who)
             && let Some(new) = self.threads.get_mut(place)
         {
             new.strand.rebase(node);
             new.last = time;
         }
-        place
     }
 
     /// A thread was outside of calls until now.
@@ -169,6 +175,30 @@ impl<'t> Collector<'t> {
         thread.last = thread.last.max(now);
     }
 
+    /// The place of a thread that wakes another one, and has made no call. It goes on from where the thread was that began
+    /// it; where that one went on since, all before was that one's.
+    fn without_calls(&mut self, wake: Wake) -> usize {
+        let first = self.first.unwrap_or(wake.time);
+        let place = self.threads.other(wake.by, first, wake.time);
+        let life = self.trace.system().and_then(|system| system.life(wake.by.0, wake.by.1, wake.time));
+        let begun = life.map_or(first, Life::start).clamp(first.min(wake.time), wake.time);
+        let creator = self.threads.creator(place);
+        if let Some((creator, was)) = creator.and_then(|place| Some((place, self.threads.get_mut(place)?))) {
+            let (tip, last) = (self.paths.tip(&mut was.strand), was.last);
+            let before = self.window.of(first, begun);
+            let Some(new) = self.threads.get_mut(place) else { return place };
+            if last <= begun {
+                new.strand.rebase(tip);
+                new.last = last;
+            } else {
+                new.strand.spend(Step::Host(creator as u32), before);
+                new.last = begun;
+            }
+        }
+        self.goes_on(place, wake.by);
+        place
+    }
+
     /// A thread of the program has woken another one, which goes on from there.
     fn woken(&mut self, wake: Wake) {
         let waits = |span: &Span| span.waits || span.polls;
@@ -181,9 +211,7 @@ impl<'t> Collector<'t> {
         let by = match self.threads.find(wake.by.0, wake.by.1) {
             Some(by) => by,
             // One of the program's own that has made no call.
-            None if wake.by.0 == wake.who.0 && self.threads.len() < EARLY => {
-                self.threads.other(wake.by, self.first.unwrap_or(wake.time), wake.time)
-            }
+            None if wake.by.0 == wake.who.0 && self.threads.len() < EARLY => self.without_calls(wake),
             None => return,
         };
         let window = self.window;

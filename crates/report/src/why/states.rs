@@ -1,9 +1,11 @@
 //! What the operating system did to the thread that a device waited for: parts of gaps by its states.
 
-use super::causes::{Cause, Wait};
+use std::collections::HashMap;
+
+use super::causes::{Behind, Cause, Wait};
 use super::gaps::{Part, meanwhile};
 use super::threads::{Doing, Threads};
-use hetrace_trace::system::{State, System, Waker};
+use hetrace_trace::system::{Block, State, System, Waker};
 use hetrace_trace::trace::FunctionId;
 
 /// Threads that wait for each other, one behind the other, that are followed.
@@ -40,12 +42,10 @@ pub(super) fn by_states(
                 State::Blocked(block) => {
                     let block = system.block(block);
                     // That it waits for the device is what such a call is for.
-                    if matches!(part.cause, Cause::Return(_)) && !block.is_lock {
+                    if matches!(part.cause, Cause::Return(_)) && !block.is_lock && !block.is_stopped {
                         part.cause
                     } else {
-                        let doing = doing(system, threads, block.waker, (piece.start, piece.end), DEEP);
-                        let lock = block.address.filter(|_| block.is_lock);
-                        Cause::Blocked(call, Wait { call: block.call, lock, by: block.waker, doing })
+                        Cause::Blocked(call, waited(system, threads, block, (piece.start, piece.end)))
                     }
                 }
                 State::User | State::System(_) | State::Interrupted(_) => match part.cause {
@@ -83,35 +83,73 @@ fn call_of(cause: Cause) -> Option<Option<FunctionId>> {
     }
 }
 
-/// The recorded call that whoever woke a thread was in for most of the wait; if that one waited itself and was in no call,
-/// the call of the one that it waited for, and so on.
-fn doing(
+/// What a thread waited for in a time.
+fn waited(system: &System, threads: &Threads, block: Block, time: (u64, u64)) -> Wait {
+    let Block { call, is_stopped, .. } = block;
+    let (lock, by) = (lock_of(block), block.by());
+    // Of one that was stopped it does not matter what others did.
+    let who = if is_stopped { Waker::Unknown } else { by };
+    let (behind, doing) = meanwhile_of(system, threads, who, time, DEEP);
+    Wait { call, lock, is_stopped, by, behind, doing }
+}
+
+/// The lock that a wait was for.
+fn lock_of(block: Block) -> Option<u64> {
+    block.address.filter(|_| block.is_lock)
+}
+
+/// What the thread that another one waited for did for most of that time: it waited itself, for one who waited, and so
+/// on to the end of the chain; or the one at the end was in a recorded call.
+fn meanwhile_of(
     system: &System,
     threads: &Threads,
-    waker: Waker,
+    who: Waker,
     (from, to): (u64, u64),
     deep: u32,
-) -> Option<FunctionId> {
-    let Waker::Thread(person) = waker else { return None };
+) -> (Option<Behind>, Option<FunctionId>) {
+    let Waker::Thread(person) = who else { return (None, None) };
     let person = system.person(person);
-    let pid = person.pid?;
-    let mut longest: Option<(u64, FunctionId)> = None;
-    if let Some(thread) = threads.find(pid, person.tid).and_then(|place| threads.get(place)) {
-        thread.during(from, to, |start, end, doing| {
-            if let Doing::In(span) = doing
-                && longest.is_none_or(|(ns, _)| end - start > ns)
-            {
-                longest = Some((end - start, span.function));
-            }
-        });
+    let Some(pid) = person.pid.filter(|_| deep > 0) else { return (None, None) };
+    let is_most = |ns: u64| ns > to.saturating_sub(from) / 2;
+    let called = longest_call(threads, (pid, person.tid), (from, to)).filter(|(ns, _)| is_most(*ns));
+    let waited = longest_wait(system, (pid, person.tid), (from, to)).filter(|(ns, _)| is_most(*ns));
+    match (called, waited) {
+        (called, Some((ns, wait))) if called.is_none_or(|(own, _)| ns > own) => {
+            // Whoever lets a thread go on that was stopped is not what it waited for.
+            let by = if wait.is_stopped { Waker::Unknown } else { wait.by };
+            let (further, doing) = meanwhile_of(system, threads, by, (from, to), deep - 1);
+            let behind = further.map_or(wait, |far| Behind { links: far.links + 1, ..far });
+            (Some(behind), doing)
+        }
+        (called, _) => (None, called.map(|(_, function)| function)),
     }
-    let waits = system.within(pid, person.tid, from, to).filter_map(|piece| match piece.state {
-        State::Blocked(block) => Some((piece.end.saturating_sub(piece.start), piece, block)),
-        _ => None,
+}
+
+/// The function in whose calls a thread was for longest.
+fn longest_call(
+    threads: &Threads,
+    (pid, tid): (i64, i64),
+    (from, to): (u64, u64),
+) -> Option<(u64, FunctionId)> {
+    let thread = threads.find(pid, tid).and_then(|place| threads.get(place))?;
+    let mut sums: HashMap<FunctionId, u64> = HashMap::new();
+    thread.during(from, to, |start, end, doing| {
+        if let Doing::In(span) = doing {
+            *sums.entry(span.function).or_default() += end - start;
+        }
     });
-    let wait = waits.max_by_key(|(ns, ..)| *ns).filter(|(ns, ..)| longest.is_none_or(|(own, _)| *ns > own));
-    let behind = wait.filter(|_| deep > 0).and_then(|(_, piece, block)| {
-        doing(system, threads, system.block(block).waker, (piece.start, piece.end), deep - 1)
-    });
-    behind.or(longest.map(|(_, function)| function))
+    sums.into_iter().map(|(function, ns)| (ns, function)).max()
+}
+
+/// What a thread waited for longest; parts of a wait that went on are one.
+fn longest_wait(system: &System, (pid, tid): (i64, i64), (from, to): (u64, u64)) -> Option<(u64, Behind)> {
+    let mut sums: HashMap<Behind, u64> = HashMap::new();
+    for piece in system.within(pid, tid, from, to) {
+        let State::Blocked(block) = piece.state else { continue };
+        let block = system.block(block);
+        let (lock, is_stopped) = (lock_of(block), block.is_stopped);
+        let wait = Behind { call: block.call, lock, is_stopped, by: block.by(), links: 0 };
+        *sums.entry(wait).or_default() += piece.end.saturating_sub(piece.start);
+    }
+    sums.into_iter().map(|(wait, ns)| (ns, wait)).max()
 }

@@ -26,8 +26,8 @@ pub(super) enum Happening<'e> {
     Exit { tid: i64 },
     /// The thread that runs enters a system call.
     Enter(Call),
-    /// It leaves it.
-    Leave,
+    /// It leaves it, with this result: negative numbers are the kernel's errors.
+    Leave { result: Option<i64> },
     /// A CPU serves an interrupt.
     Interrupt(Name),
     /// And is done with it.
@@ -77,6 +77,10 @@ impl Names {
         self.all.push(text.to_owned());
         self.by_text.insert(text.to_owned(), new);
         new
+    }
+
+    pub fn text(&self, name: Name) -> Option<&str> {
+        self.all.get(name as usize).map(String::as_str)
     }
 }
 
@@ -130,7 +134,8 @@ impl Kind {
             Kind::Fork => [&["parent_tid"], &["child_tid"], &["child_pid"], &["child_comm"]],
             Kind::Exec => [TID, &["old_tid", "old_pid"], &[], &[]],
             Kind::Exit => [TID, &[], &[], &[]],
-            Kind::Enter(_) => [&["uaddr"], &["op"], &["val"], &[]],
+            Kind::Enter(_) => [&["uaddr"], &["op"], &["val"], &["utime"]],
+            Kind::Leave => [&["ret"], &[], &[], &[]],
             Kind::Interrupt => [&["name"], &["irq"], &[], &[]],
             Kind::SoftInterrupt => [&["vec"], &[], &[], &[]],
             Kind::Dump => [&["tid"], &["pid"], &["name"], &["status"]],
@@ -138,7 +143,7 @@ impl Kind {
             Kind::Out => [&["tid"], &["pid"], &["preempted"], &[]],
             Kind::Begin => [&["child_tid"], &["child_pid"], &[], &[]],
             Kind::Rename => [&["tid"], &["name"], &[], &[]],
-            Kind::Leave | Kind::Named(_) | Kind::InterruptEnd | Kind::Pause | Kind::Probe(_) => [&[]; MOST],
+            Kind::Named(_) | Kind::InterruptEnd | Kind::Pause | Kind::Probe(_) => [&[]; MOST],
         }
     }
 
@@ -192,16 +197,21 @@ const SOFT: [&str; 10] =
 
 /// LTTng's number of a thread that waits, in a state dump (`lttng-statedump-impl.c`).
 const WAITS: i64 = 5;
-/// What of a `futex` is the command (`linux/futex.h`).
+/// What of a `futex` is the command (`linux/futex.h`), and the bit that says whose time its timeout is.
 const COMMAND: i64 = 127;
+const REALTIME: i64 = 256;
 /// Commands that wait: `FUTEX_WAIT`, `FUTEX_LOCK_PI`, `FUTEX_WAIT_BITSET`, `FUTEX_WAIT_REQUEUE_PI`, `FUTEX_LOCK_PI2`.
 const WAITING: [i64; 5] = [0, 6, 9, 11, 13];
 /// Those of them that wait for a lock by name.
 const LOCKING: [i64; 2] = [6, 13];
-/// `FUTEX_WAIT`.
+/// `FUTEX_WAIT` and `FUTEX_WAIT_BITSET`.
 const WAIT: i64 = 0;
+const WAIT_BITSET: i64 = 9;
 /// The value of a lock that others wait for: in glibc (`lowlevellock.h`), and in Rust's standard library.
-const CONTENDED: i64 = 2;
+const CONTENDED: u32 = 2;
+/// The bit beside its holder's number in a robust lock that others wait for, and the bits of that number.
+const WAITERS: u32 = 1 << 31;
+const HOLDER: u32 = (1 << 30) - 1;
 
 /// All classes of a trace.
 #[derive(Debug)]
@@ -276,8 +286,11 @@ impl Classes {
                 Happening::Exec { tid, old: number(1).unwrap_or(tid) }
             }
             Kind::Exit => Happening::Exit { tid: number(0)? },
-            Kind::Enter(name) => Happening::Enter(call(name, number(0), number(1), number(2))),
-            Kind::Leave => Happening::Leave,
+            Kind::Enter(name) => {
+                let wait = Futex { address: number(0), op: number(1), value: number(2), timeout: number(3) };
+                Happening::Enter(call(name, wait))
+            }
+            Kind::Leave => Happening::Leave { result: number(0) },
             Kind::Interrupt => Happening::Interrupt(match (text(0), number(1)) {
                 ("", irq) => names.number(&format!("interrupt {}", irq?)),
                 (name, _) => names.number(name),
@@ -307,12 +320,62 @@ impl Classes {
     }
 }
 
-/// A system call with what it waits on: the arguments of `futex`, which others do not have.
-fn call(name: Name, address: Option<i64>, op: Option<i64>, value: Option<i64>) -> Call {
-    let command = op.map(|op| op & COMMAND);
-    let waits = command.is_some_and(|command| WAITING.contains(&command));
-    let is_lock = command
-        .is_some_and(|command| LOCKING.contains(&command) || command == WAIT && value == Some(CONTENDED));
-    let address = address.filter(|_| waits).map(i64::cast_unsigned);
-    Call { name, address, is_lock: is_lock && address.is_some() }
+/// Arguments of `futex`, which other system calls do not have.
+#[derive(Clone, Copy, Debug, Default)]
+struct Futex {
+    address: Option<i64>,
+    op: Option<i64>,
+    value: Option<i64>,
+    timeout: Option<i64>,
+}
+
+impl Futex {
+    /// Whether it waits for a lock, as far as the value shows that it expects there.
+    fn is_lock(self, command: i64) -> bool {
+        // 32 bits, recorded with or without a sign.
+        let Some(value) = self.value.map(|value| value as u32) else { return LOCKING.contains(&command) };
+        let is_robust = value & WAITERS != 0 && value & HOLDER != 0 && value != u32::MAX;
+        // glibc waits like that on counters of conditions, which may be 2; its locks have a timeout then.
+        let is_counter = self.op.is_some_and(|op| op & REALTIME != 0) && self.timeout == Some(0);
+        match command {
+            WAIT => value == CONTENDED || is_robust,
+            WAIT_BITSET => (value == CONTENDED || is_robust) && !is_counter,
+            other => LOCKING.contains(&other),
+        }
+    }
+}
+
+/// A system call with what it waits on.
+fn call(name: Name, futex: Futex) -> Call {
+    let command = futex.op.map(|op| op & COMMAND).filter(|command| WAITING.contains(command));
+    let address = command.and(futex.address).map(i64::cast_unsigned);
+    let is_lock = address.is_some() && command.is_some_and(|command| futex.is_lock(command));
+    Call { name, address, is_lock }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_lock(op: i64, value: i64, timeout: i64) -> bool {
+        let some = |n| Some(n);
+        call(0, Futex { address: some(0x10), op: some(op), value: some(value), timeout: some(timeout) })
+            .is_lock
+    }
+
+    #[test]
+    fn locks_of_several_kinds_are_known_by_what_they_wait_for() {
+        const PRIVATE: i64 = 128;
+        // glibc's locks: plain, robust (with WAITERS and a thread), with a timeout by either clock, with inheritance.
+        assert!(is_lock(PRIVATE, 2, 0) && is_lock(0, 0x8000_1234, 0) && is_lock(0, -0x7fff_edcc, 0));
+        assert!(is_lock(9 | REALTIME | PRIVATE, 2, 0x7ff0) && is_lock(9 | PRIVATE, 2, 0x7ff0));
+        assert!(is_lock(6 | PRIVATE, 0, 0) && is_lock(13, 0, 0));
+        // Rust's locks.
+        assert!(is_lock(9 | PRIVATE, 2, 0));
+        // Semaphores, conditions, the end of a thread, Rust's parked threads, and what wakes.
+        assert!(
+            !is_lock(9 | REALTIME, 0, 0) && !is_lock(9 | REALTIME, 2, 0) && !is_lock(9 | REALTIME, 4711, 0)
+        );
+        assert!(!is_lock(9 | PRIVATE, 0xffff_ffff, 0) && !is_lock(9 | PRIVATE, -1, 0) && !is_lock(1, 2, 0));
+    }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::ending::{Ending, Endings, Via};
 use super::event::{Call, Happening, Name, Names};
 use crate::system::{Block, Hit, Life, Person, State, Stretch, System, Waker};
 
@@ -11,6 +12,31 @@ const IDLE: i64 = 0;
 const NOT_READY: i64 = 0xff;
 /// `EXIT_DEAD` and `EXIT_ZOMBIE`.
 const ENDED: i64 = 0x30;
+
+/// `TASK_STOPPED` and `TASK_TRACED`.
+const STOPPED: i64 = 0xc;
+
+/// How a thread leaves its CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Left {
+    /// It would run on.
+    Ready,
+    /// It waits for something.
+    Waits,
+    /// A signal or a debugger stopped it.
+    Stopped,
+}
+
+impl Left {
+    /// By the state that a switch has.
+    fn of(state: i64) -> Self {
+        match state & NOT_READY {
+            0 => Self::Ready,
+            state if state & STOPPED != 0 => Self::Stopped,
+            _ => Self::Waits,
+        }
+    }
+}
 
 /// Where and when something happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +73,8 @@ struct Thread {
     cpu: u32,
     /// The system call that it is in.
     call: Option<Call>,
+    /// Its last wait in that one, and in what it was woken from there.
+    waited: Option<(u32, Via)>,
     exits: bool,
     /// Events of it are all there, also where a trace is of one program.
     is_followed: bool,
@@ -77,6 +105,7 @@ pub(super) struct Machine<W> {
     wanted: W,
     /// Whether the trace has events of one program only.
     is_tree: bool,
+    endings: Endings,
     pub names: Names,
     pub system: System,
 }
@@ -89,7 +118,15 @@ const MOST_INTERRUPTS: usize = 16;
 impl<W: Fn(i64) -> bool> Machine<W> {
     pub fn new(wanted: W, is_tree: bool, names: Names) -> Self {
         let system = System { is_tree, ..System::default() };
-        Self { threads: HashMap::new(), cpus: Vec::new(), wanted, is_tree, names, system }
+        Self {
+            threads: HashMap::new(),
+            cpus: Vec::new(),
+            wanted,
+            is_tree,
+            endings: Endings::default(),
+            names,
+            system,
+        }
     }
 
     /// Takes the next event.
@@ -118,8 +155,8 @@ impl<W: Fn(i64) -> bool> Machine<W> {
                     thread.exits = true;
                 }
             }
-            Happening::Enter(call) => self.current(at, |thread| thread.call = Some(call)),
-            Happening::Leave => self.current(at, |thread| thread.call = None),
+            Happening::Enter(call) => self.enter_call(at, call),
+            Happening::Leave { result } => self.leave_call(at, result),
             Happening::Interrupt(name) => self.interrupt(at, |stack| {
                 if stack.len() < MOST_INTERRUPTS {
                     stack.push(name);
@@ -136,7 +173,7 @@ impl<W: Fn(i64) -> bool> Machine<W> {
             Happening::Out { tid, pid, preempted } => {
                 self.of_process(at, tid, pid, "");
                 self.had_until(at.cpu, at.time, Some(tid));
-                self.leave_cpu(at, tid, preempted);
+                self.leave_cpu(at, tid, if preempted { Left::Ready } else { Left::Waits });
                 // Who has the CPU now is not said.
                 self.cpu(at.cpu).current = None;
             }
@@ -184,6 +221,7 @@ impl<W: Fn(i64) -> bool> Machine<W> {
             life.stretches.shrink_to_fit();
         }
         self.system.names = self.names.all;
+        self.endings.holders(&mut self.system);
         let mut first_of: HashMap<String, u32> = HashMap::new();
         for (number, person) in (0..).zip(&mut self.system.people) {
             let first = if person.name.is_empty() {
@@ -394,7 +432,7 @@ impl<W: Fn(i64) -> bool> Machine<W> {
             if ends && from_state & NOT_READY != 0 {
                 self.end(at, from);
             } else {
-                self.leave_cpu(at, from, from_state & NOT_READY == 0);
+                self.leave_cpu(at, from, Left::of(from_state));
             }
         }
         let cpu = self.cpu(at.cpu);
@@ -411,9 +449,9 @@ impl<W: Fn(i64) -> bool> Machine<W> {
     }
 
     /// A thread has no CPU any more.
-    fn leave_cpu(&mut self, at: At, tid: i64, is_ready: bool) {
+    fn leave_cpu(&mut self, at: At, tid: i64, how: Left) {
         let Some(thread) = self.threads.get(&tid) else { return };
-        let now = if is_ready {
+        let now = if how == Left::Ready {
             Now::Ready
         } else if thread.life.is_some() {
             let call = thread.call;
@@ -421,10 +459,16 @@ impl<W: Fn(i64) -> bool> Machine<W> {
                 call: call.map(|call| call.name),
                 address: call.and_then(|call| call.address),
                 is_lock: call.is_some_and(|call| call.is_lock),
+                is_stopped: how == Left::Stopped,
                 waker: Waker::Unknown,
+                holder: Waker::Unknown,
             };
             self.system.blocks.push(block);
-            Now::Blocked(u32::try_from(self.system.blocks.len() - 1).ok())
+            let place = u32::try_from(self.system.blocks.len() - 1).ok();
+            if let Some(thread) = self.threads.get_mut(&tid) {
+                thread.waited = place.filter(|_| thread.call.is_some()).map(|place| (place, Via::Unknown));
+            }
+            Now::Blocked(place)
         } else {
             Now::Blocked(None)
         };
@@ -439,13 +483,16 @@ impl<W: Fn(i64) -> bool> Machine<W> {
         self.meet(at, tid);
         self.thread(tid, at);
         self.name(tid, name);
-        let waker = self.waker(at);
+        let (waker, via) = self.waker(at);
         let there = At { cpu, ..at };
         match self.threads.get(&tid).map(|thread| thread.now) {
             Some(Now::Blocked(block)) => {
                 let block = block.and_then(|place| self.system.blocks.get_mut(place as usize));
                 if let Some(block) = block {
-                    block.waker = waker;
+                    (block.waker, block.holder) = (waker, via.holder(waker));
+                }
+                if let Some((_, by)) = self.threads.get_mut(&tid).and_then(|thread| thread.waited.as_mut()) {
+                    *by = via;
                 }
                 self.change(tid, there, Now::Ready);
             }
@@ -456,14 +503,40 @@ impl<W: Fn(i64) -> bool> Machine<W> {
         }
     }
 
-    /// Who wakes another one here.
-    fn waker(&self, at: At) -> Waker {
-        let Some(current) = at.tid.or_else(|| self.sure(at.cpu)) else { return Waker::Unknown };
+    /// Who wakes another one here, and in what.
+    fn waker(&self, at: At) -> (Waker, Via) {
+        let unknown = (Waker::Unknown, Via::Unknown);
+        let Some(current) = at.tid.or_else(|| self.sure(at.cpu)) else { return unknown };
         let interrupt = self.cpus.get(at.cpu as usize).and_then(|cpu| cpu.interrupts.last());
         match (interrupt, self.threads.get(&current)) {
-            (Some(name), _) => Waker::Interrupt(*name),
-            (None, Some(thread)) if current != IDLE => Waker::Thread(thread.person),
-            _ => Waker::Unknown,
+            (Some(name), _) => (Waker::Interrupt(*name), Via::Other),
+            (None, Some(thread)) if current != IDLE => {
+                let call = thread.call.and_then(|call| self.names.text(call.name));
+                let is_known = thread.is_followed && self.system.has_calls;
+                let via = if is_known { Via::of(call, thread.exits) } else { Via::Unknown };
+                (Waker::Thread(thread.person), via)
+            }
+            _ => unknown,
+        }
+    }
+
+    fn enter_call(&mut self, at: At, call: Call) {
+        self.current(at, |thread| (thread.call, thread.waited) = (Some(call), None));
+    }
+
+    /// The thread that has a CPU leaves its system call: what that returns says how it was woken in it.
+    fn leave_call(&mut self, at: At, result: Option<i64>) {
+        let mut left = None;
+        self.current(at, |thread| left = thread.call.take().zip(thread.waited.take()));
+        let Some(((call, (place, via)), result)) = left.zip(result) else { return };
+        let ending = Ending::of(self.names.text(call.name).unwrap_or_default(), result);
+        let by = match ending {
+            Ending::Woken => return,
+            Ending::Timer => self.names.number("a timer"),
+            Ending::Signal => self.names.number("a signal"),
+        };
+        if let Some(block) = self.system.blocks.get_mut(place as usize) {
+            self.endings.correct(place, block, (ending, via), by);
         }
     }
 
@@ -520,7 +593,7 @@ impl<W: Fn(i64) -> bool> Machine<W> {
         let known = self.threads.get(&tid).is_some_and(|thread| thread.now != Now::Unknown);
         self.of_process(at, tid, pid, name);
         if is_waiting && !known {
-            self.leave_cpu(at, tid, false);
+            self.leave_cpu(at, tid, Left::Waits);
         }
     }
 

@@ -17,6 +17,7 @@
 //!   and where a trace of one program does not say who had a CPU.
 //! - Memory grows with the changes of state of the program's threads.
 
+mod ending;
 mod event;
 mod join;
 mod machine;

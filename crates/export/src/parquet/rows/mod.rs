@@ -7,6 +7,7 @@ mod inside;
 mod marks;
 mod names;
 mod samples;
+mod states;
 mod trace;
 
 use std::collections::BTreeMap;
@@ -173,6 +174,7 @@ impl<'t, 'w> Rows<'t, 'w> {
         self.finish_operations()?;
         self.open_ranges(summary)?;
         self.insides()?;
+        self.states()?;
         self.names(summary)?;
         self.trace_row(summary)?;
         self.sheets.finish()

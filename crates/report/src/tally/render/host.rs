@@ -12,9 +12,9 @@ use hetrace_trace::text::{count, duration, duration_f, percent, plural};
 /// What threads did in calls: with a CPU, ready without one, waiting for something.
 const STATES: [&str; 3] = ["On CPU", "Runnable", "Blocked"];
 
-/// The same of a row.
-fn states(shares: Shares) -> [String; STATES.len()] {
-    [shares.on_cpu_ns(), shares.ready_ns, shares.blocked_ns].map(duration)
+/// The same of a row. What was `taken` by tracing had a CPU, and is left out where it is of the time.
+fn states(shares: Shares, taken: u64) -> [String; STATES.len()] {
+    [shares.on_cpu_ns().saturating_sub(taken), shares.ready_ns, shares.blocked_ns].map(duration)
 }
 
 /// Tracing has a column where it took one part in so many of the time, or more.
@@ -140,13 +140,20 @@ impl Renderer<'_> {
         let single = row.calls > row.errors.saturating_add(row.added_up);
         cells.extend(self.stats_cells(row.p50_ns, row.p99_ns, row.dev_ns, single));
         if layout.states {
-            cells.extend(row.states.map(states).unwrap_or_default());
+            let taken = self.taken(row);
+            cells.extend(row.states.map(|shares| states(shares, taken)).unwrap_or_default());
         }
         cells.extend([errors(row.errors), error_time(row.errors, row.error_ns)]);
         if layout.tracing {
             cells.push(time(duration(row.cost_ns)));
         }
         cells
+    }
+
+    /// What of a row's recorded time is tracing's and not in its times.
+    fn taken(&self, row: &HostRow) -> u64 {
+        let is_left_out = self.tally.tracing.as_ref().is_some_and(|tracing| tracing.left_out);
+        if is_left_out { row.cost_ns } else { 0 }
     }
 
     /// The line with the sums over several rows.
@@ -162,7 +169,8 @@ impl Renderer<'_> {
             // What is in calls inside counts for both, so only without them is there a sum.
             let mut all = Shares::default();
             rows.iter().filter_map(|r| r.states.as_ref()).for_each(|one| all.add(one));
-            cells.extend(if layout.nested { Default::default() } else { states(all) });
+            let taken = rows.iter().filter(|r| r.states.is_some()).map(|row| self.taken(row)).sum();
+            cells.extend(if layout.nested { Default::default() } else { states(all, taken) });
         }
         let failed = sum(rows, |r| r.errors);
         // As of the others, what is outside of calls inside adds up.

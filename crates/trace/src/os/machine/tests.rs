@@ -96,7 +96,7 @@ fn a_thread_from_its_beginning_to_its_end() {
         script.switch(20, 1, 77, IDLE_STATE, 10).enter(30, 1, "read", None);
         script.switch(40, 1, 10, SLEEPS, 0);
         // It is woken, and runs at once.
-        script.wake(50, 1, 10, 1).switch(51, 1, 0, 0, 10).at(60, 1, Happening::Leave);
+        script.wake(50, 1, 10, 1).switch(51, 1, 0, 0, 10).at(60, 1, Happening::Leave { result: Some(0) });
         script.interrupt(70, 1, "disk").at(75, 1, Happening::InterruptEnd);
         // Preempted, first by one, then by another.
         script.switch(80, 1, 10, 0x100, 78).switch(85, 1, 78, SLEEPS, 79).switch(95, 1, 79, 0, 10);
@@ -127,10 +127,82 @@ fn who_holds_a_lock_is_who_wakes() {
     script.fork(1, 0, 1, 10, 10).wake(1, 0, 10, 0).switch(2, 0, 0, 0, 10);
     script.fork(3, 0, 10, 11, 10).wake(3, 0, 11, 1).switch(4, 1, 0, 0, 11);
     script.enter(5, 1, "futex", Some(0xabc)).switch(6, 1, 11, SLEEPS, 0);
-    script.enter(8, 0, "futex", None).wake(9, 0, 11, 1).switch(10, 1, 0, 0, 11).at(11, 1, Happening::Leave);
+    script.enter(8, 0, "futex", None).wake(9, 0, 11, 1).switch(10, 1, 0, 0, 11).at(
+        11,
+        1,
+        Happening::Leave { result: Some(0) },
+    );
     script.switch(12, 1, 11, SLEEPS, 0);
     let lines = script.lines();
     assert!(lines.contains(&"  6..9 blocked: lock 0xabc, woken by one (10)".to_owned()), "{lines:#?}");
+}
+
+/// Thread 11 waits for a lock that thread 10 holds; 12 is the program's, too.
+fn waits_for_a_lock() -> Script {
+    let mut script = Script::new(true);
+    script.machine.system.has_calls = true;
+    script.fork(1, 0, 1, 10, 10).wake(1, 0, 10, 0).switch(2, 0, 0, 0, 10);
+    script.fork(3, 0, 10, 11, 10).wake(3, 0, 11, 1).switch(4, 1, 0, 0, 11).fork(4, 0, 10, 12, 10);
+    script.enter(5, 1, "futex", Some(0xabc)).switch(6, 1, 11, SLEEPS, 12);
+    script
+}
+
+fn holders(script: Script) -> Vec<(Option<String>, Option<String>)> {
+    let system = script.machine.finish(script.last);
+    let locks = system.blocks.iter().filter(|block| block.is_lock);
+    locks.map(|block| (system.waker(block.waker), system.waker(block.holder))).collect()
+}
+
+#[test]
+fn whoever_interrupts_a_wait_by_a_signal_does_not_hold_the_lock() {
+    let mut script = waits_for_a_lock();
+    script.enter(7, 1, "tgkill", None).wake(8, 1, 11, 1).at(9, 1, Happening::Leave { result: Some(0) });
+    script.switch(10, 1, 12, SLEEPS, 11).at(11, 1, Happening::Leave { result: Some(-512) });
+    // It is stopped for a moment, and waits again.
+    script.switch(12, 1, 11, 4, 0).wake(13, 0, 11, 1).switch(14, 1, 0, 0, 11);
+    script.enter(15, 1, "futex", Some(0xabc)).switch(16, 1, 11, SLEEPS, 0);
+    script.enter(18, 0, "futex", None).wake(19, 0, 11, 1).switch(20, 1, 0, 0, 11);
+    script.at(21, 1, Happening::Leave { result: Some(0) });
+    let one = Some("one (10)".to_owned());
+    assert_eq!(holders(script), [(Some("other (12)".to_owned()), one.clone()), (one.clone(), one)]);
+}
+
+#[test]
+fn nobody_holds_a_lock_by_working_when_a_timer_fires() {
+    let mut script = waits_for_a_lock();
+    script.wake(8, 1, 11, 1).switch(10, 1, 12, SLEEPS, 11).at(11, 1, Happening::Leave { result: Some(-110) });
+    assert_eq!(holders(script), [(Some("a timer".to_owned()), None)]);
+    // Before anything is known of the result.
+    let mut script = waits_for_a_lock();
+    script.wake(8, 1, 11, 1).switch(10, 1, 12, SLEEPS, 11);
+    assert_eq!(holders(script), [(Some("other (12)".to_owned()), None)]);
+    // One that ends gives up what it holds.
+    let mut script = waits_for_a_lock();
+    script.enter(7, 1, "exit", None).wake(8, 1, 11, 1).switch(10, 1, 12, SLEEPS, 11);
+    let other = Some("other (12)".to_owned());
+    assert_eq!(holders(script), [(other.clone(), other)]);
+}
+
+#[test]
+fn whoever_has_the_cpu_when_a_sleep_ends_did_not_end_it() {
+    for (result, waker) in [(0, "a timer"), (-516, "a signal")] {
+        let mut script = Script::new(true);
+        script.fork(1, 0, 1, 10, 10).wake(1, 0, 10, 0).switch(2, 0, 0, 0, 10);
+        script.enter(3, 0, "clock_nanosleep", None).switch(4, 0, 10, SLEEPS, 77);
+        script.wake(8, 0, 10, 0).switch(9, 0, 77, 0, 10).at(10, 0, Happening::Leave { result: Some(result) });
+        let lines = script.lines();
+        let expected = format!("  4..8 blocked: clock_nanosleep, woken by {waker}");
+        assert!(lines.contains(&expected), "{lines:#?}");
+    }
+}
+
+#[test]
+fn a_thread_that_is_stopped_waits_for_nothing() {
+    let mut script = Script::new(false);
+    script.fork(1, 0, 1, 10, 10).wake(1, 0, 10, 0).switch(2, 0, 0, 0, 10);
+    script.switch(4, 0, 10, 4, 77).wake(8, 0, 10, 0).switch(9, 0, 77, 0, 10).switch(10, 0, 10, SLEEPS, 0);
+    let lines = script.lines();
+    assert!(lines.contains(&"  4..8 stopped, woken by other (77)".to_owned()), "{lines:#?}");
 }
 
 #[test]
@@ -314,7 +386,7 @@ mod hostile {
             5 => Happening::Exec { tid: a, old: b },
             6 => Happening::Exit { tid: a },
             7 => Happening::Enter(Call { name: d, address: None, is_lock: false }),
-            8 => Happening::Leave,
+            8 => Happening::Leave { result: Some(c - 9) },
             9 => Happening::Interrupt(d),
             10 => Happening::InterruptEnd,
             11 => Happening::Dump { tid: a, pid: 10, name: "d", is_waiting: c > 3 },
