@@ -121,7 +121,12 @@ impl Text {
         if is_frame {
             return serde_json::from_str(&[text, "]}"].concat()).ok().map(Part::Frame);
         }
-        serde_json::from_str(&["[", text, "]"].concat()).ok().map(Part::Functions)
+        let lines = text.bytes().filter(|byte| *byte == b'\n').count() + 1;
+        let mut functions = Vec::with_capacity(lines);
+        for line in text.split('\n') {
+            functions.push(serde_json::from_str(line.strip_suffix(',').unwrap_or(line)).ok()?);
+        }
+        Some(Part::Functions(functions))
     }
 
     /// Puts the functions of all pieces into the model; reads it as a whole, and says what is wrong with it, if one of
