@@ -8,10 +8,14 @@
 //! text, and a name that ends with `_begin`, is called by what stands before that; and what ends it, by a name with `_end`,
 //! ends the innermost range of that name. Those that were pushed inside of it have no end.
 //!
+//! What lies between two probes in the program's code is a range, too ([`Ranges::border`]).
+//!
 //! A range begins when the call that begins it has returned, and ends when the
 //! call that ends it is entered: what the calls themselves take is outside.
 //! Pushed ranges nest by thread and domain. A started range is ended by its id,
 //! whichever thread does it.
+
+mod probed;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -32,6 +36,24 @@ pub enum Style {
     Pushed,
     /// Started: any thread may end it.
     Started,
+    /// Between two probes in the program's code (USDT), on one thread: see [`crate::probes`].
+    Probed,
+}
+
+impl Style {
+    /// Its name: `pushed`, `started` or `probed`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Pushed => "pushed",
+            Self::Started => "started",
+            Self::Probed => "probed",
+        }
+    }
+
+    /// Whether it is of one thread, inside of what that has around it.
+    pub fn nests(self) -> bool {
+        self != Self::Started
+    }
 }
 
 /// A value that the program gave a range.
@@ -158,6 +180,8 @@ pub struct Ranges<'t> {
     started: HashMap<(i64, Api, u64), Range>,
     /// Started ones whose id another one got before they were ended: nobody can end them any more.
     replaced: Vec<Range>,
+    /// Between probes, by the number of the [border](crate::probes::Border::range).
+    probed: HashMap<usize, Range>,
     /// What counters count, by process, API and key.
     counts: HashMap<(i64, Api, u64), f64>,
     next: u64,
@@ -208,6 +232,7 @@ impl<'t> Ranges<'t> {
             pushed: HashMap::new(),
             started: HashMap::new(),
             replaced: Vec::new(),
+            probed: HashMap::new(),
             counts: HashMap::new(),
             next: 0,
             unmatched: 0,
@@ -439,7 +464,7 @@ impl<'t> Ranges<'t> {
 
     /// Ranges that have not ended, in the order in which they began.
     pub fn open(&self) -> Vec<&Range> {
-        let started = self.started.values().chain(&self.replaced);
+        let started = self.started.values().chain(&self.replaced).chain(self.probed.values());
         let mut open: Vec<&Range> = self.pushed.values().flatten().chain(started).collect();
         open.sort_by_key(|range| range.key);
         open

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use hetrace_trace::ranges::{Payload, Range, Step as Marked, Style};
+use hetrace_trace::ranges::{Payload, Range, Step as Marked};
 use hetrace_trace::spans::{At, Summary};
 use hetrace_trace::trace::{Thread, ThreadId};
 
@@ -12,7 +12,7 @@ use super::super::batch::Cell;
 use super::super::tables::RANGES;
 use super::{Rows, Step, ns};
 
-/// Pushed ranges that are open.
+/// Ranges of threads that are open: pushed ones, and those between probes.
 #[derive(Debug, Default)]
 pub(super) struct Marks {
     /// Of each thread, the innermost last: key and message.
@@ -41,7 +41,7 @@ impl Rows<'_, '_> {
             // The call that changes a counter is a row of its own.
             None | Some(Marked::Counted(_)) => ControlFlow::Continue(()),
             Some(Marked::Begun(range)) => {
-                if range.style == Style::Pushed {
+                if range.style.nests() {
                     let open = self.marks.pushed.entry(range.thread).or_default();
                     open.push((range.key, Arc::clone(&range.message)));
                 }
@@ -52,7 +52,7 @@ impl Rows<'_, '_> {
                     open.retain(|(key, _)| *key != range.key);
                 }
                 let by = at.threads.get(by).tid;
-                let how = How { style: style(&range), end: Some(end), by: Some(by) };
+                let how = How { style: range.style.name(), end: Some(end), by: Some(by) };
                 self.range(&range, at.threads.get(range.thread), &how)
             }
             Some(Marked::Mark(range)) => {
@@ -66,7 +66,7 @@ impl Rows<'_, '_> {
     pub(super) fn open_ranges(&mut self, summary: &Summary) -> Step {
         let open: Vec<Range> = self.ranges.open().into_iter().cloned().collect();
         for range in open {
-            let how = How { style: style(&range), end: None, by: None };
+            let how = How { style: range.style.name(), end: None, by: None };
             let unknown = Thread::default();
             let thread = summary.threads.get(range.thread.index()).unwrap_or(&unknown);
             self.range(&range, thread, &how)?;
@@ -100,12 +100,5 @@ impl Rows<'_, '_> {
             self.job_rank(thread.pid).into(),
         ];
         self.sheets.push(&RANGES, &cells)
-    }
-}
-
-fn style(range: &Range) -> &'static str {
-    match range.style {
-        Style::Pushed => "pushed",
-        Style::Started => "started",
     }
 }
