@@ -61,6 +61,26 @@ fn waits_are_joined_to_what_they_waited_for() {
     assert_eq!(on, [false, false, true]);
 }
 
+/// Ranges between probes in the program's code have rows as others do, and calls inside of one have it as their range.
+#[test]
+fn ranges_between_probes_have_rows() {
+    let (_, tables) = tables(&script("probe_ranges"));
+    let row = |r: &Row| {
+        let [style, message] = ["style", "message"].map(|c| text(r, c));
+        (style, message, number(r, "tid"), number(r, "duration_ns"))
+    };
+    let rows: Vec<_> = tables["ranges"].iter().map(row).collect();
+    let step = |duration: &str| {
+        ("probed".to_owned(), "app:step (entry..return)".to_owned(), "1".to_owned(), duration.to_owned())
+    };
+    assert_eq!(rows.iter().filter(|r| **r == step("90000")).count(), 12, "{rows:?}");
+    assert_eq!(rows.iter().filter(|r| **r == step("-")).count(), 1, "{rows:?}");
+    let io = ("probed".to_owned(), "io:read (start..done)".to_owned(), "7".to_owned(), "1145000".to_owned());
+    assert!(rows.len() == 14 && rows.contains(&io), "{rows:?}");
+    let calls = &tables["calls"];
+    assert!(calls.iter().all(|c| text(c, "range") == "app:step (entry..return)"), "{calls:?}");
+}
+
 #[test]
 fn operations_among_ranks_have_rows() {
     let (_, tables) = tables(&script("collectives"));
