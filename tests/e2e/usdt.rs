@@ -127,7 +127,8 @@ fn pairs_of_probes_are_ranges() {
         assert!(drawn.windows(name.len()).any(|bytes| bytes == name.as_bytes()), "not in the timeline");
         // The program uses no API: exports have its ranges all the same.
         let file = scratch.path().join("chrome.json");
-        let chrome = run(Command::new(hetrace()).args(["export", "-f", "chrome", "-o"]).arg(&file).arg(&trace));
+        let chrome =
+            run(Command::new(hetrace()).args(["export", "-f", "chrome", "-o"]).arg(&file).arg(&trace));
         assert_eq!(chrome.status, 0, "{}", chrome.err);
         let chrome = std::fs::read_to_string(&file).expect("events");
         let begun = format!("\"cat\":\"range\",\"id\":");

@@ -290,7 +290,8 @@ mod tests {
     #[test]
     fn borders_nest_where_times_are_equal() {
         let range = |begin, end| Range { name: 0, life: 0, begin, end };
-        let ranges = [range(1, Some(9)), range(1, Some(5)), range(5, Some(5)), range(5, Some(9)), range(7, None)];
+        let ranges =
+            [range(1, Some(9)), range(1, Some(5)), range(5, Some(5)), range(5, Some(9)), range(7, None)];
         let found: Vec<_> = in_order(&ranges).iter().map(|b| (b.time, b.range, b.side)).collect();
         let (begin, end) = (Side::Begin, Side::End);
         let expected = [

@@ -7,10 +7,12 @@ use super::schema::Type::{Bool, Double, Int32, Int64, Name, Text, Uint64};
 use super::schema::{Column, Table, always, unless};
 
 mod about;
+mod counters;
 mod inside;
 mod samples;
 
 pub use about::*;
+pub use counters::COUNTERS;
 pub use inside::INSIDE;
 pub use samples::SAMPLES;
 
@@ -18,11 +20,12 @@ pub use samples::SAMPLES;
 pub const SCHEMA: i32 = 1;
 
 /// All tables.
-pub static TABLES: [&Table; 16] = [
+pub static TABLES: [&Table; 17] = [
     &CALLS,
     &COMMANDS,
     &COLLECTIVES,
     &RANGES,
+    &COUNTERS,
     &TELEMETRY,
     &SAMPLES,
     &INSIDE,
@@ -121,7 +124,7 @@ pub static CALLS: Table = Table {
             "range",
             Name,
             "none is open",
-            "message of the innermost range that the thread had pushed and not popped when the call began",
+            "message of the innermost range of the thread (`pushed` or `probed`) that was open when the call began",
         ),
         unless(
             "waited_command_id",
@@ -293,7 +296,7 @@ pub static RANGES: Table = Table {
         always(
             "style",
             Name,
-            "`pushed`: on one thread, in those pushed before; `started`: any thread may end it; `mark`: a moment",
+            "`pushed`: on one thread, in those pushed before; `started`: any thread may end it; `probed`: between two probes in the code of one thread (`--usdt`); `mark`: a moment",
         ),
         unless("domain", Name, "the default one", "its domain"),
         unless("category", Name, "without one", "its category, or the number of it"),

@@ -180,9 +180,11 @@ impl<'t, 'o> Collector<'t, 'o> {
         match step {
             Some(Step::Begun(range)) if range.style.nests() => {
                 let name = if range.message.is_empty() { "(no message)" } else { &range.message };
-                let domain = if range.domain.is_empty() { String::new() } else { format!("{}/", range.domain) };
+                let domain =
+                    if range.domain.is_empty() { String::new() } else { format!("{}/", range.domain) };
                 let frame = self.paths.frame(&format!("[range] {domain}{name}"));
-                let Some(base) = self.thread(range.thread, at.threads.get(range.thread)).map(|t| t.base()) else {
+                let Some(base) = self.thread(range.thread, at.threads.get(range.thread)).map(|t| t.base())
+                else {
                     return;
                 };
                 let node = self.paths.below(base, frame);

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use hetrace_export::parquet::{Options, export};
 
+use parquet::record::Field;
+
 use super::read::{Row, long, number, path, table_of, text};
 use super::{ALL, GO_ON, common, script, tables};
 
@@ -79,6 +81,24 @@ fn ranges_between_probes_have_rows() {
     assert!(rows.len() == 14 && rows.contains(&io), "{rows:?}");
     let calls = &tables["calls"];
     assert!(calls.iter().all(|c| text(c, "range") == "app:step (entry..return)"), "{calls:?}");
+}
+
+/// Counters of a program have a row for each change, with what they count then.
+#[test]
+fn counters_have_rows() {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../report/tests/golden/ranges_itt.txt");
+    let text_of = std::fs::read_to_string(path).expect("readable");
+    let (_, tables) = tables(&common::build(text_of.split("\n== ").next().unwrap_or("")));
+    let row = |r: &Row| {
+        let value = match r.get("value") {
+            Some(Field::Double(value)) => Some(value.to_string()),
+            _ => None,
+        };
+        (text(r, "domain"), text(r, "name"), value.unwrap_or_default())
+    };
+    let rows: Vec<_> = tables["counters"].iter().map(row).collect();
+    let bytes: Vec<&str> = rows.iter().filter(|r| r.1 == "bytes").map(|r| &*r.2).collect();
+    assert_eq!(bytes[..2], ["40", "45"], "{rows:?}");
 }
 
 #[test]

@@ -4,12 +4,12 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use hetrace_trace::ranges::{Payload, Range, Step as Marked};
+use hetrace_trace::ranges::{Counted, Payload, Range, Step as Marked};
 use hetrace_trace::spans::{At, Summary};
 use hetrace_trace::trace::{Thread, ThreadId};
 
 use super::super::batch::Cell;
-use super::super::tables::RANGES;
+use super::super::tables::{COUNTERS, RANGES};
 use super::{Rows, Step, ns};
 
 /// Ranges of threads that are open: pushed ones, and those between probes.
@@ -38,8 +38,8 @@ struct How {
 impl Rows<'_, '_> {
     pub(super) fn marked(&mut self, at: At<'_>, step: Option<Marked>) -> Step {
         match step {
-            // The call that changes a counter is a row of its own.
-            None | Some(Marked::Counted(_)) => ControlFlow::Continue(()),
+            None => ControlFlow::Continue(()),
+            Some(Marked::Counted(counted)) => self.counted(at, &counted),
             Some(Marked::Begun(range)) => {
                 if range.style.nests() {
                     let open = self.marks.pushed.entry(range.thread).or_default();
@@ -72,6 +72,22 @@ impl Rows<'_, '_> {
             self.range(&range, thread, &how)?;
         }
         ControlFlow::Continue(())
+    }
+
+    fn counted(&mut self, at: At<'_>, counted: &Counted) -> Step {
+        let who = at.who();
+        // Of a type that is not known the value is none.
+        let value = if counted.value.is_finite() { Cell::Float(counted.value) } else { Cell::Null };
+        let cells: [Cell<'_>; COUNTERS.columns.len()] = [
+            who.pid.into(),
+            who.tid.into(),
+            Cell::text(&counted.domain),
+            Cell::text(&counted.name),
+            self.clock.of(counted.time).into(),
+            value,
+            self.job_rank(who.pid).into(),
+        ];
+        self.sheets.push(&COUNTERS, &cells)
     }
 
     fn range(&mut self, range: &Range, thread: &Thread, how: &How) -> Step {
