@@ -69,6 +69,24 @@ pub enum Payload {
     Bits(u64),
 }
 
+impl Payload {
+    /// Bits as the value that they are, by the words in the name of its type, as NVTX and ITT call types; `None` if that is
+    /// not known.
+    pub fn typed(ty: &str, bits: u64) -> Option<Self> {
+        let ends = |words: &[&str]| words.iter().any(|word| ty.ends_with(word));
+        let has = |word: &str| ty.contains(word);
+        Some(match () {
+            () if ends(&["double"]) || has("DOUBLE") => Self::Float(f64::from_bits(bits)),
+            () if ends(&["float"]) || has("FLOAT") => Self::Float(f64::from(f32::from_bits(bits as u32))),
+            () if ends(&["u64", "u32", "u16"]) || has("UNSIGNED_INT") => Self::Unsigned(bits),
+            () if ends(&["s16"]) => Self::Signed(i64::from(bits as u16 as i16)),
+            () if ends(&["s32"]) || has("INT32") => Self::Signed(i64::from(bits as u32 as i32)),
+            () if ends(&["s64"]) || has("INT") => Self::Signed(bits as i64),
+            () => return None,
+        })
+    }
+}
+
 /// A range, or a mark.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Range {
@@ -562,36 +580,22 @@ fn kind_of(f: &Function) -> Kind {
     }
 }
 
-/// The value that a counter was given, by the words in the name of its type; `None` if that is not known.
+/// The value that a counter was given, by its type; `None` if that is not known.
 fn counter_value(event: &Event<'_, '_>) -> Option<f64> {
     let (number, ty) = (event.get("value").and_then(Scalar::bits)?, event.get("value_type")?);
-    let ty = ty.as_str()?;
-    let ends = |words: &[&str]| words.iter().any(|word| ty.ends_with(word));
-    Some(match () {
-        () if ends(&["double"]) => f64::from_bits(number),
-        () if ends(&["float"]) => f64::from(f32::from_bits(number as u32)),
-        () if ends(&["s64"]) => number as i64 as f64,
-        () if ends(&["s32"]) => f64::from(number as u32 as i32),
-        () if ends(&["s16"]) => f64::from(number as u16 as i16),
-        () if ends(&["u64", "u32", "u16"]) => number as f64,
-        () => return None,
-    })
+    match Payload::typed(ty.as_str()?, number)? {
+        Payload::Unsigned(value) => Some(value as f64),
+        Payload::Signed(value) => Some(value as f64),
+        Payload::Float(value) => Some(value),
+        Payload::Bits(_) => None,
+    }
 }
 
-/// The value that a range was given, by the words in the name of its type.
+/// The value that a range was given, by its type.
 fn payload(event: &Event<'_, '_>) -> Option<Payload> {
     let (number, ty) = (event.get("payload").and_then(Scalar::bits)?, event.get("payload_type")?);
     if ty.bits() == Some(0) {
         return None;
     }
-    let ty = ty.as_str().unwrap_or("");
-    let has = |word: &str| ty.contains(word);
-    Some(match (has("32"), has("UNSIGNED"), has("INT")) {
-        _ if has("DOUBLE") => Payload::Float(f64::from_bits(number)),
-        _ if has("FLOAT") => Payload::Float(f64::from(f32::from_bits(number as u32))),
-        (_, true, true) => Payload::Unsigned(number),
-        (true, _, true) => Payload::Signed(i64::from(number as u32 as i32)),
-        (false, _, true) => Payload::Signed(number as i64),
-        _ => Payload::Bits(number),
-    })
+    Some(Payload::typed(ty.as_str().unwrap_or(""), number).unwrap_or(Payload::Bits(number)))
 }
