@@ -131,10 +131,10 @@ fn pairs_of_probes_are_ranges() {
             run(Command::new(hetrace()).args(["export", "-f", "chrome", "-o"]).arg(&file).arg(&trace));
         assert_eq!(chrome.status, 0, "{}", chrome.err);
         let chrome = std::fs::read_to_string(&file).expect("events");
-        let begun = format!("\"cat\":\"range\",\"id\":");
+        let begun = "\"cat\":\"range\",\"id\":";
         let of = |kind: &str| {
             let kind = format!("{{\"ph\":\"{kind}\",");
-            chrome.lines().filter(|l| l.starts_with(&kind) && l.contains(&begun) && l.contains(name)).count()
+            chrome.lines().filter(|l| l.starts_with(&kind) && l.contains(begun) && l.contains(name)).count()
         };
         assert_eq!([of("b"), of("e")], [101, 101], "{chrome}");
         let folder = scratch.path().join("otf2");

@@ -9,7 +9,6 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::rc::Rc;
 
 use crate::system::{Hit, Life, System};
-use crate::trace::Trace;
 
 /// What names of events begin with that are hits of probes in programs.
 pub const PREFIX: &str = "usdt:";
@@ -227,12 +226,12 @@ pub(crate) struct Borders<'t> {
 }
 
 impl<'t> Borders<'t> {
-    /// Those of a trace; none where no kernel trace is joined to it.
-    pub fn of(trace: &'t Trace) -> Self {
-        let Some(system) = trace.system().filter(|system| !system.hits.is_empty()) else {
+    /// Those of a system's hits; none where no kernel trace is joined.
+    pub fn of(system: Option<&'t System>, pairs: &Pairs) -> Self {
+        let Some(system) = system.filter(|system| !system.hits.is_empty()) else {
             return Self::default();
         };
-        let ranges = Ranges::of(system, &trace.probe_pairs());
+        let ranges = Ranges::of(system, pairs);
         Self { system: Some(system), all: in_order(&ranges.all), ranges, next: 0 }
     }
 

@@ -132,14 +132,16 @@ pub trait Visitor {
 
 /// Goes over a whole trace.
 pub fn walk<V: Visitor>(trace: &Trace, visitor: &mut V) -> ControlFlow<V::Break, Summary> {
-    let mut summary = walk_between(trace.cursor(), Borders::of(trace), visitor)?;
+    let mut summary =
+        walk_between(trace.cursor(), Borders::of(trace.system(), &trace.probe_pairs()), visitor)?;
     summary.add_manifest(trace);
     ControlFlow::Continue(summary)
 }
 
 /// The same, and it begins at once: see [`Trace::cursor_as_recorded`].
 pub fn walk_as_recorded<V: Visitor>(trace: &Trace, visitor: &mut V) -> ControlFlow<V::Break, Summary> {
-    let mut summary = walk_between(trace.cursor_as_recorded(), Borders::of(trace), visitor)?;
+    let mut summary =
+        walk_between(trace.cursor_as_recorded(), Borders::of(trace.system(), &trace.probe_pairs()), visitor)?;
     summary.add_manifest(trace);
     ControlFlow::Continue(summary)
 }

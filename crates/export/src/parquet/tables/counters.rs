@@ -7,7 +7,7 @@ use super::JOB_RANK;
 /// Counters of programs.
 pub static COUNTERS: Table = Table {
     name: "counters",
-    row: "a change of a counter that the program keeps (ITT)",
+    row: "a change of a counter that the program keeps",
     sorted: None,
     columns: &[
         always("pid", Int64, "process"),
