@@ -226,6 +226,54 @@ fn reports_group_and_show_constructs_by_their_lines() {
     );
 }
 
+/// What `lint` finds about a construct names its line, for programs, too.
+#[test]
+fn findings_name_the_line_of_a_construct() {
+    if !has_runtime() {
+        return;
+    }
+    let ran = Ran::ending(128 + 9, &["lines", "stuck"], &[], &[("KMP_BLOCKTIME", "0".to_owned())]);
+    let mut source = include_str!("../programs/ompt/lines.c").lines().zip(1..);
+    let (_, line) = source.find(|(line, _)| line.contains("/* stuck here */")).expect("the line");
+    let lint: Value =
+        serde_json::from_str(&ran.report(&["lint", "--json", "--fail-on", "never"])).expect("JSON");
+    let calls = lint["findings"].as_array().expect("findings").iter().flat_map(|finding| {
+        assert_eq!(finding["rule"], "unfinished-call", "{finding}");
+        finding["occurrences"][0]["calls"].as_array().expect("calls")
+    });
+    let at: Vec<_> = calls.map(|call| (&call["function"], &call["stack"][0]["line"])).collect();
+    assert_eq!(at.len(), 1, "{lint}");
+    assert!(at[0].0.as_str().is_some_and(|name| name.starts_with("ompt_wait_barrier")), "{lint}");
+    assert_eq!(*at[0].1, line, "{lint}");
+    let sarif: Value =
+        serde_json::from_str(&ran.report(&["lint", "--sarif", "--fail-on", "never"])).expect("JSON");
+    let place = &sarif["runs"][0]["results"][0]["locations"][0]["physicalLocation"];
+    assert_eq!(place["region"]["startLine"], line, "{sarif}");
+    let uri = place["artifactLocation"]["uri"].as_str().expect("a URI");
+    assert!(uri.starts_with("file:///") && uri.ends_with("/tests/programs/ompt/lines.c"), "{uri}");
+}
+
+/// The launcher is stopped before the program begins and killed after it: it has named nothing.
+#[test]
+fn after_recover_constructs_have_their_lines() {
+    if !has_runtime() {
+        return;
+    }
+    let scratch = tempfile::tempdir().expect("scratch");
+    // A memory file system of its own, so that no other launcher of the tests recovers it.
+    let script = "mount -t tmpfs -o mode=1777,size=64m tmpfs /dev/shm; \
+        \"$HETRACE\" run -q --exclude '__itt_*' -o trace -- \
+        sh -c 'kill -STOP $PPID; \"$LINES\"; kill -KILL $PPID; touch ended' 2>/dev/null; \
+        until test -e ended; do sleep 0.05; done; \"$HETRACE\" recover trace";
+    let mut command = Command::new("unshare");
+    command.args(["-rm", "sh", "-c", script]).current_dir(scratch.path());
+    let done = run(command.env("HETRACE", hetrace()).env("LINES", programs().join("lines")));
+    assert_eq!(done.status, 0, "{}", done.err);
+    assert!(done.err.contains("trace: recovered"), "{}", done.err);
+    let folder = scratch.path().join("trace");
+    assert_lines(&Ran { done, folder, scratch });
+}
+
 #[test]
 fn without_debug_information_places_are_functions_or_offsets_and_a_file_that_is_gone_is_said() {
     if !has_runtime() {

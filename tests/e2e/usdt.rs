@@ -125,6 +125,23 @@ fn pairs_of_probes_are_ranges() {
         assert_eq!(timeline.status, 0, "{}", timeline.err);
         let drawn = std::fs::read(&file).expect("a timeline");
         assert!(drawn.windows(name.len()).any(|bytes| bytes == name.as_bytes()), "not in the timeline");
+        // The program uses no API: exports have its ranges all the same.
+        let file = scratch.path().join("chrome.json");
+        let chrome =
+            run(Command::new(hetrace()).args(["export", "-f", "chrome", "-o"]).arg(&file).arg(&trace));
+        assert_eq!(chrome.status, 0, "{}", chrome.err);
+        let chrome = std::fs::read_to_string(&file).expect("events");
+        let begun = "\"cat\":\"range\",\"id\":";
+        let of = |kind: &str| {
+            let kind = format!("{{\"ph\":\"{kind}\",");
+            chrome.lines().filter(|l| l.starts_with(&kind) && l.contains(begun) && l.contains(name)).count()
+        };
+        assert_eq!([of("b"), of("e")], [101, 101], "{chrome}");
+        let folder = scratch.path().join("otf2");
+        let otf2 = run(Command::new(hetrace()).args(["export", "-f", "otf2", "-o"]).arg(&folder).arg(&trace));
+        assert_eq!(otf2.status, 0, "{}", otf2.err);
+        let definitions = std::fs::read(folder.join("traces.def")).expect("definitions");
+        assert!(definitions.windows(name.len()).any(|bytes| bytes == name.as_bytes()), "not in OTF2");
     }
 }
 

@@ -202,6 +202,50 @@ fn arguments_results_and_what_they_point_at_are_there() {
     }
 }
 
+/// Code of modules is stored once by its content, with options and logs of builds: that of a build that succeeded is read if
+/// the program wants one, that of one that failed when the program reads it.
+#[test]
+fn code_and_logs_of_modules_are_there() {
+    let Some(folder) = programs() else { return };
+    let way = Way::new(folder, &["work", "linked", "all"]);
+    let ran = way.traced(&["--sources", "--build-logs"]);
+    // The program counts the driver's calls, of which two are ours: the log's length, and the log.
+    let own = |done: &Done| {
+        done.out.lines().filter(|l| !l.contains("the driver has")).map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!((ran.done.status, own(&ran.done)), (way.bare().status, own(&way.bare())), "{}", ran.done.err);
+    let text = ran.report(&["print"]);
+    let of = |kind: &str| {
+        let name = format!(" object:{kind}: ");
+        text.lines().filter(|line| line.contains(&name)).collect::<Vec<_>>()
+    };
+    let [il] = of("il")[..] else { panic!("{text}") };
+    let hash = il.rsplit_once("hash=\"").and_then(|(_, hash)| hash.strip_suffix('"')).expect("a hash");
+    let stored: Vec<PathBuf> = std::fs::read_dir(ran.folder.join("hetrace/blobs"))
+        .expect("stored contents")
+        .map(|entry| entry.expect("an entry").path())
+        .collect();
+    let [stored] = &stored[..] else { panic!("{stored:?}") };
+    assert!(
+        stored.file_name().is_some_and(|name| name.to_string_lossy().contains(hash)),
+        "{stored:?} {hash}"
+    );
+    assert_eq!(std::fs::read(stored).expect("a content"), b"code");
+    let [bad, good] = of("build_options")[..] else { panic!("{text}") };
+    assert!(bad.ends_with("text=\"-bad\"") && good.ends_with("text=\"-ze-opt-level=2\""), "{bad}\n{good}");
+    let logs = of("build_log");
+    let says = |line: &str, status: &str, said: &str| {
+        assert!(line.contains(&format!("status=\"{status}\"")) && line.ends_with(said), "{line}");
+    };
+    says(logs.first().expect("a log"), "error", "text=\"-\"");
+    assert!(logs[0].contains("result=1879048196"), "{}", logs[0]);
+    says(logs.last().expect("a log"), "success", "text=\"note: optimized\"");
+    assert!(logs.len() == 3, "{logs:?}");
+    says(logs[1], "error", "text=\"error: that was bad\"");
+    let without = way.traced(&[]).report(&["print"]);
+    assert!(!without.contains("object:"), "{without}");
+}
+
 #[test]
 fn reports_know_what_functions_are_for() {
     let Some(folder) = programs() else { return };

@@ -4,8 +4,10 @@
 //! A table comes with the version of the API for which it was made: what later versions added is not there.
 
 mod device;
+mod modules;
 
 pub use device::*;
+pub use modules::*;
 
 use crate::entry::LIBRARY;
 use crate::generated::prelude::P;

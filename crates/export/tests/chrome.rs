@@ -153,6 +153,30 @@ fn waits_have_arrows() {
     assert_eq!((time(from), time(to)), (1499, 1500), "{ends:?}");
 }
 
+/// Ranges between probes in the program's code are there as others are, of a thread without calls, too.
+#[test]
+fn ranges_between_probes_are_there() {
+    let (_, trace) = golden().into_iter().find(|(name, _)| name == "probe_ranges").expect("a golden trace");
+    let (_, events) = written(&trace);
+    let of = |kind: &str, tid: u64| {
+        let all = events.iter().filter(|e| e["ph"] == kind && e["cat"] == "range" && e["tid"] == tid);
+        all.map(|e| {
+            (e["name"].as_str().unwrap_or(""), (e["ts"].as_f64().unwrap_or(0.0) * 1e3).round() as u64)
+        })
+        .collect::<Vec<_>>()
+    };
+    let (begun, ended) = (of("b", 1), of("e", 1));
+    assert_eq!((begun.len(), ended.len()), (13, 13));
+    assert_eq!(
+        (begun[0], ended[0]),
+        (("app:step (entry..return)", 10_000), ("app:step (entry..return)", 100_000))
+    );
+    let open = events.iter().filter(|e| e["ph"] == "e" && e["args"]["unfinished"].is_string()).count();
+    assert_eq!(open, 1);
+    assert_eq!(of("b", 7), [("io:read (start..done)", 5_000)]);
+    assert_eq!(of("e", 7), [("io:read (start..done)", 1_150_000)]);
+}
+
 #[test]
 fn damaged_traces_are_json() {
     let text = include_str!("../../report/tests/golden/arguments.txt");

@@ -72,7 +72,7 @@ fn prints_as_expected() -> bool {
     known
 }
 
-const PRINTED: [&str; 11] = [
+const PRINTED: [&str; 12] = [
     "collectives",
     "collector",
     "device",
@@ -80,6 +80,7 @@ const PRINTED: [&str; 11] = [
     "folds",
     "layers",
     "lost",
+    "probe_ranges",
     "ranges",
     "stacks",
     "telemetry",

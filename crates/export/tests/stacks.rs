@@ -162,6 +162,51 @@ fn sums_are_those_of_tally() {
     assert!(seen > 20);
 }
 
+/// The program's ranges are frames around outermost calls, commands and samples: two domains that end in another order than
+/// they begin, and the range that a call is in when it begins.
+#[test]
+fn ranges_are_frames() {
+    let script = "
+0    1.1 * device device=1 handle=0xd name=\"Toy GPU\"
+0    1.1 * queue queue=1 handle=0x10 context=0x1 device=1 api=\"toy\"
+0    1.1 * function function=1 name=\"vecadd\"
+10   1.1 > zonePush message=\"step\"
+20   1.1 < zonePush result=0
+30   1.1 > toyLaunch queue=0x10 kernel=0x3 dims=1 global=[64]
+70   1.1 < toyLaunch result=0
+80   1.1 > zonePop
+80   1.1 < zonePop result=0
+90   1.1 > toyFinish queue=0x10
+1000 1.1 * kernel function=1 queue=1 cause_tid=1 cause_before=970 duration=400
+1100 1.1 < toyFinish result=0
+";
+    let options = Options { ranges: true, ..Options::default() };
+    let time = "\
+app [1];app [1];[range] step;toy:toyLaunch 40
+app [1];app [1];toy:toyFinish 1010
+app [1];app [1];zone:zonePush 10
+";
+    assert_eq!(written(&common::build(script), options).0, time);
+    let device = "app [1];app [1];[range] step;toy:toyLaunch;[device] vecadd 400\n";
+    assert_eq!(written(&common::build(script), Options { weight: Weight::Device, ..options }).0, device);
+    let without = written(&common::build(script), Options::default()).0;
+    assert!(!without.contains("[range]"), "{without}");
+}
+
+#[test]
+fn ranges_between_probes_are_frames() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../report/tests/golden/probe_ranges.txt");
+    let text = std::fs::read_to_string(path).expect("readable");
+    let trace = common::build(text.split("\n== ").next().unwrap_or(""));
+    // Without a manifest the process is called as the first thread that is met.
+    let calls = "\
+reader [1];app [1];[range] app:step (entry..return);toy:toyFinish 13
+reader [1];app [1];[range] app:step (entry..return);toy:toyLaunch 12
+";
+    let options = Options { ranges: true, weight: Weight::Calls, ..Options::default() };
+    assert_eq!(written(&trace, options).0, calls);
+}
+
 #[test]
 fn a_flame_graph_has_a_box_for_each_path() {
     let options = Options { form: Form::Flame, ..Options::default() };

@@ -55,6 +55,7 @@ mod native;
 #[cfg(not(target_arch = "x86_64"))]
 #[path = "native/elsewhere.rs"]
 mod native;
+pub mod objects;
 mod own;
 pub mod pair;
 pub mod peek;

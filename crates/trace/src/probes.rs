@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::rc::Rc;
 
-use crate::system::{Hit, System};
+use crate::system::{Hit, Life, System};
 
 /// What names of events begin with that are hits of probes in programs.
 pub const PREFIX: &str = "usdt:";
@@ -205,9 +205,107 @@ impl Ranges {
     }
 }
 
+/// A range between two probes begins or ends: what a [walk](crate::spans::Visitor::border) hands out between a program's events.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Border {
+    /// Which range: its place in [`Ranges::all`].
+    pub range: usize,
+    /// When, nanoseconds on the trace's clock.
+    pub time: u64,
+    /// Whether it begins or ends.
+    pub side: Side,
+}
+
+/// All beginnings and ends of a trace's ranges between probes, in the order of time.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Borders<'t> {
+    system: Option<&'t System>,
+    ranges: Ranges,
+    all: Vec<Border>,
+    next: usize,
+}
+
+impl<'t> Borders<'t> {
+    /// Those of a system's hits; none where no kernel trace is joined.
+    pub fn of(system: Option<&'t System>, pairs: &Pairs) -> Self {
+        let Some(system) = system.filter(|system| !system.hits.is_empty()) else {
+            return Self::default();
+        };
+        let ranges = Ranges::of(system, pairs);
+        Self { system: Some(system), all: in_order(&ranges.all), ranges, next: 0 }
+    }
+
+    /// The threads that have ranges, by the number that [`Range::life`] has.
+    pub fn threads(&self) -> impl Iterator<Item = (u32, (i64, i64), &'t str)> {
+        let mut met: Vec<u32> = self.ranges.all.iter().map(|range| range.life).collect();
+        met.sort_unstable();
+        met.dedup();
+        let system = self.system;
+        met.into_iter().filter_map(move |number| {
+            let system = system?;
+            let life: &Life = system.lives.get(number as usize)?;
+            let person = system.person(life.person);
+            Some((number, (person.pid.unwrap_or(person.tid), person.tid), person.name.as_str()))
+        })
+    }
+
+    /// When the next one is; the end of all times if there is none.
+    #[inline]
+    pub fn next_time(&self) -> u64 {
+        self.all.get(self.next).map_or(u64::MAX, |border| border.time)
+    }
+
+    /// Takes the next one, with the thread's number and the range's name.
+    pub fn take(&mut self) -> Option<(&Border, u32, &str)> {
+        let border = self.all.get(self.next)?;
+        self.next += 1;
+        let range = self.ranges.all.get(border.range)?;
+        Some((border, range.life, self.ranges.names.get(range.name)?))
+    }
+}
+
+/// Beginnings and ends: what is inside of another range ends before it, and begins after it.
+fn in_order(ranges: &[Range]) -> Vec<Border> {
+    let mut all = Vec::with_capacity(2 * ranges.len());
+    for (at, range) in ranges.iter().enumerate() {
+        all.push(Border { range: at, time: range.begin, side: Side::Begin });
+        all.extend(range.end.map(|time| Border { range: at, time, side: Side::End }));
+    }
+    // At one time: what ends, what begins, and what is so short that it ends at once.
+    let rank = |border: &Border| match (border.side, ranges.get(border.range)) {
+        (Side::Begin, _) => (1, border.range),
+        (Side::End, Some(range)) if range.begin == border.time => (2, usize::MAX - border.range),
+        (Side::End, _) => (0, usize::MAX - border.range),
+    };
+    all.sort_by_key(|border| (border.time, rank(border)));
+    all
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Of ranges that begin or end at one time, each is inside of the one that begins before it in the list.
+    #[test]
+    fn borders_nest_where_times_are_equal() {
+        let range = |begin, end| Range { name: 0, life: 0, begin, end };
+        let ranges =
+            [range(1, Some(9)), range(1, Some(5)), range(5, Some(5)), range(5, Some(9)), range(7, None)];
+        let found: Vec<_> = in_order(&ranges).iter().map(|b| (b.time, b.range, b.side)).collect();
+        let (begin, end) = (Side::Begin, Side::End);
+        let expected = [
+            (1, 0, begin),
+            (1, 1, begin),
+            (5, 1, end),
+            (5, 2, begin),
+            (5, 3, begin),
+            (5, 2, end),
+            (7, 4, begin),
+            (9, 3, end),
+            (9, 0, end),
+        ];
+        assert_eq!(found, expected);
+    }
 
     fn ranges(hits: &[(u64, u32, &str)], named: &[[&str; 2]]) -> Vec<(String, u32, u64, Option<u64>)> {
         let texts: Vec<&str> = hits.iter().map(|(.., name)| *name).collect();

@@ -8,10 +8,14 @@
 //! text, and a name that ends with `_begin`, is called by what stands before that; and what ends it, by a name with `_end`,
 //! ends the innermost range of that name. Those that were pushed inside of it have no end.
 //!
+//! What lies between two probes in the program's code is a range, too ([`Ranges::border`]).
+//!
 //! A range begins when the call that begins it has returned, and ends when the
 //! call that ends it is entered: what the calls themselves take is outside.
 //! Pushed ranges nest by thread and domain. A started range is ended by its id,
 //! whichever thread does it.
+
+mod probed;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -32,6 +36,24 @@ pub enum Style {
     Pushed,
     /// Started: any thread may end it.
     Started,
+    /// Between two probes in the program's code (USDT), on one thread: see [`crate::probes`].
+    Probed,
+}
+
+impl Style {
+    /// Its name: `pushed`, `started` or `probed`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Pushed => "pushed",
+            Self::Started => "started",
+            Self::Probed => "probed",
+        }
+    }
+
+    /// Whether it is of one thread, inside of what that has around it.
+    pub fn nests(self) -> bool {
+        self != Self::Started
+    }
 }
 
 /// A value that the program gave a range.
@@ -45,6 +67,24 @@ pub enum Payload {
     Float(f64),
     /// Bits of an unknown type, or an address.
     Bits(u64),
+}
+
+impl Payload {
+    /// Bits as the value that they are, by the words in the name of its type, as NVTX and ITT call types; `None` if that is
+    /// not known.
+    pub fn typed(ty: &str, bits: u64) -> Option<Self> {
+        let ends = |words: &[&str]| words.iter().any(|word| ty.ends_with(word));
+        let has = |word: &str| ty.contains(word);
+        Some(match () {
+            () if ends(&["double"]) || has("DOUBLE") => Self::Float(f64::from_bits(bits)),
+            () if ends(&["float"]) || has("FLOAT") => Self::Float(f64::from(f32::from_bits(bits as u32))),
+            () if ends(&["u64", "u32", "u16"]) || has("UNSIGNED_INT") => Self::Unsigned(bits),
+            () if ends(&["s16"]) => Self::Signed(i64::from(bits as u16 as i16)),
+            () if ends(&["s32"]) || has("INT32") => Self::Signed(i64::from(bits as u32 as i32)),
+            () if ends(&["s64"]) || has("INT") => Self::Signed(bits as i64),
+            () => return None,
+        })
+    }
 }
 
 /// A range, or a mark.
@@ -158,6 +198,8 @@ pub struct Ranges<'t> {
     started: HashMap<(i64, Api, u64), Range>,
     /// Started ones whose id another one got before they were ended: nobody can end them any more.
     replaced: Vec<Range>,
+    /// Between probes, by the number of the [border](crate::probes::Border::range).
+    probed: HashMap<usize, Range>,
     /// What counters count, by process, API and key.
     counts: HashMap<(i64, Api, u64), f64>,
     next: u64,
@@ -208,6 +250,7 @@ impl<'t> Ranges<'t> {
             pushed: HashMap::new(),
             started: HashMap::new(),
             replaced: Vec::new(),
+            probed: HashMap::new(),
             counts: HashMap::new(),
             next: 0,
             unmatched: 0,
@@ -439,7 +482,7 @@ impl<'t> Ranges<'t> {
 
     /// Ranges that have not ended, in the order in which they began.
     pub fn open(&self) -> Vec<&Range> {
-        let started = self.started.values().chain(&self.replaced);
+        let started = self.started.values().chain(&self.replaced).chain(self.probed.values());
         let mut open: Vec<&Range> = self.pushed.values().flatten().chain(started).collect();
         open.sort_by_key(|range| range.key);
         open
@@ -537,36 +580,22 @@ fn kind_of(f: &Function) -> Kind {
     }
 }
 
-/// The value that a counter was given, by the words in the name of its type; `None` if that is not known.
+/// The value that a counter was given, by its type; `None` if that is not known.
 fn counter_value(event: &Event<'_, '_>) -> Option<f64> {
     let (number, ty) = (event.get("value").and_then(Scalar::bits)?, event.get("value_type")?);
-    let ty = ty.as_str()?;
-    let ends = |words: &[&str]| words.iter().any(|word| ty.ends_with(word));
-    Some(match () {
-        () if ends(&["double"]) => f64::from_bits(number),
-        () if ends(&["float"]) => f64::from(f32::from_bits(number as u32)),
-        () if ends(&["s64"]) => number as i64 as f64,
-        () if ends(&["s32"]) => f64::from(number as u32 as i32),
-        () if ends(&["s16"]) => f64::from(number as u16 as i16),
-        () if ends(&["u64", "u32", "u16"]) => number as f64,
-        () => return None,
-    })
+    match Payload::typed(ty.as_str()?, number)? {
+        Payload::Unsigned(value) => Some(value as f64),
+        Payload::Signed(value) => Some(value as f64),
+        Payload::Float(value) => Some(value),
+        Payload::Bits(_) => None,
+    }
 }
 
-/// The value that a range was given, by the words in the name of its type.
+/// The value that a range was given, by its type.
 fn payload(event: &Event<'_, '_>) -> Option<Payload> {
     let (number, ty) = (event.get("payload").and_then(Scalar::bits)?, event.get("payload_type")?);
     if ty.bits() == Some(0) {
         return None;
     }
-    let ty = ty.as_str().unwrap_or("");
-    let has = |word: &str| ty.contains(word);
-    Some(match (has("32"), has("UNSIGNED"), has("INT")) {
-        _ if has("DOUBLE") => Payload::Float(f64::from_bits(number)),
-        _ if has("FLOAT") => Payload::Float(f64::from(f32::from_bits(number as u32))),
-        (_, true, true) => Payload::Unsigned(number),
-        (true, _, true) => Payload::Signed(i64::from(number as u32 as i32)),
-        (false, _, true) => Payload::Signed(number as i64),
-        _ => Payload::Bits(number),
-    })
+    Some(Payload::typed(ty.as_str().unwrap_or(""), number).unwrap_or(Payload::Bits(number)))
 }

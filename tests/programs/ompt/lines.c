@@ -7,6 +7,7 @@
  *   lines dlopen LIBRARY     lets a library do it, which is this file too, and closes that
  *   lines remove PROGRAM     removes its own file before
  *   lines killed             is killed after it
+ *   lines stuck              is killed while one of two threads waits for the other
  */
 #include <dlfcn.h>
 #include <omp.h>
@@ -61,6 +62,38 @@ static int by_library(const char *path)
     return dlclose(library);
 }
 
+/* Whether a thread of this process sleeps. */
+static int sleeps(int thread)
+{
+    char path[64], text[128] = "", *after;
+    snprintf(path, sizeof path, "/proc/self/task/%d/stat", thread);
+    FILE *file = fopen(path, "r");
+    if (!file)
+        return 0;
+    text[fread(text, 1, sizeof text - 1, file)] = 0;
+    fclose(file);
+    after = strrchr(text, ')');
+    return after && after[1] && after[2] == 'S';
+}
+
+/* Nothing but the barrier lets the other thread sleep (KMP_BLOCKTIME=0). */
+static void stuck(void)
+{
+    static volatile int other;
+    #pragma omp parallel num_threads(2)
+    {
+        if (omp_get_thread_num()) {
+            other = gettid();
+        } else {
+            while (!other || !sleeps(other))
+                usleep(1000);
+            kill(getpid(), SIGKILL);
+        }
+        #pragma omp barrier /* stuck here */
+        other = 0; /* so that it is called, not jumped to */
+    }
+}
+
 int main(int argc, char **argv)
 {
     const char *what = argc > 1 ? argv[1] : "";
@@ -68,6 +101,8 @@ int main(int argc, char **argv)
         return by_library(argv[2]);
     if (!strcmp(what, "remove") && (argc < 3 || unlink(argv[2])))
         return 1;
+    if (!strcmp(what, "stuck"))
+        stuck();
     solve(3);
     if (!strcmp(what, "killed"))
         kill(getpid(), SIGKILL);

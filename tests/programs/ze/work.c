@@ -195,7 +195,8 @@ static ze_module_handle_t build(void) {
     printf("%zu %s\n", size, text);
     SAY(zeModuleBuildLogDestroy, log);
     desc.pBuildFlags = "-ze-opt-level=2";
-    SAY(zeModuleCreate, context, device, &desc, &module, NULL);
+    SAY(zeModuleCreate, context, device, &desc, &module, &log);
+    SAY(zeModuleBuildLogDestroy, log);
     const char *names[4];
     uint32_t n = 4;
     SAY(zeModuleGetKernelNames, module, &n, names);

@@ -10,10 +10,10 @@ use hetrace_interpose::ring::abi::{ObjectRecord, object, option};
 use hetrace_interpose::{ErrnoGuard, note};
 
 use super::query::{answer, handles, text, word};
-use super::record::{Cause, inline_or_stored, record_object};
 use super::wanted;
 use crate::generated::prelude::{P, null_mut};
 use crate::generated::real;
+use hetrace_interpose::objects::{Cause, inline_or_stored, record_object};
 
 const CL_PROGRAM_DEVICES: u32 = 0x1163;
 const CL_PROGRAM_BUILD_STATUS: u32 = 0x1181;

@@ -5,10 +5,10 @@ use hetrace_interpose::table::Table;
 use hetrace_interpose::{ErrnoGuard, store_blob};
 
 use super::query::{Memory, answer};
-use super::record::{Cause, record_object};
 use super::wanted;
 use crate::generated::prelude::P;
 use crate::generated::real;
+use hetrace_interpose::objects::{Cause, record_object};
 
 const CL_PROGRAM_IL: u32 = 0x1169;
 
@@ -84,7 +84,7 @@ pub fn il_of(time: u64, program: P) {
         unsafe { real::clGetProgramInfo(program, CL_PROGRAM_IL, size, at, ret) }
     });
     let Some(code) = code.filter(|c| !c.bytes().is_empty()) else { return };
-    let hash = super::record::store(code.bytes());
+    let hash = hetrace_interpose::objects::store(code.bytes());
     if IL.get(program as u64) == Some(hash) {
         return;
     }

@@ -5,10 +5,10 @@ use hetrace_interpose::ErrnoGuard;
 use hetrace_interpose::ring::abi::{ObjectRecord, object, option};
 
 use super::query::{Memory, answer, context_devices, handles, text, version, word};
-use super::record::{Cause, record_object};
 use super::{objects, wanted};
 use crate::generated::prelude::{P, null_mut};
 use crate::generated::real;
+use hetrace_interpose::objects::{Cause, record_object};
 
 const CL_KERNEL_NUM_ARGS: u32 = 0x1191;
 const CL_KERNEL_CONTEXT: u32 = 0x1193;

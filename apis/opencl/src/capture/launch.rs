@@ -9,9 +9,9 @@ use super::kernels;
 use super::objects::{self, Argument, Kind};
 use super::query::{Memory, word};
 use super::reads::{self, Launch, Read, When, not_captured};
-use super::record::Cause;
 use crate::generated::prelude::{P, null_mut};
 use crate::generated::real;
+use hetrace_interpose::objects::Cause;
 
 const CL_QUEUE_PROPERTIES: u32 = 0x1093;
 const CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE: u64 = 1;

@@ -8,7 +8,7 @@
 //!   --capture-buffers  objects   which memory objects are a kernel's arguments
 //!                      launch    reads them before and after chosen launches
 //! ```
-//! Each thing becomes a record ([`record`]), which the drainer turns into an
+//! Each thing becomes a record ([`hetrace_interpose::objects`]), which the drainer turns into an
 //! event `object:…` of the trace; contents that are long become files, named
 //! by their hash. When an option is off, its hooks look at one word.
 
@@ -20,17 +20,10 @@ pub mod objects;
 pub mod properties;
 pub mod query;
 mod reads;
-mod record;
 
-use hetrace_interpose::session;
+use hetrace_interpose::objects::wanted;
 
 pub use kernels::made as kernel_made;
 pub use launch::launch;
 pub use query::version;
 pub use reads::harvest;
-
-/// Whether the user asked for this; see [`hetrace_interpose::ring::abi::option`].
-#[inline]
-fn wanted(option: u32) -> bool {
-    session().is_some_and(|s| s.option(option))
-}

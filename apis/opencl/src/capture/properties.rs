@@ -5,10 +5,10 @@ use hetrace_interpose::ring::abi::{ObjectRecord, object, option};
 use hetrace_interpose::table::Table;
 
 use super::query::{answer, context_devices, handles, word};
-use super::record::{Cause, inline_or_stored, record_object};
 use super::wanted;
 use crate::generated::prelude::{P, null_mut};
 use crate::generated::real;
+use hetrace_interpose::objects::{Cause, inline_or_stored, record_object};
 
 const CL_DEVICE_PLATFORM: u32 = 0x1031;
 

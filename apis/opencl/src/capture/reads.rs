@@ -11,9 +11,9 @@ use hetrace_interpose::ring::abi::{ObjectRecord, object};
 use hetrace_interpose::{ErrnoGuard, pid};
 
 use super::query::{Memory, word};
-use super::record::{Cause, record_object, store};
 use crate::generated::prelude::{P, null_mut};
 use crate::generated::real;
+use hetrace_interpose::objects::{Cause, record_object, store};
 
 const CL_EVENT_COMMAND_EXECUTION_STATUS: u32 = 0x11D3;
 

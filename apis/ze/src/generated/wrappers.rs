@@ -392,7 +392,7 @@ wrapper! { #[unsafe(no_mangle)] 125 zeMemGetAtomicAccessAttributeExp(hContext: P
     call(on, 407, move || (hContext,hDevice,ptr,size,), move |_| real::zeMemGetAtomicAccessAttributeExp(hContext, hDevice, ptr, size, pAttr), move |result| { let ok = result == 0; (result,one(pAttr, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 126 zeModuleCreate(hContext: P, hDevice: P, desc: *const [u8; 56], phModule: *mut P, phBuildLog: *mut P) -> u32, on, {
-    call(on, 410, move || { let caps = Caps::current(); (hContext,hDevice,one(desc, true),chain(at_ptr::<u8>(desc.cast(), 8, true), &crate::generated::tables::CHAIN_ZE_STRUCTURE_TYPE_T, caps),text(at_ptr::<u8>(desc.cast(), 40, true), 0, caps),one(at_ptr::<[u8; 24]>(desc.cast(), 48, true), true),) }, move |_| real::zeModuleCreate(hContext, hDevice, desc, phModule, phBuildLog), move |result| { let ok = result == 0; (result,one(phModule, ok),one(phBuildLog, ok),) }, || ())
+    call(on, 410, move || { let caps = Caps::current(); (hContext,hDevice,one(desc, true),chain(at_ptr::<u8>(desc.cast(), 8, true), &crate::generated::tables::CHAIN_ZE_STRUCTURE_TYPE_T, caps),text(at_ptr::<u8>(desc.cast(), 40, true), 0, caps),one(at_ptr::<[u8; 24]>(desc.cast(), 48, true), true),) }, move |time| crate::hooks::zeModuleCreate(time, hContext, hDevice, desc, phModule, phBuildLog), move |result| { let ok = result == 0; (result,one(phModule, ok),one(phBuildLog, ok),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 127 zeModuleDestroy(hModule: P) -> u32, on, {
     call(on, 413, move || (hModule,), move |_| real::zeModuleDestroy(hModule), move |result| { let _ = result; (result,) }, || ())
@@ -405,7 +405,7 @@ wrapper! { #[unsafe(no_mangle)] 129 zeModuleBuildLogDestroy(hModuleBuildLog: P) 
 } }
 wrapper! { #[unsafe(no_mangle)] 130 zeModuleBuildLogGetString(hModuleBuildLog: P, pSize: *mut u64, pBuildLog: *mut i8) -> u32, on, {
     let before_pSize = behind(pSize);
-    call(on, 422, move || (hModuleBuildLog,one(pSize, true),), move |_| real::zeModuleBuildLogGetString(hModuleBuildLog, pSize, pBuildLog), move |result| { let caps = Caps::current(); let ok = result == 0; (result,one(pSize, ok),text(if ok { pBuildLog } else { null_mut() }, ((before_pSize).min(behind(pSize))).max(1), caps),) }, || ())
+    call(on, 422, move || (hModuleBuildLog,one(pSize, true),), move |time| crate::hooks::zeModuleBuildLogGetString(time, hModuleBuildLog, pSize, pBuildLog), move |result| { let caps = Caps::current(); let ok = result == 0; (result,one(pSize, ok),text(if ok { pBuildLog } else { null_mut() }, ((before_pSize).min(behind(pSize))).max(1), caps),) }, || ())
 } }
 wrapper! { #[unsafe(no_mangle)] 131 zeModuleGetNativeBinary(hModule: P, pSize: *mut u64, pModuleNativeBinary: *mut u8) -> u32, on, {
     call(on, 425, move || (hModule,one(pSize, true),pModuleNativeBinary,), move |_| real::zeModuleGetNativeBinary(hModule, pSize, pModuleNativeBinary), move |result| { let ok = result == 0; (result,one(pSize, ok),) }, || ())

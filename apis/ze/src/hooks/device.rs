@@ -37,7 +37,7 @@ const KERNEL_NAME: usize = 24;
 ///
 /// # Safety
 /// NULL, or a description with this member, as a successful call has read it.
-unsafe fn member<T: Copy + Default, const N: usize>(of: *const [u8; N], at: usize) -> T {
+pub(super) unsafe fn member<T: Copy + Default, const N: usize>(of: *const [u8; N], at: usize) -> T {
     // SAFETY: contract: not NULL, so the member is there.
     if of.is_null() { T::default() } else { unsafe { of.cast::<u8>().add(at).cast::<T>().read_unaligned() } }
 }
@@ -46,7 +46,7 @@ unsafe fn member<T: Copy + Default, const N: usize>(of: *const [u8; N], at: usiz
 ///
 /// # Safety
 /// NULL, or an output that was filled in.
-unsafe fn filled(place: *const P) -> Option<P> {
+pub(super) unsafe fn filled(place: *const P) -> Option<P> {
     // SAFETY: contract: not NULL, so it was filled in.
     (!place.is_null()).then(|| unsafe { *place })
 }

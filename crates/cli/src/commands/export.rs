@@ -15,6 +15,7 @@ use clap::{Args, ValueEnum};
 use hetrace_export::{Error, Watch as Ask, chrome, inside, otf2, parquet, stacks};
 use hetrace_trace::spans::Summary;
 use hetrace_trace::trace::Trace;
+use hetrace_trace::watch::Stopped;
 
 use self::place::Place;
 use super::newest;
@@ -47,6 +48,10 @@ pub struct Export {
     /// processors (run --cpu-sample)
     #[arg(long, default_value = "time")]
     pub weight: stacks::Weight,
+    /// Folded stacks and flame graphs: the program's ranges (NVTX, ITT, ROCTX, OpenMP, marks, pairs of probes) as frames
+    /// around the calls and samples inside them
+    #[arg(long)]
+    pub ranges: bool,
     #[command(flatten)]
     pub kernel: Kernel,
 }
@@ -176,7 +181,7 @@ fn to_stacks(
     out: &mut dyn Write,
     form: stacks::Form,
 ) -> Result<Written, Error> {
-    let options = stacks::Options { weight: args.weight, form, merge_threads: false };
+    let options = stacks::Options { weight: args.weight, form, merge_threads: false, ranges: args.ranges };
     let written = stacks::write(trace, &options, out, watch)?;
     let left = match written.lost_causes {
         0 => Vec::new(),
@@ -203,18 +208,24 @@ pub fn run(args: &Export) -> Result<ExitCode> {
     if let To::File(write) = form.to
         && output.as_os_str() == "-"
     {
-        let trace = open(&path, args)?;
+        let mut trace = open(&path)?;
         let watch = Watch::new(false);
         watch.expect(super::events(&trace));
+        if join(&path, &mut trace, args, &watch)?.is_err() {
+            return Ok(watch.stopped());
+        }
         let mut out = BufWriter::new(Output::new()?);
         let written = write(&trace, args, &|events| watch.seen(events), &mut out);
         return end(&watch, written, || Ok(out.flush()?));
     }
     outside(&path, &output)?;
     let place = Place::new(&output, matches!(form.to, To::Shared(_)))?;
-    let trace = open(&path, args)?;
+    let mut trace = open(&path)?;
     let watch = Watch::new(false);
     watch.expect(super::events(&trace));
+    if join(&path, &mut trace, args, &watch)?.is_err() {
+        return Ok(watch.stopped());
+    }
     let ask = |events| watch.seen(events);
     let written = match form.to {
         To::File(write) => place.file().and_then(|mut file| {
@@ -234,15 +245,21 @@ pub fn run(args: &Export) -> Result<ExitCode> {
     })
 }
 
-fn open(path: &Path, args: &Export) -> Result<Trace> {
+fn open(path: &Path) -> Result<Trace> {
     let mut trace = Trace::open(path)?;
     super::report_problems(&trace);
-    if matches!(args.format, Format::Parquet | Format::Chrome) {
-        // Nobody watches it, so it is not stopped.
-        let _ = args.kernel.join(path, &mut trace, None)?;
-    }
     super::inside::join(path, &mut trace)?;
     Ok(trace)
+}
+
+/// Joins what the operating system did to the program's threads, for formats that show it; else the hits of probes in the
+/// program's code, of which ranges are made, if there are any.
+fn join(path: &Path, trace: &mut Trace, args: &Export, watch: &Watch) -> Result<Result<(), Stopped>> {
+    let watch: hetrace_trace::watch::Watch<'_> = &|events| watch.seen(events);
+    match args.format {
+        Format::Parquet | Format::Chrome => args.kernel.join(path, trace, Some(watch)),
+        _ => args.kernel.join_probes(path, trace, Some(watch)),
+    }
 }
 
 /// Does what is left to do if all was written, and says what the trace lacks.

@@ -6,6 +6,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use hetrace_ctf::read::Files;
 use hetrace_trace::os::{self, NotJoined};
+use hetrace_trace::probes::PREFIX;
 use hetrace_trace::system::System;
 use hetrace_trace::trace::Trace;
 use hetrace_trace::watch::{Stopped, Watch};
@@ -51,11 +52,36 @@ impl Kernel {
         program: &mut Trace,
         watch: Option<Watch<'_>>,
     ) -> Result<Result<(), Stopped>> {
-        let Some(kernel) = self.open(path, program)? else { return Ok(Ok(())) };
+        let kernel = self.open(path, program)?;
+        kernel.map_or(Ok(Ok(())), |kernel| self.join_opened(&kernel, path, program, watch))
+    }
+
+    /// The same, but nothing where no probe in the program's code was recorded: for what shows no states of threads.
+    pub fn join_probes(
+        &self,
+        path: &Path,
+        program: &mut Trace,
+        watch: Option<Watch<'_>>,
+    ) -> Result<Result<(), Stopped>> {
+        let has_probes = |kernel: &Trace| {
+            let mut events = kernel.ctf().class().streams.iter().flat_map(|stream| &stream.events);
+            events.any(|event| event.name.starts_with(PREFIX))
+        };
+        let kernel = self.open(path, program)?.filter(has_probes);
+        kernel.map_or(Ok(Ok(())), |kernel| self.join_opened(&kernel, path, program, watch))
+    }
+
+    fn join_opened(
+        &self,
+        kernel: &Trace,
+        path: &Path,
+        program: &mut Trace,
+        watch: Option<Watch<'_>>,
+    ) -> Result<Result<(), Stopped>> {
         let place = self.kernel.as_deref().unwrap_or(path).display();
         let pids: HashSet<i64> = program.manifest().processes.iter().map(|p| p.pid).collect();
         let all = pids.is_empty();
-        let system = match os::read(&kernel, |pid| all || pids.contains(&pid), watch) {
+        let system = match os::read(kernel, |pid| all || pids.contains(&pid), watch) {
             Err(stopped) => return Ok(Err(stopped)),
             Ok(system) => system,
         };

@@ -7,6 +7,7 @@ use std::ops::ControlFlow;
 use hetrace_ctf::read::Event;
 use hetrace_trace::demangle;
 use hetrace_trace::facts::is_mark;
+use hetrace_trace::probes::Border;
 use hetrace_trace::ranges::{Counted, Range, Ranges, Step as RangeStep};
 use hetrace_trace::spans::{
     At, Call, Command, Fold, MemoryKind, Open, Orphan, Summary, Unfinished, Visitor, Why,
@@ -505,6 +506,12 @@ impl Visitor for Writer<'_, '_> {
 
     fn command(&mut self, at: At<'_>, command: &Command<'_>, _: &Event<'_, '_>) -> Step {
         step(self.draw(at, command))
+    }
+
+    fn border(&mut self, at: At<'_>, border: &Border, name: &str) -> Step {
+        self.events.begin(at.time);
+        let range = self.ranges.border(at, border, name);
+        step(self.ranged(at, range))
     }
 }
 

@@ -7,11 +7,13 @@ use super::schema::Type::{Bool, Double, Int32, Int64, Name, Text, Uint64};
 use super::schema::{Column, Table, always, unless};
 
 mod about;
+mod counters;
 mod inside;
 mod samples;
 mod states;
 
 pub use about::*;
+pub use counters::COUNTERS;
 pub use inside::INSIDE;
 pub use samples::SAMPLES;
 pub use states::STATES;
@@ -20,11 +22,12 @@ pub use states::STATES;
 pub const SCHEMA: i32 = 1;
 
 /// All tables.
-pub static TABLES: [&Table; 17] = [
+pub static TABLES: [&Table; 18] = [
     &CALLS,
     &COMMANDS,
     &COLLECTIVES,
     &RANGES,
+    &COUNTERS,
     &TELEMETRY,
     &SAMPLES,
     &STATES,
@@ -124,7 +127,7 @@ pub static CALLS: Table = Table {
             "range",
             Name,
             "none is open",
-            "message of the innermost range that the thread had pushed and not popped when the call began",
+            "message of the innermost range of the thread (`pushed` or `probed`) that was open when the call began",
         ),
         unless(
             "waited_command_id",
@@ -296,7 +299,7 @@ pub static RANGES: Table = Table {
         always(
             "style",
             Name,
-            "`pushed`: on one thread, in those pushed before; `started`: any thread may end it; `mark`: a moment",
+            "`pushed`: on one thread, in those pushed before; `started`: any thread may end it; `probed`: between two probes in the code of one thread (`--usdt`); `mark`: a moment",
         ),
         unless("domain", Name, "the default one", "its domain"),
         unless("category", Name, "without one", "its category, or the number of it"),

@@ -13,6 +13,9 @@
 //! Samples of processors stand below their threads by their stacks: those outside of calls beside the calls, all of them
 //! where their time is the weight.
 //!
+//! Ranges that the program sets, those between two probes among them, are frames between a thread and its outermost calls
+//! if that is asked for; a range that begins inside of a call is not, nor is one that any thread may end.
+//!
 //! Time of calls is what `tally` calls self: that of successful calls, outside of other recorded
 //! calls. Time of calls that failed stands below them in a frame of its own. Calls without an end count as
 //! calls only.
@@ -101,6 +104,9 @@ pub struct Options {
     pub form: Form,
     /// Put equal paths of all threads of a process together.
     pub merge_threads: bool,
+    /// Put the ranges of a thread that are open, those between probes in its code among them, between the thread and its
+    /// calls and samples.
+    pub ranges: bool,
 }
 
 /// What was written.

@@ -5,10 +5,12 @@ use std::ops::ControlFlow;
 
 use hetrace_ctf::read::Event;
 use hetrace_trace::demangle;
+use hetrace_trace::probes::Border;
+use hetrace_trace::ranges::{Ranges, Step};
 use hetrace_trace::samples::{Inside, Sample, Where};
-use hetrace_trace::spans::{At, Call, Command, Fold, Open, Unfinished, Visitor};
+use hetrace_trace::spans::{At, Call, Command, Fold, Open, Orphan, Unfinished, Visitor};
 use hetrace_trace::stacks::{Frame, ShortNames, StackId};
-use hetrace_trace::trace::{FunctionId, Process, Thread, Trace};
+use hetrace_trace::trace::{FunctionId, Process, Thread, ThreadId, Trace};
 
 use super::paths::{Node, Paths};
 use super::{Options, Weight};
@@ -30,6 +32,15 @@ struct OpenCalls {
     open: Vec<Node>,
     /// The code that made them.
     makers: Vec<StackId>,
+    /// Ranges that are open, the innermost last: key, frame, and the path that ends with it.
+    ranges: Vec<(u64, u32, Node)>,
+}
+
+impl OpenCalls {
+    /// The path that outermost calls are below.
+    fn base(&self) -> Node {
+        self.ranges.last().map_or(self.root, |(.., node)| *node)
+    }
 }
 
 pub(super) struct Collector<'t, 'o> {
@@ -51,6 +62,8 @@ pub(super) struct Collector<'t, 'o> {
     code: HashMap<(Node, StackId, StackId), Node>,
     /// The calls that threads are in, if there are samples.
     inside: Option<Inside>,
+    /// If ranges are to be frames.
+    ranges: Option<Ranges<'t>>,
 }
 
 impl<'t, 'o> Collector<'t, 'o> {
@@ -69,6 +82,7 @@ impl<'t, 'o> Collector<'t, 'o> {
             files: trace.names().stacks().short_names(),
             code: HashMap::new(),
             inside: trace.has_samples().then(Inside::default),
+            ranges: options.ranges.then(|| Ranges::new(trace)),
         }
     }
 
@@ -140,19 +154,58 @@ impl<'t, 'o> Collector<'t, 'o> {
         }
     }
 
-    /// The path that a thread is in at a depth.
-    fn around(&mut self, at: At<'_>, depth: u32) -> Node {
-        let index = at.thread.index();
+    /// What is known of a thread.
+    fn thread(&mut self, number: ThreadId, who: &Thread) -> Option<&mut OpenCalls> {
+        let index = number.index();
         if self.threads.len() <= index {
             self.threads.resize(index + 1, None);
         }
         if self.threads[index].is_none() {
-            let root = self.root(at.who());
-            self.threads[index] = Some(OpenCalls { root, open: Vec::new(), makers: Vec::new() });
+            let root = self.root(who);
+            let (open, makers, ranges) = (Vec::new(), Vec::new(), Vec::new());
+            self.threads[index] = Some(OpenCalls { root, open, makers, ranges });
         }
-        let Some(thread) = &self.threads[index] else { return 0 };
+        self.threads[index].as_mut()
+    }
+
+    /// The path that a thread is in at a depth.
+    fn around(&mut self, at: At<'_>, depth: u32) -> Node {
+        let Some(thread) = self.thread(at.thread, at.who()) else { return 0 };
         let outer = (depth as usize).checked_sub(1).and_then(|outer| thread.open.get(outer));
-        outer.copied().unwrap_or(thread.root)
+        outer.copied().unwrap_or(thread.base())
+    }
+
+    /// A range of a thread begins or ends: calls that begin from now on are below it, or no more.
+    fn ranged(&mut self, at: At<'_>, step: Option<Step>) {
+        match step {
+            Some(Step::Begun(range)) if range.style.nests() => {
+                let name = if range.message.is_empty() { "(no message)" } else { &range.message };
+                let domain =
+                    if range.domain.is_empty() { String::new() } else { format!("{}/", range.domain) };
+                let frame = self.paths.frame(&format!("[range] {domain}{name}"));
+                let Some(base) = self.thread(range.thread, at.threads.get(range.thread)).map(|t| t.base())
+                else {
+                    return;
+                };
+                let node = self.paths.below(base, frame);
+                if let Some(thread) = self.thread(range.thread, at.threads.get(range.thread)) {
+                    thread.ranges.push((range.key, frame, node));
+                }
+            }
+            Some(Step::Ended { range, .. }) => self.end_range(range.thread, range.key),
+            _ => {}
+        }
+    }
+
+    fn end_range(&mut self, thread: ThreadId, key: u64) {
+        let Self { threads, paths, .. } = self;
+        let Some(Some(thread)) = threads.get_mut(thread.index()) else { return };
+        let Some(place) = thread.ranges.iter().rposition(|(other, ..)| *other == key) else { return };
+        let inner = thread.ranges.split_off(place);
+        for (key, frame, _) in inner.into_iter().skip(1) {
+            let node = paths.below(thread.base(), frame);
+            thread.ranges.push((key, frame, node));
+        }
     }
 
     fn at(&self, at: At<'_>, depth: u32) -> Node {
@@ -199,8 +252,11 @@ impl Visitor for Collector<'_, '_> {
         (self.watch)(WATCHED.into())
     }
 
-    fn entry(&mut self, at: At<'_>, call: &Open, _: &Event<'_, '_>) -> ControlFlow<()> {
+    fn entry(&mut self, at: At<'_>, call: &Open, event: &Event<'_, '_>) -> ControlFlow<()> {
         self.inside.iter_mut().for_each(|inside| inside.entry(at, call));
+        let range = self.ranges.as_mut().and_then(|ranges| ranges.entry(at, call, event));
+        // What ends here does not have this call inside.
+        self.ranged(at, range);
         let frame = self.function(call.function);
         let outer = self.around(at, call.depth);
         let depth = call.depth as usize;
@@ -222,10 +278,12 @@ impl Visitor for Collector<'_, '_> {
         ControlFlow::Continue(())
     }
 
-    fn exit(&mut self, at: At<'_>, call: &Call, _: &Event<'_, '_>) -> ControlFlow<()> {
+    fn exit(&mut self, at: At<'_>, call: &Call, event: &Event<'_, '_>) -> ControlFlow<()> {
         self.inside.iter_mut().for_each(|inside| inside.end(at, call.depth));
         let node = self.at(at, call.depth);
         self.count(node, (call.own, call.own_cost), 1, call.error.is_some());
+        let range = self.ranges.as_mut().and_then(|ranges| ranges.exit(at, call, event));
+        self.ranged(at, range);
         ControlFlow::Continue(())
     }
 
@@ -233,6 +291,20 @@ impl Visitor for Collector<'_, '_> {
         self.inside.iter_mut().for_each(|inside| inside.end(at, call.depth));
         let node = self.at(at, call.depth);
         self.count(node, (0, 0), 1, true);
+        let range = self.ranges.as_mut().and_then(|ranges| ranges.unfinished(at, call));
+        self.ranged(at, range);
+        ControlFlow::Continue(())
+    }
+
+    fn orphan(&mut self, at: At<'_>, call: &Orphan, _: &Event<'_, '_>) -> ControlFlow<()> {
+        let range = self.ranges.as_mut().and_then(|ranges| ranges.orphan(call));
+        self.ranged(at, range);
+        ControlFlow::Continue(())
+    }
+
+    fn border(&mut self, at: At<'_>, border: &Border, name: &str) -> ControlFlow<()> {
+        let range = self.ranges.as_mut().and_then(|ranges| ranges.border(at, border, name));
+        self.ranged(at, range);
         ControlFlow::Continue(())
     }
 
@@ -258,6 +330,9 @@ impl Visitor for Collector<'_, '_> {
         }
         let name = at.threads.name_of(sample.pid, sample.tid).unwrap_or("thread").to_owned();
         let root = self.root(&Thread { pid: sample.pid, tid: sample.tid, name });
+        let known = at.threads.find(sample.pid, sample.tid);
+        let known = known.and_then(|thread| self.threads.get(thread.index())?.as_ref());
+        let root = known.filter(|thread| !thread.ranges.is_empty()).map_or(root, OpenCalls::base);
         let mut node = self.made_by(root, sample.stack, StackId::NONE);
         if stacks.frames(sample.stack).is_empty() {
             let frame = self.paths.frame(NOT_KNOWN);

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use hetrace_export::parquet::{Options, export};
 
+use parquet::record::Field;
+
 use super::read::{Row, long, number, path, table_of, text};
 use super::{ALL, GO_ON, common, script, tables};
 
@@ -59,6 +61,44 @@ fn waits_are_joined_to_what_they_waited_for() {
         on.push(number(wait, "waited_command_id") == number(command, "command_id"));
     }
     assert_eq!(on, [false, false, true]);
+}
+
+/// Ranges between probes in the program's code have rows as others do, and calls inside of one have it as their range.
+#[test]
+fn ranges_between_probes_have_rows() {
+    let (_, tables) = tables(&script("probe_ranges"));
+    let row = |r: &Row| {
+        let [style, message] = ["style", "message"].map(|c| text(r, c));
+        (style, message, number(r, "tid"), number(r, "duration_ns"))
+    };
+    let rows: Vec<_> = tables["ranges"].iter().map(row).collect();
+    let step = |duration: &str| {
+        ("probed".to_owned(), "app:step (entry..return)".to_owned(), "1".to_owned(), duration.to_owned())
+    };
+    assert_eq!(rows.iter().filter(|r| **r == step("90000")).count(), 12, "{rows:?}");
+    assert_eq!(rows.iter().filter(|r| **r == step("-")).count(), 1, "{rows:?}");
+    let io = ("probed".to_owned(), "io:read (start..done)".to_owned(), "7".to_owned(), "1145000".to_owned());
+    assert!(rows.len() == 14 && rows.contains(&io), "{rows:?}");
+    let calls = &tables["calls"];
+    assert!(calls.iter().all(|c| text(c, "range") == "app:step (entry..return)"), "{calls:?}");
+}
+
+/// Counters of a program have a row for each change, with what they count then.
+#[test]
+fn counters_have_rows() {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../report/tests/golden/ranges_itt.txt");
+    let text_of = std::fs::read_to_string(path).expect("readable");
+    let (_, tables) = tables(&common::build(text_of.split("\n== ").next().unwrap_or("")));
+    let row = |r: &Row| {
+        let value = match r.get("value") {
+            Some(Field::Double(value)) => Some(value.to_string()),
+            _ => None,
+        };
+        (text(r, "domain"), text(r, "name"), value.unwrap_or_default())
+    };
+    let rows: Vec<_> = tables["counters"].iter().map(row).collect();
+    let bytes: Vec<&str> = rows.iter().filter(|r| r.1 == "bytes").map(|r| &*r.2).collect();
+    assert_eq!(bytes[..2], ["40", "45"], "{rows:?}");
 }
 
 #[test]

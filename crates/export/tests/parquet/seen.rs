@@ -179,9 +179,13 @@ impl Visitor for Seen<'_> {
                 !named
             })
         });
+        let is_signed =
+            event.get("value_type").and_then(Scalar::as_str).is_some_and(|ty| ty.ends_with("s32"));
         let mut passed: Vec<(String, String)> = plain
             .filter_map(|f| {
                 let value = match event.get(&f.name)? {
+                    // A counter's value has the bits of its type; the only one with a sign here has 32.
+                    Scalar::Unsigned(v) if f.name == "value" && is_signed => (v as u32 as i32).to_string(),
                     Scalar::Unsigned(v) => v.to_string(),
                     Scalar::Signed(v) => v.to_string(),
                     _ => return None,

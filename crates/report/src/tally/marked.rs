@@ -254,10 +254,7 @@ impl<'t> Marked<'t> {
             domain: domain.to_string(),
             name: self.placed(name, *site),
             category: category.to_string(),
-            style: match style {
-                Style::Pushed => "pushed".to_owned(),
-                Style::Started => "started".to_owned(),
-            },
+            style: style.name().to_owned(),
             commands: sum.commands,
             device_ns: sum.device,
             energy: sum.energy.row(meters, devices, sum.times.total),

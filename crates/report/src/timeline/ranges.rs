@@ -69,7 +69,7 @@ impl RangeRows {
 
     fn begin(&mut self, sheet: &mut Sheet<'_>, place: Place<'_>, range: &Range) -> io::Result<()> {
         let (row, lane) = match range.style {
-            Style::Pushed => (pushed(sheet, place, range), None),
+            Style::Pushed | Style::Probed => (pushed(sheet, place, range), None),
             Style::Started => {
                 let domain = number(Kind::Started, [place.process, hash(place.api), hash(&range.domain)]);
                 let lanes = self.started.entry(domain).or_default();

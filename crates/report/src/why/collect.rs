@@ -23,6 +23,7 @@ use hetrace_trace::budget;
 use hetrace_trace::capture::Covered;
 use hetrace_trace::facts::{Facts, Work, facts};
 use hetrace_trace::hash::QuickMap;
+use hetrace_trace::probes::Border;
 use hetrace_trace::spans::{
     At, Call, Command, CommandKind, Fold, Open, Orphan, Times, Unfinished, Visitor, Why,
 };
@@ -647,6 +648,11 @@ impl Visitor for Collector<'_> {
             thread.strand.spend(Step::Unknown, window.of(thread.last, call.end));
             thread.last = thread.last.max(call.end);
         }
+        ControlFlow::Continue(())
+    }
+
+    fn border(&mut self, at: At<'_>, border: &Border, name: &str) -> Flow {
+        self.steps.border(at, border, name);
         ControlFlow::Continue(())
     }
 

@@ -10,6 +10,7 @@ use std::collections::HashMap;
 use hetrace_ctf::read::Event;
 use hetrace_trace::hash::QuickMap;
 use hetrace_trace::milestones::Milestones;
+use hetrace_trace::probes::Border;
 use hetrace_trace::ranges::{Ranges, Step};
 use hetrace_trace::spans::{At, Call, CommandKind, Open, Orphan, Unfinished};
 use hetrace_trace::trace::Trace;
@@ -170,6 +171,11 @@ impl<'t> Steps<'t> {
 
     pub fn orphan(&mut self, call: &Orphan) {
         let step = self.ranges.as_mut().and_then(|ranges| ranges.orphan(call));
+        self.range(step);
+    }
+
+    pub fn border(&mut self, at: At<'_>, border: &Border, name: &str) {
+        let step = self.ranges.as_mut().and_then(|ranges| ranges.border(at, border, name));
         self.range(step);
     }
 

@@ -262,8 +262,8 @@ fn devices() -> StreamClass {
     stream
 }
 
-/// What stacks are: Python's, and native ones.
-fn frames() -> [EventClass; 4] {
+/// What stacks are: Python's, and native ones, those of one frame that addresses in calls stand for among them.
+fn frames() -> [EventClass; 5] {
     let ids =
         |names: &[&str]| names.iter().fold(StructClass::default(), |f, name| f.field(*name, uint(64).hex()));
     let text = FieldClass::string;
@@ -278,6 +278,7 @@ fn frames() -> [EventClass; 4] {
         event(71, "native:module", module),
         event(72, "native:frame", ids(&["stack", "around", "module", "address"])),
         event(73, "native:symbol", symbol),
+        event(74, "native:code", ids(&["code", "stack"])),
     ]
 }
 

@@ -19,6 +19,8 @@ pub enum How<'t> {
     Bits(&'t EnumGroup),
     /// Bytes.
     Bytes,
+    /// Bits of a number, of the type that the parameter of this name says by its value's name.
+    Number(&'t str),
     /// The value of the query that this parameter names.
     Info(&'t str),
     /// Pairs of a property and its value, of this type.
@@ -128,7 +130,8 @@ fn plan<'t>(trace: &'t Trace, event: &'t EventClass, class: &Class) -> EventPlan
             return Plan { how, ..plain(Role::Field(index)) };
         };
         let role = Role::Param(u16::try_from(at).unwrap_or(u16::MAX));
-        Plan { how: how(model, &f.params[at], &field.class), ..plain(role) }
+        let number = number_of(f, at).filter(|_| is_scalar(&field.class));
+        Plan { how: number.unwrap_or_else(|| how(model, &f.params[at], &field.class)), ..plain(role) }
     });
     EventPlan { model: call.map(|(m, _)| m), fields: fields.collect(), contexts: Vec::new() }
 }
@@ -174,6 +177,16 @@ fn contexts<'t>(stream: &'t StreamClass, event: &'t EventClass) -> Vec<(Scope, V
 }
 
 /// Whether the metadata of CTF 2 says what the reader makes of a field.
+/// How the value of a counter or a payload is shown, if a parameter before it says its type.
+fn number_of(f: &Function, at: usize) -> Option<How<'_>> {
+    let name = match f.params.get(at)?.name.as_str() {
+        "value" if f.has_role("counter-set") => "value_type",
+        "payload" => "payload_type",
+        _ => return None,
+    };
+    f.params[..at].iter().find(|param| param.name == name).map(|param| How::Number(&param.name))
+}
+
 fn has_role(class: &FieldClass) -> bool {
     matches!(class, FieldClass::Integer(c) if CtfRole::ALL.iter().any(|role| c.roles.has(*role)))
 }

@@ -12,6 +12,7 @@ use super::info::{write_info, write_pairs};
 use super::names::{quoted, write_bytes, write_encoded, write_named};
 use super::pieces::{Args, Piece, Typed};
 use super::plan::{How, Plan, Plans};
+use crate::ranges::Payload;
 use crate::text::digits;
 
 impl<'t> Args<'t> {
@@ -149,6 +150,11 @@ impl<'t> Writer<'_, 't> {
             How::Bits(group) | How::Pointee(Some(group)) => Some(group),
             _ => None,
         };
+        if let (How::Number(param), Scalar::Unsigned(bits)) = (how, value)
+            && let Some(typed) = self.write_number(param, bits)
+        {
+            return Some(typed);
+        }
         let out = &mut self.args.text;
         let hex = match class {
             FieldClass::Integer(c) => c.base == Base::Hexadecimal,
@@ -198,6 +204,28 @@ impl<'t> Writer<'_, 't> {
                 None
             }
         }
+    }
+
+    /// A number whose type a field before it says; nothing if that is not known.
+    fn write_number(&mut self, param: &str, bits: u64) -> Option<Typed> {
+        let piece = self.args.pieces.iter().find(|piece| piece.name == param)?;
+        let payload = Payload::typed(self.args.of(piece), bits)?;
+        let out = &mut self.args.text;
+        Some(match payload {
+            Payload::Unsigned(v) => {
+                digits::unsigned(out, v);
+                Typed::Unsigned(v)
+            }
+            Payload::Signed(v) => {
+                digits::signed(out, v);
+                Typed::Signed(v)
+            }
+            Payload::Float(v) => {
+                let _ = write!(out, "{v}");
+                Typed::Float(v)
+            }
+            Payload::Bits(_) => return None,
+        })
     }
 
     /// An array that was collected.

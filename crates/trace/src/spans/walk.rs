@@ -1,5 +1,6 @@
 //! The walk.
 
+use std::collections::HashMap;
 use std::ops::ControlFlow;
 
 use hetrace_ctf::Scalar;
@@ -13,6 +14,7 @@ use super::calls::{Call, Fold, Open, Orphan, Unfinished, Why};
 use super::commands::{Command, NewQueue};
 use super::stack::{Ended, First, Moment, Stack};
 use super::summary::Summary;
+use crate::probes::{Border, Borders};
 use crate::stacks::StackId;
 use crate::trace::{
     Class, Cursor, Definition, FunctionId, Item, Occurrence, Sample, Thread, ThreadId, Threads, Trace,
@@ -110,6 +112,13 @@ pub trait Visitor {
         ControlFlow::Continue(())
     }
 
+    /// A range between two probes in the program's code begins or ends, where a kernel trace with them is joined. `at` is
+    /// of the thread that passed the probe; [`Ranges::border`](crate::ranges::Ranges::border) makes of it what calls make
+    /// of other ranges.
+    fn border(&mut self, at: At<'_>, border: &Border, name: &str) -> ControlFlow<Self::Break> {
+        ControlFlow::Continue(())
+    }
+
     /// An event of another kind; definitions of devices and functions, too.
     fn other(&mut self, at: At<'_>, event: &Event<'_, '_>) -> ControlFlow<Self::Break> {
         ControlFlow::Continue(())
@@ -123,21 +132,34 @@ pub trait Visitor {
 
 /// Goes over a whole trace.
 pub fn walk<V: Visitor>(trace: &Trace, visitor: &mut V) -> ControlFlow<V::Break, Summary> {
-    let mut summary = walk_part(trace.cursor(), visitor)?;
+    let mut summary =
+        walk_between(trace.cursor(), Borders::of(trace.system(), &trace.probe_pairs()), visitor)?;
     summary.add_manifest(trace);
     ControlFlow::Continue(summary)
 }
 
 /// The same, and it begins at once: see [`Trace::cursor_as_recorded`].
 pub fn walk_as_recorded<V: Visitor>(trace: &Trace, visitor: &mut V) -> ControlFlow<V::Break, Summary> {
-    let mut summary = walk_part(trace.cursor_as_recorded(), visitor)?;
+    let mut summary =
+        walk_between(trace.cursor_as_recorded(), Borders::of(trace.system(), &trace.probe_pairs()), visitor)?;
     summary.add_manifest(trace);
     ControlFlow::Continue(summary)
 }
 
-/// Goes over a part of a trace, of which the summary then is.
-pub fn walk_part<V: Visitor>(mut cursor: Cursor<'_>, visitor: &mut V) -> ControlFlow<V::Break, Summary> {
+/// Goes over a part of a trace, of which the summary then is. There are no [borders](Visitor::border).
+pub fn walk_part<V: Visitor>(cursor: Cursor<'_>, visitor: &mut V) -> ControlFlow<V::Break, Summary> {
+    walk_between(cursor, Borders::default(), visitor)
+}
+
+/// Goes over what a cursor has, with borders in between by their times.
+fn walk_between<V: Visitor>(
+    mut cursor: Cursor<'_>,
+    mut borders: Borders<'_>,
+    visitor: &mut V,
+) -> ControlFlow<V::Break, Summary> {
     let mut walker = Walker::default();
+    let people: HashMap<u32, ThreadId> =
+        borders.threads().map(|(life, ids, name)| (life, cursor.meet(ids, name))).collect();
     while let Some(item) = cursor.next_item() {
         match item {
             Item::Damage { error, after } => {
@@ -145,13 +167,38 @@ pub fn walk_part<V: Visitor>(mut cursor: Cursor<'_>, visitor: &mut V) -> Control
                 let cut = matches!(error, StreamError::Truncated { .. });
                 walker.summary.damage(error, after.filter(|_| cut));
             }
-            Item::Event(occurrence) => walker.event(&occurrence, visitor)?,
+            Item::Event(occurrence) => {
+                if borders.next_time() <= occurrence.time {
+                    pass(&mut borders, occurrence.time, &people, occurrence.threads(), visitor)?;
+                }
+                walker.event(&occurrence, visitor)?;
+            }
         }
     }
+    pass(&mut borders, u64::MAX, &people, cursor.threads(), visitor)?;
     walker.finish(cursor.threads(), visitor)?;
     let mut summary = walker.summary;
     summary.finish(&cursor);
     ControlFlow::Continue(summary)
+}
+
+/// Hands out the borders up to a time.
+#[cold]
+fn pass<V: Visitor>(
+    borders: &mut Borders<'_>,
+    until: u64,
+    people: &HashMap<u32, ThreadId>,
+    threads: &Threads,
+    visitor: &mut V,
+) -> ControlFlow<V::Break> {
+    while borders.next_time() <= until
+        && let Some((border, life, name)) = borders.take()
+    {
+        if let Some(thread) = people.get(&life) {
+            visitor.border(At { time: border.time, thread: *thread, threads }, border, name)?;
+        }
+    }
+    ControlFlow::Continue(())
 }
 
 #[derive(Default)]

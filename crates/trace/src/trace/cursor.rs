@@ -148,6 +148,13 @@ impl<'t> Cursor<'t> {
         &self.threads
     }
 
+    /// Knows a thread by its process and id from now on; a name of its own counts until the trace gives it one.
+    pub(crate) fn meet(&mut self, (pid, tid): (i64, i64), name: &str) -> ThreadId {
+        let id = self.threads.number(pid, tid);
+        self.threads.name_anew(id, name);
+        id
+    }
+
     /// What the streams say they have lost so far.
     pub fn losses(&self) -> Losses {
         let all = self.sources.iter().map(|s| s.reader.losses());

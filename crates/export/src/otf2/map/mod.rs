@@ -17,6 +17,7 @@ use std::ops::ControlFlow;
 use hetrace_ctf::read::Event;
 use hetrace_model::Expr;
 use hetrace_trace::collectives::Collectives;
+use hetrace_trace::probes::Border;
 use hetrace_trace::ranges::{Ranges, Step as RangeStep};
 use hetrace_trace::samples::Sample;
 use hetrace_trace::spans::{
@@ -46,6 +47,9 @@ use threads::{Ended, Open, Threads};
 const WATCHED: u64 = 1 << 14;
 /// Telemetry has a place of its own, and definitions are no events.
 const PLACED: [&str; 2] = ["telemetry:", "device:"];
+
+/// What ranges between probes in programs' code are called together.
+const PROBES: &str = "USDT";
 
 /// Writes a trace into an archive.
 pub(super) fn export(trace: &Trace, archive: Archive, watch: Watch<'_>) -> Result<Written, Error> {
@@ -175,13 +179,17 @@ impl Exporter<'_, '_> {
     fn ranged(&mut self, at: At<'_>, function: FunctionId, step: Option<RangeStep>) -> Result<(), Error> {
         let Some(step) = step else { return Ok(()) };
         let title = self.regions.title_of(function);
+        self.titled(at, title, &step)
+    }
+
+    fn titled(&mut self, at: At<'_>, title: &str, step: &RangeStep) -> Result<(), Error> {
         let around = ranges::Around {
             out: &mut self.output,
             places: &mut self.places,
             regions: &mut self.regions,
             threads: &mut self.threads,
         };
-        self.started.step(around, at, title, &step)
+        self.started.step(around, at, title, step)
     }
 
     fn finish(mut self, summary: Summary) -> Result<Written, Error> {
@@ -339,6 +347,11 @@ impl Visitor for Exporter<'_, '_> {
     fn queue(&mut self, _: At<'_>, _: &NewQueue<'_>, _: &Event<'_, '_>) -> Step {
         // A queue without commands has no place: nobody would look at an empty row.
         ControlFlow::Continue(())
+    }
+
+    fn border(&mut self, at: At<'_>, border: &Border, name: &str) -> Step {
+        let range = self.ranges.border(at, border, name);
+        step(range.map_or(Ok(()), |range| self.titled(at, PROBES, &range)))
     }
 
     fn unknown(&mut self, at: At<'_>, api: &str, function: &str, _: &Event<'_, '_>) -> Step {

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use hetrace_trace::ranges::{Payload, Range, Step, Style};
+use hetrace_trace::ranges::{Payload, Range, Step};
 use hetrace_trace::spans::At;
 
 use super::super::definitions::LocationKind;
@@ -73,7 +73,7 @@ impl Started {
         let Around { out, places, regions, threads } = around;
         let region = regions.range(&mut out.archive.definitions, range, title);
         annotate(&mut self.with, out, range);
-        if range.style == Style::Pushed {
+        if range.style.nests() {
             let what = (Open::Range(range.key), range.begin, region);
             return threads.enter(out, places, at, what, &self.with, None);
         }
@@ -114,7 +114,7 @@ impl Started {
         if let Some(why) = why {
             self.with.add(Attribute::Unfinished, out.text(why));
         }
-        if range.style == Style::Pushed {
+        if range.style.nests() {
             return threads.leave(out, range.thread, (Open::Range(range.key), end), &self.with).map(|_| ());
         }
         let Some(row) = self.open.remove(&range.key) else { return Ok(()) };

@@ -4,15 +4,15 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use hetrace_trace::ranges::{Payload, Range, Step as Marked, Style};
+use hetrace_trace::ranges::{Counted, Payload, Range, Step as Marked};
 use hetrace_trace::spans::{At, Summary};
 use hetrace_trace::trace::{Thread, ThreadId};
 
 use super::super::batch::Cell;
-use super::super::tables::RANGES;
+use super::super::tables::{COUNTERS, RANGES};
 use super::{Rows, Step, ns};
 
-/// Pushed ranges that are open.
+/// Ranges of threads that are open: pushed ones, and those between probes.
 #[derive(Debug, Default)]
 pub(super) struct Marks {
     /// Of each thread, the innermost last: key and message.
@@ -38,10 +38,10 @@ struct How {
 impl Rows<'_, '_> {
     pub(super) fn marked(&mut self, at: At<'_>, step: Option<Marked>) -> Step {
         match step {
-            // The call that changes a counter is a row of its own.
-            None | Some(Marked::Counted(_)) => ControlFlow::Continue(()),
+            None => ControlFlow::Continue(()),
+            Some(Marked::Counted(counted)) => self.counted(at, &counted),
             Some(Marked::Begun(range)) => {
-                if range.style == Style::Pushed {
+                if range.style.nests() {
                     let open = self.marks.pushed.entry(range.thread).or_default();
                     open.push((range.key, Arc::clone(&range.message)));
                 }
@@ -52,7 +52,7 @@ impl Rows<'_, '_> {
                     open.retain(|(key, _)| *key != range.key);
                 }
                 let by = at.threads.get(by).tid;
-                let how = How { style: style(&range), end: Some(end), by: Some(by) };
+                let how = How { style: range.style.name(), end: Some(end), by: Some(by) };
                 self.range(&range, at.threads.get(range.thread), &how)
             }
             Some(Marked::Mark(range)) => {
@@ -66,12 +66,28 @@ impl Rows<'_, '_> {
     pub(super) fn open_ranges(&mut self, summary: &Summary) -> Step {
         let open: Vec<Range> = self.ranges.open().into_iter().cloned().collect();
         for range in open {
-            let how = How { style: style(&range), end: None, by: None };
+            let how = How { style: range.style.name(), end: None, by: None };
             let unknown = Thread::default();
             let thread = summary.threads.get(range.thread.index()).unwrap_or(&unknown);
             self.range(&range, thread, &how)?;
         }
         ControlFlow::Continue(())
+    }
+
+    fn counted(&mut self, at: At<'_>, counted: &Counted) -> Step {
+        let who = at.who();
+        // Of a type that is not known the value is none.
+        let value = if counted.value.is_finite() { Cell::Float(counted.value) } else { Cell::Null };
+        let cells: [Cell<'_>; COUNTERS.columns.len()] = [
+            who.pid.into(),
+            who.tid.into(),
+            Cell::text(&counted.domain),
+            Cell::text(&counted.name),
+            self.clock.of(counted.time).into(),
+            value,
+            self.job_rank(who.pid).into(),
+        ];
+        self.sheets.push(&COUNTERS, &cells)
     }
 
     fn range(&mut self, range: &Range, thread: &Thread, how: &How) -> Step {
@@ -100,12 +116,5 @@ impl Rows<'_, '_> {
             self.job_rank(thread.pid).into(),
         ];
         self.sheets.push(&RANGES, &cells)
-    }
-}
-
-fn style(range: &Range) -> &'static str {
-    match range.style {
-        Style::Pushed => "pushed",
-        Style::Started => "started",
     }
 }

@@ -17,6 +17,7 @@ use std::sync::mpsc::SyncSender;
 use hetrace_ctf::read::Event;
 use hetrace_trace::args::{Args, Plans};
 use hetrace_trace::collectives::Collectives;
+use hetrace_trace::probes::Border;
 use hetrace_trace::ranges::Ranges;
 use hetrace_trace::samples::{Inside, Sample};
 use hetrace_trace::spans::{
@@ -248,6 +249,11 @@ impl Visitor for Rows<'_, '_> {
 
     fn sample(&mut self, at: At<'_>, sample: &Sample, _: &Event<'_, '_>) -> Step {
         self.sampled(at, sample)
+    }
+
+    fn border(&mut self, at: At<'_>, border: &Border, name: &str) -> Step {
+        let step = self.ranges.border(at, border, name);
+        self.marked(at, step)
     }
 
     fn unknown(&mut self, at: At<'_>, api: &str, function: &str, event: &Event<'_, '_>) -> Step {

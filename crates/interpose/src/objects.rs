@@ -1,9 +1,13 @@
-//! How the things of this folder are recorded.
+//! What only the tracer of an API can show of its objects, beside its calls: sources, build logs, properties.
+//!
+//! Each becomes a record, which the drainer turns into an event `object:…` of the trace; contents that are long become files,
+//! named by their hash, each once.
 
-use hetrace_interpose::put::Put;
-use hetrace_interpose::ring::abi::{OBJECT_PARTS, ObjectRecord, special};
-use hetrace_interpose::ring::record::{HEAD, MAX_RECORD};
-use hetrace_interpose::{record_extra, store_blob, thread_id};
+use hetrace_ring::abi::{OBJECT_PARTS, ObjectRecord, special};
+use hetrace_ring::record::{HEAD, MAX_RECORD};
+
+use crate::put::Put;
+use crate::{record_extra, session, store_blob, thread_id};
 
 /// Longest text or value that stands in a record; longer ones become files.
 pub const INLINE: usize = 3800;
@@ -12,11 +16,18 @@ const SHORT: usize = 160;
 
 const _: () = assert!(HEAD + size_of::<ObjectRecord>() + INLINE + SHORT <= MAX_RECORD);
 
+/// Whether the user asked for this; see [`hetrace_ring::abi::option`].
+#[inline]
+pub fn wanted(option: u32) -> bool {
+    session().is_some_and(|s| s.option(option))
+}
+
 /// The call on whose behalf something is recorded.
 #[derive(Debug, Clone, Copy)]
 pub struct Cause {
     /// Counter value of its entry.
     pub time: u64,
+    /// The thread that makes it.
     pub thread: u32,
 }
 
