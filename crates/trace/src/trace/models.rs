@@ -152,7 +152,8 @@ fn pieces(text: &str) -> Vec<Range<usize>> {
     let Some(mut at) = text.find(FUNCTIONS).map(|at| at + FUNCTIONS.len()) else { return Vec::new() };
     let Some(end) = text.strip_suffix(END).map(str::len).filter(|end| at < *end) else { return Vec::new() };
     // To the end of the bracket, without the end of its line.
-    let mut pieces = Vec::from([0..at - 1]);
+    let mut pieces = Vec::new();
+    pieces.push(0..at - 1);
     while at < end {
         // Not the middle of a character: it is looked for in bytes.
         let rest = text.as_bytes().get(at + PIECE..end).unwrap_or_default();
