@@ -29,6 +29,7 @@ mod ways;
 pub use counts::{BlockCounts, Counter, Counts, Entry, LoopCounts};
 pub use decode::{Decoder, Ended, Fault, Path, Step, Violation};
 pub use description::Description;
+pub use hetrace_pool::Strategy;
 pub use graph::{Block, Edge, Graph, Loops};
 pub use instrument::{Ask, Instrumented, instrument, instrument_source};
 pub use plan::{Mode, Plan, Site};

@@ -508,6 +508,7 @@ impl Device {
                     "xor" => a ^ b,
                     "shl" => a << b,
                     "shr" => a >> b,
+                    "div" => a / b,
                     "rem" => a % b,
                     "selp" => {
                         if c & 1 != 0 {
