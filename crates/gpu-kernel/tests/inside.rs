@@ -184,14 +184,7 @@ fn run_in(header: &[u8], program: &Program, threads: u32, seed: u64, chunks: u64
 }
 
 /// The same with so many choices for each lane, before it goes forward.
-fn run_fuelled(
-    header: &[u8],
-    program: &Program,
-    threads: u32,
-    seed: u64,
-    chunks: u64,
-    fuel: u64,
-) -> Run {
+fn run_fuelled(header: &[u8], program: &Program, threads: u32, seed: u64, chunks: u64, fuel: u64) -> Run {
     let mut device = Device::new(POOL + header.len() + 4096 * chunks as usize, seed);
     device.memory[POOL..POOL + header.len()].copy_from_slice(header);
     let pool = if chunks == 0 { 0 } else { Device::address(POOL) };

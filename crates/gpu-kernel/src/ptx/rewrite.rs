@@ -62,7 +62,12 @@ impl std::fmt::Debug for Request<'_> {
         let Self { wanted: _, mode, sums, sample, base, strategy, first, image } = self;
         let mut shown = f.debug_struct("Request");
         shown.field("mode", mode).field("sums", sums).field("sample", sample);
-        shown.field("base", base).field("strategy", strategy).field("first", first).field("image", image).finish_non_exhaustive()
+        shown
+            .field("base", base)
+            .field("strategy", strategy)
+            .field("first", first)
+            .field("image", image)
+            .finish_non_exhaustive()
     }
 }
 

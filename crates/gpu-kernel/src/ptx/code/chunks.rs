@@ -186,7 +186,10 @@ fn is_large(coder: &mut Coder<'_>) {
 fn attempt(coder: &mut Coder<'_>, asks: &str, begin: &str) {
     let strategy = coder.strategy;
     let at = strategy.counter_at(Size::Large);
-    coder.line(&format!("selp.b32 %#_ru, {}, 0, %#_rt;", Strategy::Chunks.counter_at(Size::Small) - Strategy::Chunks.counter_at(Size::Large)));
+    coder.line(&format!(
+        "selp.b32 %#_ru, {}, 0, %#_rt;",
+        Strategy::Chunks.counter_at(Size::Small) - Strategy::Chunks.counter_at(Size::Large)
+    ));
     coder.line("mad.lo.u32 %#_ru, %#_rv, 64, %#_ru;");
     coder.line("cvt.u64.u32 %#_ra, %#_ru;");
     coder.line("add.u64 %#_ra, %#_ra, %#_rb;");
