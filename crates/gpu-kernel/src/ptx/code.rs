@@ -22,6 +22,8 @@ mod room;
 
 use std::fmt::Write;
 
+use chunks::Chunks;
+use cursors::Cursors;
 use hetrace_pool::{FULL, Strategy};
 use room::{LOST, OFF, Room, begin_sm, lost, say};
 
@@ -218,8 +220,12 @@ impl Coder<'_> {
         self.line("setp.ne.u32 %#_q, %#_x, 0;");
     }
 
+    /// Returns what the strategy executes.
     fn room(&self) -> &'static dyn Room {
-        room::of(self.strategy)
+        match self.strategy {
+            Strategy::Chunks | Strategy::ChunksPerSm | Strategy::Padded => &Chunks,
+            Strategy::GlobalCursor | Strategy::SmCursor => &Cursors,
+        }
     }
 
     fn open(&mut self) {

@@ -510,13 +510,7 @@ impl Device {
                     "shr" => a >> b,
                     "div" => a / b,
                     "rem" => a % b,
-                    "selp" => {
-                        if c & 1 != 0 {
-                            a
-                        } else {
-                            b
-                        }
-                    }
+                    "selp" => [b, a][(c & 1) as usize],
                     other => panic!("{other}"),
                 }
             }

@@ -4,11 +4,9 @@
 //! All of it stands at each place: lanes that came back from a function that all places call did not go on together on an H100,
 //! and some met in it that were at other places.
 
-use hetrace_pool::{COUNT, COUNTERS, FULL, HOST_FULL, MISSED, Strategy, loss_slot};
+use hetrace_pool::{COUNT, COUNTERS, FULL, HOST_FULL, MISSED, loss_slot};
 
 use super::Coder;
-use super::chunks::Chunks;
-use super::cursors::Cursors;
 
 /// What a family of strategies executes.
 ///
@@ -34,14 +32,6 @@ pub(super) struct Way<'a> {
     pub(super) join: &'a str,
     /// There was no room: `#_ro` is [`LOST`] and 16. That place follows.
     pub(super) missed: &'a str,
-}
-
-/// Returns what a strategy executes.
-pub(super) fn of(strategy: Strategy) -> &'static dyn Room {
-    match strategy {
-        Strategy::Chunks | Strategy::ChunksPerSm | Strategy::Padded => &Chunks,
-        Strategy::GlobalCursor | Strategy::SmCursor => &Cursors,
-    }
 }
 
 /// No chunk is to be had: this, and 16 for each record that was not made.
@@ -86,7 +76,7 @@ pub(super) fn say(coder: &mut Coder<'_>, word: u32) {
     coder.line("setp.ne.u32 %#_rl, %#_rx, 0;");
     coder.line(&format!("@%#_rl bra {join};"));
     let way = Way { write: &write, join: &join, missed: &missed };
-    of(coder.strategy).say(coder, word, &way);
+    coder.room().say(coder, word, &way);
     coder.put(&missed);
     missing(coder);
     coder.put(&join);
