@@ -12,7 +12,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use hetrace_pool::{Layout, Size, is_full, lost, lost_by, places, u32_at, u64_at};
+use hetrace_pool::{Layout, Size, Strategy, is_full, lost, lost_by, places, u32_at, u64_at};
 
 use crate::record::{Lanes, Record, WAYS};
 
@@ -30,7 +30,7 @@ pub struct Pool {
     /// Whether there was no room any more for a chunk. From then on warps that begin do not record.
     pub full: bool,
     /// Records that found no room; of lanes that did not end they are not known, and of words of ways only the first of
-    /// lanes.
+    /// lanes. Where leaders have a place each, also those of a warp that were made after one of its leaders had no room.
     pub lost: u64,
     /// Of these, those of kernels by number; of the others it is not known which kernel's they are.
     pub lost_by: BTreeMap<u32, u64>,
@@ -152,6 +152,8 @@ struct Recorded<'a> {
     header: usize,
     /// By where a leader's head is, in units of that: what was recorded by cursors, in the order of those.
     slots: BTreeMap<u32, Vec<[u32; 4]>>,
+    /// Records were lost, and a leader whose place is full may have lost some: it gets no other place.
+    ends: bool,
 }
 
 impl Recorded<'_> {
@@ -187,7 +189,8 @@ pub fn read(bytes: &[u8]) -> Pool {
     let (mut heads, faults) = (Vec::new(), &mut pool.faults);
     let header = usize::try_from(layout.header_bytes()).unwrap_or(usize::MAX);
     let here = bytes.get(header..).unwrap_or_default();
-    let mut recorded = Recorded { bytes: here, header, slots: BTreeMap::new() };
+    let ends = layout.strategy() == Strategy::Padded && pool.lost > 0;
+    let mut recorded = Recorded { bytes: here, header, slots: BTreeMap::new(), ends };
     let there = here.len() as u64 / hetrace_pool::CHUNK;
     for (counter, size) in counters() {
         let taken = layout.asked(bytes, counter, size).min(layout.fitting(counter, size, pool.chunks));
@@ -207,15 +210,18 @@ pub fn read(bytes: &[u8]) -> Pool {
     heads.sort_unstable();
     for launch in heads.chunk_by(|a, b| (a.grid, a.kernel) == (b.grid, b.kernel)) {
         let Some(one) = launch.first() else { continue };
-        let blocks =
-            launch.chunk_by(|a, b| a.block == b.block).map(|block| thread_block(&recorded, block, faults));
+        let (blocks, mut late) = (launch.chunk_by(|a, b| a.block == b.block), 0);
         pool.launches.push(Launch {
             grid: one.grid,
             kernel: one.kernel,
             blocks_in_grid: one.blocks,
             threads_in_block: one.threads,
-            blocks: blocks.collect(),
+            blocks: blocks.map(|block| thread_block(&recorded, block, faults, &mut late)).collect(),
         });
+        if late > 0 {
+            pool.lost += late;
+            *pool.lost_by.entry(one.kernel).or_default() += late;
+        }
     }
     pool
 }
@@ -276,23 +282,25 @@ fn head(pool: &[u8], at: usize, size: usize) -> Option<Head> {
     })
 }
 
-fn thread_block(pool: &Recorded<'_>, heads: &[Head], faults: &mut Faults) -> ThreadBlock {
+/// `late` is how many records were left out ([`end_at`]).
+fn thread_block(pool: &Recorded<'_>, heads: &[Head], faults: &mut Faults, late: &mut u64) -> ThreadBlock {
     let first = heads.iter().min_by_key(|head| head.clock);
     let [z, y, x] = first.map_or([0; 3], |head| head.block);
-    let warps = heads.chunk_by(|a, b| a.leader / 32 == b.leader / 32).map(|heads| warp(pool, heads, faults));
+    let warps = heads.chunk_by(|a, b| a.leader / 32 == b.leader / 32);
     ThreadBlock {
         at: [x, y, z],
         multiprocessor: first.map_or(0, |head| head.multiprocessor),
-        warps: warps.collect(),
+        warps: warps.map(|heads| warp(pool, heads, faults, late)).collect(),
     }
 }
 
-fn warp(pool: &Recorded<'_>, heads: &[Head], faults: &mut Faults) -> Warp {
+fn warp(pool: &Recorded<'_>, heads: &[Head], faults: &mut Faults, late: &mut u64) -> Warp {
     let mut warp = Warp { number: heads.first().map_or(0, |head| head.leader / 32), ..Warp::default() };
     warp.clocks = heads.iter().map(|head| (head.clock, head.global)).collect();
     warp.clocks.sort_unstable();
-    for chunks in heads.chunk_by(|a, b| a.leader == b.leader) {
-        leader(pool, chunks, &mut warp, faults);
+    let leaders = heads.chunk_by(|a, b| a.leader == b.leader);
+    if let Some(last) = leaders.filter_map(|chunks| leader(pool, chunks, &mut warp, faults)).min() {
+        *late += end_at(&mut warp, last);
     }
     // What was counted is before the pass that was written with it.
     warp.records.sort_by_key(|record| (record.time, record.repeats == 0));
@@ -318,6 +326,17 @@ fn warp(pool: &Recorded<'_>, heads: &[Head], faults: &mut Faults) -> Warp {
     warp
 }
 
+/// Leaves out what a warp recorded after a time, and returns how much that was. From then on records of one of its leaders are
+/// missing, and which lanes were in those is not known: with the records of other leaders their paths would have holes.
+fn end_at(warp: &mut Warp, last: u64) -> u64 {
+    let count = |warp: &Warp| warp.records.len() + warp.began.len() + warp.ended.len();
+    let before = count(warp);
+    warp.records.retain(|record| record.time <= last);
+    warp.began.retain(|(time, _)| *time <= last);
+    warp.ended.retain(|(time, _)| *time <= last);
+    (before - count(warp)) as u64
+}
+
 /// Returns when a clock had this lower half, at the latest before a time.
 fn before(time: u64, low: u32) -> u64 {
     #[expect(clippy::cast_possible_truncation, reason = "the lower half")]
@@ -325,17 +344,19 @@ fn before(time: u64, low: u32) -> u64 {
     time.wrapping_sub(since)
 }
 
-/// Reads all chunks of a leader.
-fn leader(pool: &Recorded<'_>, heads: &[Head], warp: &mut Warp, faults: &mut Faults) {
+/// Reads all chunks of a leader. Returns the time of its last record if those after it may be lost.
+fn leader(pool: &Recorded<'_>, heads: &[Head], warp: &mut Warp, faults: &mut Faults) -> Option<u64> {
     // Counts whose time is that of the record behind them.
     let mut open = warp.records.len();
-    let (mut time, mut ended) = (0u64, 0);
+    let (mut time, mut ended, mut room) = (0u64, 0, 0);
     for head in heads {
+        room = (head.bytes - HEADER) / RECORD;
         // Where the chunk before it ends: in units from the pool's begin.
         faults.gaps += u64::from(head.before != ended);
         ended = u32::try_from((pool.header + head.at + head.bytes) / RECORD).unwrap_or(u32::MAX);
         let mut timed = false;
         for [low, lanes, chosen, last] in pool.of(head) {
+            room = room.saturating_sub(1);
             let (kind, site) = (last >> 28, (last & 0xffff).checked_sub(1));
             if kind != 2 {
                 // The first was before the chunk's own clock was read.
@@ -378,4 +399,10 @@ fn leader(pool: &Recorded<'_>, heads: &[Head], warp: &mut Warp, faults: &mut Fau
             }
         }
     }
+    if !pool.ends || room > 0 {
+        return None;
+    }
+    // The record behind these counts is lost: they are of a time after the last one.
+    warp.records[open..].iter_mut().for_each(|count| count.time = time.saturating_add(1));
+    Some(time)
 }

@@ -246,6 +246,48 @@ fn check(text: &str, kernel: &Kernel, way: Way, threads: u32, run: &Run) -> Resu
     Ok(())
 }
 
+/// The same graph in a loop that lanes seldom leave.
+fn again(graph: &Graph) -> Graph {
+    let last = graph.len();
+    let to = |to: &usize| if *to == EXIT { last } else { *to };
+    let mut blocks: Vec<Vec<usize>> =
+        (0..last).map(|block| graph.successors(block).iter().map(to).collect()).collect();
+    blocks.push([vec![0; 40], vec![EXIT]].concat());
+    Graph::new(blocks).expect("a graph")
+}
+
+/// What is decoded of lanes is the begin of what they did; all of it if that comes to the end.
+fn begins(text: &str, kernel: &Kernel, way: Way, run: &Run, read: &pool::Pool) -> Result<(), TestCaseError> {
+    let (graph, marks) = (kernel.graph().expect("a graph"), marks(text));
+    let plan = kernel.plan(&graph).expect("a plan");
+    let decoder = Decoder::new(&graph, &plan);
+    for launch in &read.launches {
+        let truth = &run.launches[launch.grid as usize - 5];
+        let warps = launch.blocks.iter().flat_map(|block| block.warps.iter().map(move |warp| (block, warp)));
+        for (block, warp) in warps {
+            for lane in (0..32).filter(|lane| warp.lanes() >> lane & 1 != 0) {
+                let begin = warp.begin(lane).expect("a begin");
+                let (path, violations) = decoder.lane(lane, begin, warp.end(lane), &warp.records);
+                prop_assert_eq!(&violations, &[], "{:?}", way);
+                let did = &truth[block.at[0] as usize][(32 * warp.number + lane) as usize].marks;
+                let found: Vec<u64> =
+                    path.steps.iter().filter_map(|step| marks.get(&step.block).copied()).collect();
+                let did: Vec<u64> = did.iter().map(|mark| mark.0).collect();
+                prop_assert!(did.starts_with(&found), "{:?}", way);
+                let (whole, ended) = (found.len() == did.len(), warp.end(lane).is_some());
+                let exits = path.ended == Ended::Exit;
+                if way.mode == Mode::Paths {
+                    prop_assert_eq!(exits, whole && ended, "{:?}", way);
+                }
+                // A last choice may lead to the end although that of the lane is lost.
+                prop_assert!(exits || !ended, "{:?}", way);
+                prop_assert!(whole || !exits, "{:?}", way);
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Lanes end before a barrier to which the others of their warp come. The way to the end is one for all in the text, but no
 /// lane may wait there for others: they wait for it at the barrier.
 const BARRIER: &str = "
@@ -508,6 +550,26 @@ proptest! {
     }
 
     #[test]
+    fn a_place_that_is_full_ends_its_warp_and_contradicts_nothing(
+        graph in graphs(6), threads in 2u32..=8, seed: u64, fuel in 280u64..400,
+    ) {
+        let graph = again(&graph);
+        let text = text(&graph, &mut Random(seed));
+        for way in [0, 1, 2, 3].map(|at| Way { strategy: Strategy::Padded, ..WAYS[at] }) {
+            let (twins, kernel) = twin(&text, way);
+            let (header, program) = (header(way.strategy, 2000), Program::new(&twins, "k__hetrace_inside"));
+            let run = run_fuelled(&header, &program, threads, seed, 2000, fuel);
+            let read = pool::read(&run.memory[POOL..]);
+            prop_assert_eq!((read.full, read.faults), (false, pool::Faults::default()), "{:?}", way);
+            prop_assert_eq!(read.lost_by.get(&7).copied().unwrap_or(0), read.lost);
+            if way.mode == Mode::Blocks {
+                prop_assert_eq!(records(&read) + read.lost, run.masks);
+            }
+            begins(&text, &kernel, way, &run, &read)?;
+        }
+    }
+
+    #[test]
     fn what_finds_no_room_is_counted(graph in graphs(12), threads in 1u32..=40, seed: u64, chunks in 0u64..40) {
         let text = text(&graph, &mut Random(seed));
         let (twins, kernel) = twin(&text, WAYS[3]);
@@ -546,24 +608,7 @@ proptest! {
         let read = pool::read(&run.memory[POOL..]);
         prop_assert_eq!(read.full, read.lost > 0);
         prop_assert_eq!(read.lost_by.get(&7).copied().unwrap_or(0), read.lost);
-        let (graph, marks) = (kernel.graph().expect("a graph"), marks(&text));
-        let plan = kernel.plan(&graph).expect("a plan");
-        let decoder = Decoder::new(&graph, &plan);
-        for launch in &read.launches {
-            let truth = &run.launches[launch.grid as usize - 5];
-            for (block, warp) in launch.blocks.iter().flat_map(|block| block.warps.iter().map(move |warp| (block, warp))) {
-                for lane in (0..32).filter(|lane| warp.lanes() >> lane & 1 != 0) {
-                    let begin = warp.begin(lane).expect("a begin");
-                    let (path, violations) = decoder.lane(lane, begin, warp.end(lane), &warp.records);
-                    prop_assert_eq!(&violations, &[]);
-                    let did = &truth[block.at[0] as usize][(32 * warp.number + lane) as usize].marks;
-                    let found: Vec<u64> = path.steps.iter().filter_map(|step| marks.get(&step.block).copied()).collect();
-                    let did: Vec<u64> = did.iter().map(|mark| mark.0).collect();
-                    prop_assert!(did.starts_with(&found));
-                    prop_assert_eq!(path.ended == Ended::Exit, found.len() == did.len() && warp.end(lane).is_some());
-                }
-            }
-        }
+        begins(&text, &kernel, PATHS, &run, &read)?;
     }
 
     #[test]
