@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use hetrace_gpu_kernel::graph::EXIT;
 use hetrace_gpu_kernel::ptx::{Base, Request, rewrite};
-use hetrace_gpu_kernel::{Decoder, Graph, Mode, Plan, pool};
+use hetrace_gpu_kernel::{Decoder, Graph, Mode, Plan, Strategy, pool};
 use libfuzzer_sys::fuzz_target;
 
 static GRAPH: LazyLock<Graph> = LazyLock::new(|| {
@@ -34,8 +34,9 @@ fuzz_target!(|data: &[u8]| {
     let (own, apart) = (Base::Module, Base::Parameter);
     let ways =
         [(Mode::Paths, 2, apart), (Mode::Branches, 1, own), (Mode::Edges, 3, own), (Mode::Blocks, 1, apart)];
-    for (mode, sample, base) in ways {
-        let request = Request { wanted: &|_| true, mode, sums: true, sample, base, first: 0, image: "" };
+    for ((mode, sample, base), strategy) in ways.into_iter().zip(Strategy::ALL) {
+        let request =
+            Request { wanted: &|_| true, mode, sums: true, sample, base, strategy, first: 0, image: "" };
         if let Ok(rewritten) = rewrite(text, &request) {
             for kernel in &rewritten.description.kernels {
                 let graph = kernel.graph().expect("a graph");

@@ -6,6 +6,8 @@ mod jitlink;
 mod losses;
 #[path = "cuda/run.rs"]
 mod run;
+#[path = "inside/strategies.rs"]
+mod strategies;
 #[path = "inside/text.rs"]
 mod text;
 #[path = "inside/views.rs"]
@@ -414,6 +416,10 @@ fn what_cannot_be_served_is_refused() {
         (
             &["--inside", "*", "--inside-on-full", "ring"][..],
             "ring: not possible, as warps that run still write",
+        ),
+        (
+            &["--inside", "*", "--inside-strategy", "two-runs"],
+            "two-runs: not possible, as no kernel is launched twice",
         ),
         (&["--inside", "a", "--inside", "b", "--inside", "c"], "at most 2 globs"),
         (&["--inside", "*", "--inside-buffer", "4K"], "accepts 64K to 32G"),

@@ -10,18 +10,32 @@ nvcc -arch=compute_80 -ptx makes of tests/h200/cuda/inside.cu.
 Each kernel is run as it is and as its twin in each mode: the results must be the same bit by bit, what is decoded must have
 no violation, and each lane's path must be the same in all modes. Then how long they take, twin by original. The exit
 status is 1 if anything is not as it should be.
+
+Variables: MODES chooses modes ("paths blocks"), STRATEGIES how leaders get room (default "chunks"; "all" is each of them), and
+BLOCKS how many thread blocks the launches have that are timed (4224). SECONDS_LEFT ends it.
 """
 
 import ctypes
 import json
+import os
 import statistics
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 TWINS, OUT, TEXTS = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve(), sys.argv[3:]
 OUT.mkdir(parents=True, exist_ok=True)
-MODES = ["paths", "branches", "single", "edges", "blocks"]
+MODES = os.environ.get("MODES", "paths branches single edges blocks").split()
+# Number, bytes of the header, whether there is a counter for each multiprocessor, what counters give out, and which of these a
+# leader asks for first, if any.
+LAYOUTS = {
+    "chunks": (0, 4096, False, (4096, 256), 1), "chunks-per-sm": (1, 36864, True, (4096, 256), 1),
+    "global-cursor": (2, 36864, False, (32, 64), None), "sm-cursor": (3, 36864, True, (32, 64), None),
+    "padded": (4, 4096, False, (4096,), 0),
+}
+STRATEGIES = os.environ.get("STRATEGIES", "chunks").replace("all", " ".join(LAYOUTS)).split()
+END = time.monotonic() + float(os.environ.get("SECONDS_LEFT", "500"))
 CHUNK, THREADS = 4096, 256
 cuda = ctypes.CDLL("libcuda.so.1")
 U64, PTR = ctypes.c_uint64, ctypes.c_void_p
@@ -60,27 +74,50 @@ class Memory:
 class Pool(Memory):
     """As docs/inside.md has it."""
 
+    def use(self, strategy, multiprocessors):
+        """From now on leaders get room so."""
+        number, self.header, per_sm, self.units, first = LAYOUTS[strategy]
+        self.strategy = strategy
+        self.counters = 32 if self.header == CHUNK else multiprocessors if per_sm else 1
+        self.first = 2048 if self.header == CHUNK else CHUNK
+        self.begin = bytearray(self.header)
+        self.begin[:4] = number.to_bytes(4, "little")
+        if self.header != CHUNK:
+            self.begin[4:8] = self.counters.to_bytes(4, "little")
+        self.begin[8:16] = ((self.size - self.header) // CHUNK).to_bytes(8, "little")
+        if first is not None:
+            for counter in range(self.counters):
+                at = self.first + 64 * counter + 16 * first
+                self.begin[at:at + 4] = (1 << 31).to_bytes(4, "little")
+        self.zero()
+
     def fresh(self):
         self.zero(self.used())
-        self.put((self.size // CHUNK - 1).to_bytes(8, "little"), 8)
-        for at in range(2064, CHUNK, 64):
-            self.put((1 << 31).to_bytes(4, "little"), at)
+        self.put(bytes(self.begin))
 
     def asked(self):
-        """Large and small chunks, by counter."""
-        header = self.get(CHUNK)
+        """What counters gave out, by counter."""
+        header = self.get(self.header)
         word = lambda at: int.from_bytes(header[at:at + 4], "little")
-        return [(word(at), max(word(at + 16) - (1 << 31), 0)) for at in range(2048, CHUNK, 64)]
+        begin = lambda at: int.from_bytes(self.begin[at:at + 4], "little")
+        places = [[self.first + 64 * counter + 16 * row for row in range(len(self.units))] for counter in range(self.counters)]
+        return [[max(word(at) - begin(at), 0) for at in row] for row in places]
 
     def lost(self):
         header = self.get(CHUNK)
-        return sum(int.from_bytes(header[at:at + 8], "little") for at in (16, *range(2056, CHUNK, 64)))
+        return sum(int.from_bytes(header[at:at + 8], "little") for at in (16, *range(72, 2048, 16), *range(2056, CHUNK, 64)))
+
+    def bytes(self):
+        """Of what was given out."""
+        return sum(asked * unit for row in self.asked() for asked, unit in zip(row, self.units))
 
     def used(self):
         last = 0
-        for counter, (large, small) in enumerate(self.asked()):
-            last = max(last, 64 * (large - 1) + counter + 1, 64 * ((small - 1) // 16) + 32 + counter + 1 if small else 0)
-        return min(self.size, (last + 1) * CHUNK)
+        for counter, row in enumerate(self.asked()):
+            for number, (asked, unit) in enumerate(zip(row, self.units)):
+                if asked:
+                    last = max(last, ((asked - 1) // (CHUNK // unit) * len(self.units) + number) * self.counters + counter + 1)
+        return min(self.size, self.header + last * CHUNK)
 
 
 def load(text):
@@ -132,9 +169,9 @@ def outcome(kernel, blocks, out, given, n):
     return out.get(out.size)
 
 
-def twin(text, mode):
+def twin(text, mode, strategy):
     to, described = OUT / "twins.ptx", OUT / f"twins.{mode}.json"
-    subprocess.run([TWINS, mode, text, to, described], check=True)
+    subprocess.run([TWINS, mode, text, to, described], check=True, env=dict(os.environ, STRATEGY=strategy))
     module, symbol, size = load(to.read_bytes() + b"\0"), U64(), ctypes.c_size_t()
     call("cuModuleGetGlobal_v2", ctypes.byref(symbol), ctypes.byref(size), module, b"__hetrace_inside")
     return module, symbol, json.loads(described.read_text()), described
@@ -150,6 +187,11 @@ def check(name, original, kernel, described, pool, out, given):
     (OUT / "pool").write_bytes(pool.get(pool.used()))
     lines = subprocess.run([TWINS, "read", OUT / "pool", described], check=True, capture_output=True, text=True).stdout
     [read] = [json.loads(line) for line in lines.splitlines()]
+    if pool.strategy == "padded" and read["lost"]:
+        # A leader's place was full: what is there is the begin of what its lanes did.
+        if read["violations"]:
+            fault(name, read["mode"], read["violations"], "violations")
+        return {**read, "paths": None}
     whole = {"kernel": name, "lanes": blocks * THREADS, "blocks": blocks, "violations": 0, "open": 0, "lost": 0}
     for key, value in whole.items():
         if read[key] != value:
@@ -167,34 +209,55 @@ def main():
     call("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
     call("cuCtxSetCurrent", context)
     print(props.value.decode(), flush=True)
-    blocks = 132 * 32
+    sms = ctypes.c_int()
+    call("cuDeviceGetAttribute", ctypes.byref(sms), 16, device)
+    blocks = int(os.environ.get("BLOCKS", 132 * 32))
     n = blocks * THREADS
     pool, out, given = Pool(8 << 30), Memory(4 * n), Memory(4 * n)
-    pool.zero()
     state, words = 1, bytearray()
     for _ in range(1 << 16):
         state = (state * 6364136223846793005 + 1442695040888963407) % (1 << 64)
         words += (state >> 33).to_bytes(4, "little")
     given.put(bytes(words) * (4 * n // len(words) + 1) if 4 * n % len(words) == 0 else (bytes(words) * (4 * n // len(words) + 1))[:4 * n])
     table = []
-    for text in TEXTS:
-        for mode in MODES:
-            module, symbol, description, described = twin(text, mode)
+    for mode, text, strategy in ((m, t, s) for m in MODES for t in TEXTS for s in STRATEGIES):
+        if time.monotonic() < END:
+            pool.use(strategy, sms.value)
+            module, symbol, description, described = twin(text, mode, strategy)
             for refused in description["refused"]:
                 fault(refused)
             for kernel in description["kernels"]:
-                row = measure(module, symbol, kernel, mode, described, (pool, out, given), blocks, n)
+                row = {"strategy": strategy, **measure(module, symbol, kernel, mode, described, (pool, out, given), blocks, n)}
                 table.append(row)
                 print(json.dumps(row), flush=True)
             call("cuModuleUnload", module)
     for name in dict.fromkeys(row["kernel"] for row in table):
-        if len({row["paths"] for row in table if row["kernel"] == name}) != 1:
-            fault(name, "has other paths in other modes")
+        if len({row["paths"] for row in table if row["kernel"] == name and row["paths"]}) != 1:
+            fault(name, "has other paths in other modes or strategies")
+    summary(table)
     (OUT / "inside.json").write_text(json.dumps(table, indent=1))
     for name in ("pool", "twins.ptx", *(f"twins.{mode}.json" for mode in MODES)):
         (OUT / name).unlink(missing_ok=True)
     print(f"{faults} faults")
     return bool(faults)
+
+
+def summary(table):
+    """By mode: kernels, and how much longer each takes by strategy; then mean, median, and bytes for a record."""
+    for mode in MODES:
+        rows = [row for row in table if row["mode"] == mode]
+        of = lambda name, strategy: [row for row in rows if row["kernel"] == name and row["strategy"] == strategy]  # noqa: E731
+        names = dict.fromkeys(row["kernel"] for row in rows)
+        print(f"| {mode} | " + " | ".join(STRATEGIES) + " |")
+        for name in names:
+            cells = [f"{one[0]['slowdown']:.2f}" + (f" (lost {one[0]['lost']})" if one[0]["lost"] else "") if one else "-"
+                     for one in (of(name, strategy) for strategy in STRATEGIES)]
+            print(f"| {name} | " + " | ".join(cells) + " |")
+        for what, value in (("mean", statistics.mean), ("median", statistics.median)):
+            cells = ([row["slowdown"] for row in rows if row["strategy"] == strategy] for strategy in STRATEGIES)
+            print(f"| {what} | " + " | ".join(f"{value(cell):.3f}" if cell else "-" for cell in cells) + " |")
+        cells = ([row["bytes_per_record"] for row in rows if row["strategy"] == strategy and row["bytes_per_record"]] for strategy in STRATEGIES)
+        print("| bytes a record | " + " | ".join(f"{statistics.mean(cell):.1f}" if cell else "-" for cell in cells) + " |", flush=True)
 
 
 def measure(module, symbol, kernel, mode, described, memories, blocks, n):
@@ -207,11 +270,13 @@ def measure(module, symbol, kernel, mode, described, memories, blocks, n):
         fault(name, mode, "results differ without a pool")
     call("cuMemcpyHtoD_v2", symbol, pool.at.value.to_bytes(8, "little"), ctypes.c_size_t(8))
     read = check(name, original, copy, described, pool, out, given)
+    size = pool.bytes()
     plain = timed(out.zero, original, blocks, out, given, n)
     with_pool = timed(lambda: (out.zero(), pool.fresh()), copy, blocks, out, given, n)
     asked, lost = [sum(of) for of in zip(*pool.asked())], pool.lost()
     return {"kernel": name, "mode": mode, "registers": [registers, more], "local": local, "original_ms": plain,
             "twin_ms": with_pool, "slowdown": with_pool / plain, "chunks": asked, "lost": lost,
+            "bytes_per_record": size / read["records"] if read["records"] else None,
             "records": read["records"], "paths": read["paths"], "visits": sum(read["visits"].values())}
 
 

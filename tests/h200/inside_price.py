@@ -124,27 +124,43 @@ def word(data, at):
     return int.from_bytes(data[at:at + 4], "little")
 
 
+# By the number of a pool's strategy: bytes of its header, and of what its rows of places have in turn. 32 are records, 64 heads.
+LAYOUTS = {0: (4096, (4096, 256)), 1: (36864, (4096, 256)), 2: (36864, (32, 64)), 3: (36864, (32, 64)), 4: (4096, (4096,))}
+
+
+def layout(data):
+    """Of a pool's begin: bytes of its header, places in a row, and bytes of what is in its rows."""
+    header, units = LAYOUTS[word(data, 0)]
+    return header, 32 if header == 4096 else word(data, 4), units
+
+
+def in_place(data, unit):
+    """Records in a place, and chunks or heads."""
+    if unit == 32:
+        return sum(word(data, at + 12) != 0 for at in range(0, 4096, 32)), 0
+    records = chunks = 0
+    for begin in range(0, 4096, unit):
+        if word(data, begin + 24) == 0:
+            continue
+        chunks += 1
+        for at in range(begin + 64, begin + unit, 16):
+            if word(data, at + 12) == 0:
+                break
+            records += 1
+    return records, chunks
+
+
 def events(path):
     """Bytes of a pool's places that were looked at, records in them, and chunks that were begun there."""
     size = os.path.getsize(path)
-    places = size // 4096 - 1
-    step = max(1, places // PLACES)
     looked = records = chunks = 0
     with open(path, "rb") as file:
-        for place in range(0, places, step):
-            file.seek(4096 * (place + 1))
-            data = file.read(4096)
-            looked += 4096
-            # Rows of 32 places are of large chunks and of small ones in turn.
-            unit = 256 if place // 32 % 2 else 4096
-            for begin in range(0, 4096, unit):
-                if word(data, begin + 24) == 0:
-                    continue
-                chunks += 1
-                for at in range(begin + 64, begin + unit, 16):
-                    if word(data, at + 12) == 0:
-                        break
-                    records += 1
+        header, row, units = layout(file.read(8))
+        places = (size - header) // 4096
+        for place in range(0, places, max(1, places // PLACES)):
+            file.seek(header + 4096 * place)
+            found = in_place(file.read(4096), units[place // row % len(units)])
+            looked, records, chunks = looked + 4096, records + found[0], chunks + found[1]
     return looked, records, chunks
 
 
@@ -216,6 +232,13 @@ def self_test():
         file.write(bytes(4096) + chunk(4096, 252) + chunk(4096, 3) + bytes(4096 * 30) + chunk(256, 12) + chunk(256, 1) + bytes(256 * 14))
         file.flush()
         assert events(file.name) == (33 * 4096, 268, 4), events(file.name)
+    # A cursor for each of two multiprocessors: rows of two places, with records and heads in turn.
+    with tempfile.NamedTemporaryFile() as file:
+        slot = bytes(12) + b"\1" + bytes(19)
+        head = bytes(24) + b"\1" + bytes(39)
+        file.write(b"\3\0\0\0\2\0\0\0" + bytes(36864 - 8) + slot * 128 + slot * 3 + bytes(4096 - 96) + head * 2 + bytes(4096 - 128))
+        file.flush()
+        assert events(file.name) == (3 * 4096, 131, 2), events(file.name)
     event = lambda ts, name, dur: {"cat": "kernel", "ts": ts, "name": name, "dur": dur}  # noqa: E731
     bare = by_kernel([event(3, "a", 9.0), event(1, "a", 1.0), event(2, "b", 5.0)])
     inside = by_kernel([event(1, "a [inside]", 2.0), event(2, "b", 5.0), event(4, "a", 9.5), {"cat": "cuda", "ts": 0, "dur": 7}])
@@ -283,4 +306,5 @@ def main():
             print(f"{what}: mean {statistics.mean(found):.4f}, median {statistics.median(found):.4f}, most {max(found):.4f}")
 
 
-main()
+if __name__ == "__main__":
+    main()

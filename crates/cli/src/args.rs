@@ -17,7 +17,7 @@ mod time;
 mod window;
 
 pub use flight::Flight;
-pub use inside::{Inside, Sites};
+pub use inside::{Inside, Sites, Strategy};
 pub use kernel::Kernel;
 pub use long::Long;
 pub use read::{Print, Tally};

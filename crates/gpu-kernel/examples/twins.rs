@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use hetrace_gpu_kernel::ptx::{Base, Request, rewrite};
-use hetrace_gpu_kernel::{Decoder, Description, Ended, Mode, pool};
+use hetrace_gpu_kernel::{Decoder, Description, Ended, Mode, Strategy, pool};
 
 type Failure = Box<dyn std::error::Error>;
 
@@ -30,6 +30,7 @@ fn twins(mode: &str, from: &str, to: &str, described: &str) -> Result<(), Failur
         sums: mode != "single",
         sample: std::env::var("SAMPLE").ok().and_then(|n| n.parse().ok()).unwrap_or(1),
         base: if std::env::var_os("PARAMETER").is_some() { Base::Parameter } else { Base::Module },
+        strategy: std::env::var("STRATEGY").ok().and_then(|name| Strategy::named(&name)).unwrap_or_default(),
         first: 0,
         image: from,
     };

@@ -1,5 +1,7 @@
 //! From an image of code to one whose chosen kernels have twins.
 
+use hetrace_pool::Strategy;
+
 use crate::description::{Description, Refused};
 use crate::opencl_c;
 use crate::plan::Mode;
@@ -24,6 +26,8 @@ pub struct Ask<'a> {
     pub sample: u32,
     /// Where they find the pool's address.
     pub base: Base,
+    /// How their leaders get room there. Only of [`Strategy::Chunks`] are pools that are a parameter.
+    pub strategy: Strategy,
     /// Number of the first of them.
     pub first: u32,
     /// How many they may be.
@@ -53,12 +57,17 @@ impl Instrumented {
 /// # Errors
 /// Why it must stay as it is, for people.
 pub fn instrument(ask: &Ask<'_>) -> Result<Instrumented, String> {
+    let Ask { strategy, base, .. } = *ask;
+    if base == Base::Parameter {
+        only_chunks(strategy)?;
+    }
     let text = match image::text(ask.image, ask.device) {
         Ok(text) => text,
         Err(error) => return without_text(ask, ask.why.unwrap_or(&error.to_string())),
     };
-    let Ask { hash, wanted, mode, sample, base, first, most, .. } = *ask;
-    let request = Request { wanted, mode, sums: mode == Mode::Branches, sample, base, first, image: hash };
+    let Ask { hash, wanted, mode, sample, first, most, .. } = *ask;
+    let sums = mode == Mode::Branches;
+    let request = Request { wanted, mode, sums, sample, base, strategy, first, image: hash };
     let done = rewrite(&text, &request).map_err(|error| error.to_string())?;
     answered(done.text, &done.description, most)
 }
@@ -69,12 +78,21 @@ pub fn instrument(ask: &Ask<'_>) -> Result<Instrumented, String> {
 /// # Errors
 /// Why it must stay as it is, for people.
 pub fn instrument_source(ask: &Ask<'_>) -> Result<Instrumented, String> {
+    only_chunks(ask.strategy)?;
     let text = ask.image.split(|byte| *byte == 0).next().unwrap_or_default();
     let text = std::str::from_utf8(text).map_err(|_| "its source is not UTF-8".to_owned())?;
     let Ask { hash, wanted, sample, first, most, .. } = *ask;
     let request = opencl_c::Request { wanted, sample, first, image: hash };
     let done = opencl_c::rewrite(text, &request).map_err(|error| error.to_string())?;
     answered(done.text, &done.description, most)
+}
+
+/// Who makes a pool of OpenCL makes one of chunks.
+fn only_chunks(strategy: Strategy) -> Result<(), String> {
+    match strategy {
+        Strategy::Chunks => Ok(()),
+        other => Err(format!("strategy {} is not for kernels of OpenCL", other.name())),
+    }
 }
 
 fn answered(code: String, description: &Description, most: u32) -> Result<Instrumented, String> {

@@ -30,6 +30,7 @@ pub use counts::{BlockCounts, Counter, Counts, Entry, LoopCounts};
 pub use decode::{Decoder, Ended, Fault, Path, Step, Violation};
 pub use description::Description;
 pub use graph::{Block, Edge, Graph, Loops};
+pub use hetrace_pool::Strategy;
 pub use instrument::{Ask, Instrumented, instrument, instrument_source};
 pub use plan::{Mode, Plan, Site};
 pub use ptx::Base;

@@ -10,28 +10,27 @@
 //! it, so between two records of one leader there must be less than 2³² cycles (about two seconds): of a longer time without
 //! a record whole multiples of that are missing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use hetrace_pool::{COUNTERS, Size, asked, fitting, is_full, lost, lost_by, place, places, u32_at, u64_at};
+use hetrace_pool::{Layout, Size, Strategy, is_full, lost, lost_by, places, u32_at, u64_at};
 
 use crate::record::{Lanes, Record, WAYS};
 
-/// Bytes of the pool's header.
-const CHUNK: usize = hetrace_pool::CHUNK as usize;
+/// Bytes of a chunk's header, of the head of a leader, and of a record.
 const HEADER: usize = 64;
 const RECORD: usize = 16;
 
 /// What is in a pool.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Pool {
-    /// Chunks that were asked for.
+    /// Chunks that were asked for; where there are cursors, records and heads of leaders.
     pub asked: u64,
-    /// Large chunks that there is room for.
+    /// Places that there are, each for a large chunk.
     pub chunks: u64,
     /// Whether there was no room any more for a chunk. From then on warps that begin do not record.
     pub full: bool,
     /// Records that found no room; of lanes that did not end they are not known, and of words of ways only the first of
-    /// lanes.
+    /// lanes. Where leaders have a place each, also those of a warp that were made after one of its leaders had no room.
     pub lost: u64,
     /// Of these, those of kernels by number; of the others it is not known which kernel's they are.
     pub lost_by: BTreeMap<u32, u64>,
@@ -44,13 +43,13 @@ pub struct Pool {
 /// What makes no sense in a pool.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Faults {
-    /// Chunks that were taken and not begun: whoever took them was stopped there.
+    /// Chunks that were taken and not begun: whoever took them was stopped there. So it is with records and heads of cursors.
     pub unbegun: u64,
-    /// Chunks that are not in the bytes, though taken.
+    /// What is not in the bytes, though taken.
     pub missing: u64,
     /// Chunks before which another one of the same leader is missing.
     pub gaps: u64,
-    /// Records of no known kind, or without a site.
+    /// Records of no known kind, or without a site, or of an unknown leader.
     pub records: u64,
 }
 
@@ -145,11 +144,42 @@ fn triple(bytes: &[u8], at: usize) -> [u32; 3] {
     [u32_at(bytes, at), both & 0xffff, both >> 16]
 }
 
+/// What was recorded, by where it lies.
+struct Recorded<'a> {
+    /// Behind the pool's header.
+    bytes: &'a [u8],
+    /// Bytes of that.
+    header: usize,
+    /// By where a leader's head is, in units of that: what was recorded by cursors, in the order of those.
+    slots: BTreeMap<u32, Vec<[u32; 4]>>,
+    /// Records were lost, and a leader whose place is full may have lost some: it gets no other place.
+    ends: bool,
+}
+
+impl Recorded<'_> {
+    /// Returns the records of a chunk or of a leader.
+    fn of(&self, head: &Head) -> impl Iterator<Item = [u32; 4]> {
+        let chunk = self.bytes.get(head.at + HEADER..head.at + head.bytes).unwrap_or_default();
+        let unit = u32::try_from((self.header + head.at) / HEADER).ok();
+        let slots = unit.and_then(|unit| self.slots.get(&unit)).filter(|_| head.bytes == HEADER);
+        let inside = chunk.chunks_exact(RECORD).map(record).take_while(|[.., last]| *last != 0);
+        inside.chain(slots.into_iter().flatten().copied())
+    }
+}
+
+fn record(bytes: &[u8]) -> [u32; 4] {
+    [0, 4, 8, 12].map(|at| u32_at(bytes, at))
+}
+
 /// Reads a pool.
 pub fn read(bytes: &[u8]) -> Pool {
-    let counters = || (0..COUNTERS).flat_map(|counter| [(counter, Size::Large), (counter, Size::Small)]);
+    let layout = Layout::of(bytes);
+    let counters = || {
+        let sizes = |counter| layout.strategy().sizes().iter().map(move |size| (counter, *size));
+        (0..layout.counters()).flat_map(sizes)
+    };
     let mut pool = Pool {
-        asked: counters().map(|(counter, size)| asked(bytes, counter, size)).sum(),
+        asked: counters().map(|(counter, size)| layout.asked(bytes, counter, size)).sum(),
         chunks: places(bytes),
         full: is_full(bytes),
         lost: lost(bytes),
@@ -157,35 +187,77 @@ pub fn read(bytes: &[u8]) -> Pool {
         ..Pool::default()
     };
     let (mut heads, faults) = (Vec::new(), &mut pool.faults);
-    let here = bytes.get(CHUNK..).unwrap_or_default();
-    let there = (here.len() / CHUNK) as u64;
+    let header = usize::try_from(layout.header_bytes()).unwrap_or(usize::MAX);
+    let here = bytes.get(header..).unwrap_or_default();
+    let ends = layout.strategy() == Strategy::Padded && pool.lost > 0;
+    let mut recorded = Recorded { bytes: here, header, slots: BTreeMap::new(), ends };
+    let there = here.len() as u64 / hetrace_pool::CHUNK;
     for (counter, size) in counters() {
-        let taken = asked(bytes, counter, size).min(fitting(counter, size, pool.chunks));
-        let found = taken.min(fitting(counter, size, there));
+        let taken = layout.asked(bytes, counter, size).min(layout.fitting(counter, size, pool.chunks));
+        let found = taken.min(layout.fitting(counter, size, there));
         faults.missing += taken - found;
         for number in 0..found {
-            let (place, unit) = place(counter, size, number);
-            let Ok(at) = usize::try_from(place * CHUNK as u64 + unit * size.bytes()) else { continue };
-            match head(here, at, size.bytes() as usize) {
-                Some(head) => heads.push(head),
+            let (place, unit) = layout.place(counter, size, number);
+            let Ok(at) = usize::try_from(place * hetrace_pool::CHUNK + unit * size.bytes()) else { continue };
+            match taken_at(here, at, size) {
+                Some(Taken::Head(head)) => heads.push(head),
+                Some(Taken::Slot(leader, record)) => recorded.slots.entry(leader).or_default().push(record),
                 None => faults.unbegun += 1,
             }
         }
     }
+    faults.records += orphans(&mut recorded, &heads);
     heads.sort_unstable();
     for launch in heads.chunk_by(|a, b| (a.grid, a.kernel) == (b.grid, b.kernel)) {
         let Some(one) = launch.first() else { continue };
-        let blocks =
-            launch.chunk_by(|a, b| a.block == b.block).map(|block| thread_block(here, block, faults));
+        let (blocks, mut late) = (launch.chunk_by(|a, b| a.block == b.block), 0);
         pool.launches.push(Launch {
             grid: one.grid,
             kernel: one.kernel,
             blocks_in_grid: one.blocks,
             threads_in_block: one.threads,
-            blocks: blocks.collect(),
+            blocks: blocks.map(|block| thread_block(&recorded, block, faults, &mut late)).collect(),
         });
+        if late > 0 {
+            pool.lost += late;
+            *pool.lost_by.entry(one.kernel).or_default() += late;
+        }
     }
     pool
+}
+
+/// What a counter gave out.
+enum Taken {
+    Head(Head),
+    /// A record, and where its leader's head is.
+    Slot(u32, [u32; 4]),
+}
+
+/// Reads what was given out; none if nobody wrote there.
+fn taken_at(pool: &[u8], at: usize, size: Size) -> Option<Taken> {
+    let bytes = usize::try_from(size.bytes()).ok()?;
+    if size != Size::Slot {
+        return head(pool, at, bytes).map(Taken::Head);
+    }
+    let slot = pool.get(at..at + bytes)?;
+    let (leader, record) = (u32_at(slot, RECORD), record(slot));
+    (leader != 0 && record[3] != 0).then_some(Taken::Slot(leader, record))
+}
+
+/// Takes away records of leaders that are not there, and returns how many these were.
+fn orphans(recorded: &mut Recorded<'_>, heads: &[Head]) -> u64 {
+    if recorded.slots.is_empty() {
+        return 0;
+    }
+    let unit = |head: &Head| u32::try_from((recorded.header + head.at) / HEADER).ok();
+    let known: BTreeSet<u32> = heads.iter().filter_map(unit).collect();
+    let mut lost = 0;
+    recorded.slots.retain(|leader, records| {
+        let is_known = known.contains(leader);
+        lost += if is_known { 0 } else { records.len() as u64 };
+        is_known
+    });
+    lost
 }
 
 fn head(pool: &[u8], at: usize, size: usize) -> Option<Head> {
@@ -210,23 +282,25 @@ fn head(pool: &[u8], at: usize, size: usize) -> Option<Head> {
     })
 }
 
-fn thread_block(pool: &[u8], heads: &[Head], faults: &mut Faults) -> ThreadBlock {
+/// `late` is how many records were left out ([`end_at`]).
+fn thread_block(pool: &Recorded<'_>, heads: &[Head], faults: &mut Faults, late: &mut u64) -> ThreadBlock {
     let first = heads.iter().min_by_key(|head| head.clock);
     let [z, y, x] = first.map_or([0; 3], |head| head.block);
-    let warps = heads.chunk_by(|a, b| a.leader / 32 == b.leader / 32).map(|heads| warp(pool, heads, faults));
+    let warps = heads.chunk_by(|a, b| a.leader / 32 == b.leader / 32);
     ThreadBlock {
         at: [x, y, z],
         multiprocessor: first.map_or(0, |head| head.multiprocessor),
-        warps: warps.collect(),
+        warps: warps.map(|heads| warp(pool, heads, faults, late)).collect(),
     }
 }
 
-fn warp(pool: &[u8], heads: &[Head], faults: &mut Faults) -> Warp {
+fn warp(pool: &Recorded<'_>, heads: &[Head], faults: &mut Faults, late: &mut u64) -> Warp {
     let mut warp = Warp { number: heads.first().map_or(0, |head| head.leader / 32), ..Warp::default() };
     warp.clocks = heads.iter().map(|head| (head.clock, head.global)).collect();
     warp.clocks.sort_unstable();
-    for chunks in heads.chunk_by(|a, b| a.leader == b.leader) {
-        leader(pool, chunks, &mut warp, faults);
+    let leaders = heads.chunk_by(|a, b| a.leader == b.leader);
+    if let Some(last) = leaders.filter_map(|chunks| leader(pool, chunks, &mut warp, faults)).min() {
+        *late += end_at(&mut warp, last);
     }
     // What was counted is before the pass that was written with it.
     warp.records.sort_by_key(|record| (record.time, record.repeats == 0));
@@ -252,6 +326,17 @@ fn warp(pool: &[u8], heads: &[Head], faults: &mut Faults) -> Warp {
     warp
 }
 
+/// Leaves out what a warp recorded after a time, and returns how much that was. From then on records of one of its leaders are
+/// missing, and which lanes were in those is not known: with the records of other leaders their paths would have holes.
+fn end_at(warp: &mut Warp, last: u64) -> u64 {
+    let count = |warp: &Warp| warp.records.len() + warp.began.len() + warp.ended.len();
+    let before = count(warp);
+    warp.records.retain(|record| record.time <= last);
+    warp.began.retain(|(time, _)| *time <= last);
+    warp.ended.retain(|(time, _)| *time <= last);
+    (before - count(warp)) as u64
+}
+
 /// Returns when a clock had this lower half, at the latest before a time.
 fn before(time: u64, low: u32) -> u64 {
     #[expect(clippy::cast_possible_truncation, reason = "the lower half")]
@@ -259,22 +344,19 @@ fn before(time: u64, low: u32) -> u64 {
     time.wrapping_sub(since)
 }
 
-/// Reads all chunks of a leader.
-fn leader(pool: &[u8], heads: &[Head], warp: &mut Warp, faults: &mut Faults) {
+/// Reads all chunks of a leader. Returns the time of its last record if those after it may be lost.
+fn leader(pool: &Recorded<'_>, heads: &[Head], warp: &mut Warp, faults: &mut Faults) -> Option<u64> {
     // Counts whose time is that of the record behind them.
     let mut open = warp.records.len();
-    let (mut time, mut ended) = (0u64, 0);
+    let (mut time, mut ended, mut room) = (0u64, 0, 0);
     for head in heads {
+        room = (head.bytes - HEADER) / RECORD;
         // Where the chunk before it ends: in units from the pool's begin.
         faults.gaps += u64::from(head.before != ended);
-        ended = u32::try_from((CHUNK + head.at + head.bytes) / RECORD).unwrap_or(u32::MAX);
-        let Some(bytes) = pool.get(head.at..head.at + head.bytes) else { continue };
+        ended = u32::try_from((pool.header + head.at + head.bytes) / RECORD).unwrap_or(u32::MAX);
         let mut timed = false;
-        for record in bytes[HEADER..].chunks_exact(RECORD) {
-            let [low, lanes, chosen, last] = [0, 4, 8, 12].map(|at| u32_at(record, at));
-            if last == 0 {
-                break;
-            }
+        for [low, lanes, chosen, last] in pool.of(head) {
+            room = room.saturating_sub(1);
             let (kind, site) = (last >> 28, (last & 0xffff).checked_sub(1));
             if kind != 2 {
                 // The first was before the chunk's own clock was read.
@@ -317,4 +399,10 @@ fn leader(pool: &[u8], heads: &[Head], warp: &mut Warp, faults: &mut Faults) {
             }
         }
     }
+    if !pool.ends || room > 0 {
+        return None;
+    }
+    // The record behind these counts is lost: they are of a time after the last one.
+    warp.records[open..].iter_mut().for_each(|count| count.time = time.saturating_add(1));
+    Some(time)
 }

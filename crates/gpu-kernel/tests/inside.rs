@@ -11,7 +11,8 @@ use std::fmt::Write;
 use hetrace_gpu_kernel::description::Kernel;
 use hetrace_gpu_kernel::graph::{EXIT, Graph};
 use hetrace_gpu_kernel::ptx::{self, Base, Kind, Request, rewrite};
-use hetrace_gpu_kernel::{Decoder, Ended, Mode, Step, pool};
+use hetrace_gpu_kernel::{Decoder, Ended, Mode, Step, Strategy, pool};
+use hetrace_pool::Layout;
 use interpreter::{Device, Launch, Program, Random, Truth};
 use proptest::prelude::*;
 use random::graphs;
@@ -113,24 +114,51 @@ struct Way {
     sums: bool,
     sample: u32,
     base: Base,
+    strategy: Strategy,
+}
+
+const fn way(mode: Mode, sums: bool, sample: u32, base: Base) -> Way {
+    Way { mode, sums, sample, base, strategy: Strategy::Chunks }
 }
 
 const WAYS: [Way; 9] = [
-    Way { mode: Mode::Branches, sums: true, sample: 1, base: Base::Module },
-    Way { mode: Mode::Branches, sums: false, sample: 1, base: Base::Module },
-    Way { mode: Mode::Edges, sums: false, sample: 1, base: Base::Module },
-    Way { mode: Mode::Blocks, sums: false, sample: 1, base: Base::Module },
-    Way { mode: Mode::Branches, sums: true, sample: 2, base: Base::Module },
-    Way { mode: Mode::Paths, sums: false, sample: 1, base: Base::Module },
-    Way { mode: Mode::Paths, sums: false, sample: 2, base: Base::Module },
-    Way { mode: Mode::Paths, sums: false, sample: 1, base: Base::Parameter },
-    Way { mode: Mode::Branches, sums: true, sample: 2, base: Base::Parameter },
+    way(Mode::Branches, true, 1, Base::Module),
+    way(Mode::Branches, false, 1, Base::Module),
+    way(Mode::Edges, false, 1, Base::Module),
+    way(Mode::Blocks, false, 1, Base::Module),
+    way(Mode::Branches, true, 2, Base::Module),
+    way(Mode::Paths, false, 1, Base::Module),
+    way(Mode::Paths, false, 2, Base::Module),
+    way(Mode::Paths, false, 1, Base::Parameter),
+    way(Mode::Branches, true, 2, Base::Parameter),
 ];
 const PATHS: Way = WAYS[5];
 
+/// Ways with which leaders get room by other strategies than the default.
+fn strategies() -> impl Iterator<Item = Way> {
+    let others = Strategy::ALL.into_iter().filter(|strategy| *strategy != Strategy::Chunks);
+    others.flat_map(|strategy| [0, 3, 5, 6].map(|at| Way { strategy, ..WAYS[at] }))
+}
+
+/// Multiprocessors of the device; blocks of the launches run on four of them.
+const MULTIPROCESSORS: u32 = 7;
+
+fn layout(strategy: Strategy) -> Layout {
+    Layout::new(strategy, MULTIPROCESSORS)
+}
+
+/// What a pool of a strategy with so many places begins with.
+fn header(strategy: Strategy, places: u64) -> Vec<u8> {
+    let layout = layout(strategy);
+    let mut header = vec![0; layout.header_bytes() as usize];
+    layout.begin(places, &mut header);
+    header
+}
+
 fn twin(text: &str, way: Way) -> (String, Kernel) {
-    let Way { mode, sums, sample, base } = way;
-    let request = Request { wanted: &|name| name == "k", mode, sums, sample, base, first: 7, image: "x" };
+    let Way { mode, sums, sample, base, strategy } = way;
+    let request =
+        Request { wanted: &|name| name == "k", mode, sums, sample, base, strategy, first: 7, image: "x" };
     let mut rewritten = rewrite(text, &request).expect("twins");
     assert_eq!(rewritten.description.refused, []);
     (rewritten.text, rewritten.description.kernels.remove(0))
@@ -152,11 +180,16 @@ fn run(program: &Program, threads: u32, seed: u64, chunks: u64) -> Run {
 
 /// The same in a pool with this header.
 fn run_in(header: &[u8], program: &Program, threads: u32, seed: u64, chunks: u64) -> Run {
-    let mut device = Device::new(POOL + 4096 * (chunks as usize + 1), seed);
-    device.memory[POOL..POOL + 4096].copy_from_slice(header);
+    run_fuelled(header, program, threads, seed, chunks, 15 + 15 * u64::from(threads % 4))
+}
+
+/// The same with so many choices for each lane, before it goes forward.
+fn run_fuelled(header: &[u8], program: &Program, threads: u32, seed: u64, chunks: u64, fuel: u64) -> Run {
+    let mut device = Device::new(POOL + header.len() + 4096 * chunks as usize, seed);
+    device.memory[POOL..POOL + header.len()].copy_from_slice(header);
     let pool = if chunks == 0 { 0 } else { Device::address(POOL) };
     let launch = |grid| {
-        let parameters = &[Device::address(0), 15 + 15 * u64::from(threads % 4), pool];
+        let parameters = &[Device::address(0), fuel, pool];
         device.run(program, &Launch { grid, blocks: BLOCKS, threads, parameters, pool })
     };
     let launches = (0..LAUNCHES).map(|grid| 5 + grid).map(launch).collect();
@@ -167,9 +200,10 @@ fn run_in(header: &[u8], program: &Program, threads: u32, seed: u64, chunks: u64
 fn check(text: &str, kernel: &Kernel, way: Way, threads: u32, run: &Run) -> Result<(), TestCaseError> {
     let marks = marks(text);
     // What was not used need not be kept.
-    let header = &run.memory[POOL..POOL + 4096];
-    let used =
-        ((hetrace_pool::used(header, hetrace_pool::places(header)) + 1) * hetrace_pool::CHUNK) as usize;
+    let begin = layout(way.strategy).header_bytes();
+    let header = &run.memory[POOL..POOL + begin as usize];
+    let places = hetrace_pool::used(header, hetrace_pool::places(header));
+    let used = (begin + places * hetrace_pool::CHUNK) as usize;
     prop_assert!(run.memory[POOL + used..].iter().all(|byte| *byte == 0));
     let read = pool::read(&run.memory[POOL..POOL + used]);
     prop_assert_eq!(read.faults, pool::Faults::default());
@@ -206,6 +240,48 @@ fn check(text: &str, kernel: &Kernel, way: Way, threads: u32, run: &Run) -> Resu
                     let there = step.recorded || (step.earliest <= *time && *time <= step.latest);
                     prop_assert!(there, "{:?} {:?} {}", way, step, time);
                 }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The same graph in a loop that lanes seldom leave.
+fn again(graph: &Graph) -> Graph {
+    let last = graph.len();
+    let to = |to: &usize| if *to == EXIT { last } else { *to };
+    let mut blocks: Vec<Vec<usize>> =
+        (0..last).map(|block| graph.successors(block).iter().map(to).collect()).collect();
+    blocks.push([vec![0; 40], vec![EXIT]].concat());
+    Graph::new(blocks).expect("a graph")
+}
+
+/// What is decoded of lanes is the begin of what they did; all of it if that comes to the end.
+fn begins(text: &str, kernel: &Kernel, way: Way, run: &Run, read: &pool::Pool) -> Result<(), TestCaseError> {
+    let (graph, marks) = (kernel.graph().expect("a graph"), marks(text));
+    let plan = kernel.plan(&graph).expect("a plan");
+    let decoder = Decoder::new(&graph, &plan);
+    for launch in &read.launches {
+        let truth = &run.launches[launch.grid as usize - 5];
+        let warps = launch.blocks.iter().flat_map(|block| block.warps.iter().map(move |warp| (block, warp)));
+        for (block, warp) in warps {
+            for lane in (0..32).filter(|lane| warp.lanes() >> lane & 1 != 0) {
+                let begin = warp.begin(lane).expect("a begin");
+                let (path, violations) = decoder.lane(lane, begin, warp.end(lane), &warp.records);
+                prop_assert_eq!(&violations, &[], "{:?}", way);
+                let did = &truth[block.at[0] as usize][(32 * warp.number + lane) as usize].marks;
+                let found: Vec<u64> =
+                    path.steps.iter().filter_map(|step| marks.get(&step.block).copied()).collect();
+                let did: Vec<u64> = did.iter().map(|mark| mark.0).collect();
+                prop_assert!(did.starts_with(&found), "{:?}", way);
+                let (whole, ended) = (found.len() == did.len(), warp.end(lane).is_some());
+                let exits = path.ended == Ended::Exit;
+                if way.mode == Mode::Paths {
+                    prop_assert_eq!(exits, whole && ended, "{:?}", way);
+                }
+                // A last choice may lead to the end although that of the lane is lost.
+                prop_assert!(exits || !ended, "{:?}", way);
+                prop_assert!(whole || !exits, "{:?}", way);
             }
         }
     }
@@ -255,9 +331,11 @@ $Out:
 
 #[test]
 fn lanes_that_end_before_a_barrier_do_not_wait_for_it() {
-    for (seed, way) in (0..8).flat_map(|seed| WAYS.map(|way| (seed, way))) {
+    let ways = || WAYS.into_iter().chain(strategies());
+    for (seed, way) in (0..8).flat_map(|seed| ways().map(move |way| (seed, way))) {
         let (twins, kernel) = twin(BARRIER, way);
-        let run = run(&Program::new(&twins, "k__hetrace_inside"), 64, seed, 3000);
+        let header = header(way.strategy, 3000);
+        let run = run_in(&header, &Program::new(&twins, "k__hetrace_inside"), 64, seed, 3000);
         check(BARRIER, &kernel, way, 64, &run).expect("what lanes did");
         for thread in (0..64u8).filter(|thread| thread & 3 != 1) {
             assert_eq!(run.memory[usize::from(thread) * 4], thread);
@@ -287,6 +365,12 @@ fn losses_are_of_the_kernel_whose_place_it_is() {
     }
 }
 
+/// Records in a pool, with begins and ends.
+fn records(read: &pool::Pool) -> u64 {
+    let warps = read.launches.iter().flat_map(|launch| &launch.blocks).flat_map(|block| &block.warps);
+    warps.map(|warp| (warp.records.len() + warp.began.len() + warp.ended.len()) as u64).sum()
+}
+
 #[test]
 fn kernels_that_would_break_are_refused() {
     let body = |line: &str| {
@@ -298,6 +382,7 @@ fn kernels_that_would_break_are_refused() {
         sums: true,
         sample: 1,
         base: Base::Module,
+        strategy: Strategy::Chunks,
         first: 0,
         image: "x",
     };
@@ -341,6 +426,7 @@ fn a_module_stays_as_it_was_before_its_twins() {
         sums: true,
         sample: 1,
         base: Base::Module,
+        strategy: Strategy::Chunks,
         first: 3,
         image: "hash",
     };
@@ -400,7 +486,8 @@ fn twins_assemble() {
     let folder = tempfile::tempdir().expect("a folder");
     let forward =
         Graph::new(vec![vec![1, EXIT], vec![0, 2, 1, EXIT], vec![1, 2], vec![EXIT, 3]]).expect("a graph");
-    for (number, way) in (0..4).flat_map(|number| WAYS.map(|way| (number, way))) {
+    let ways = || WAYS.into_iter().chain(strategies());
+    for (number, way) in (0..4).flat_map(|number| ways().map(move |way| (number, way))) {
         let text = if number == 0 { BARRIER.to_owned() } else { text(&forward, &mut Random(number)) };
         let file = folder.path().join("twins.ptx");
         std::fs::write(&file, twin(&text, way).0).expect("a file");
@@ -430,6 +517,59 @@ proptest! {
     }
 
     #[test]
+    fn each_strategy_has_what_lanes_did(graph in graphs(12), threads in 1u32..=40, seed: u64) {
+        let text = text(&graph, &mut Random(seed));
+        let plain = run(&Program::new(&text, "k"), threads, seed, 1);
+        for way in strategies() {
+            let (twins, kernel) = twin(&text, way);
+            let (header, program) = (header(way.strategy, 3000), Program::new(&twins, "k__hetrace_inside"));
+            let run = run_in(&header, &program, threads, seed ^ 1, 3000);
+            prop_assert!(run.memory[..RESULTS] == plain.memory[..RESULTS], "results differ: {:?}", way);
+            check(&text, &kernel, way, threads, &run)?;
+        }
+    }
+
+    #[test]
+    fn each_strategy_counts_what_finds_no_room(
+        graph in graphs(12), threads in 1u32..=40, seed: u64, places in 1u64..40, long: bool,
+    ) {
+        let text = text(&graph, &mut Random(seed));
+        for way in strategies().filter(|way| way.mode == Mode::Blocks) {
+            let (twins, _) = twin(&text, way);
+            let (header, program) = (header(way.strategy, places), Program::new(&twins, "k__hetrace_inside"));
+            // So long that a leader's place is full with what is padded.
+            let run = run_fuelled(&header, &program, threads, seed, places, if long { 400 } else { 15 });
+            let read = pool::read(&run.memory[POOL..]);
+            let full = run.memory[POOL + 24] == 1;
+            prop_assert_eq!((read.full, read.faults.records, read.faults.gaps), (full, 0, 0), "{:?}", way);
+            prop_assert_eq!(records(&read) + read.lost, run.masks, "{:?}", way);
+            prop_assert!(read.lost > 0 || !full, "{:?}", way);
+            prop_assert!(full || read.lost == 0 || (way.strategy == Strategy::Padded && long), "{:?}", way);
+            prop_assert_eq!(read.lost_by.get(&7).copied().unwrap_or(0), read.lost);
+        }
+    }
+
+    #[test]
+    fn a_place_that_is_full_ends_its_warp_and_contradicts_nothing(
+        graph in graphs(6), threads in 2u32..=8, seed: u64, fuel in 280u64..400,
+    ) {
+        let graph = again(&graph);
+        let text = text(&graph, &mut Random(seed));
+        for way in [0, 1, 2, 3].map(|at| Way { strategy: Strategy::Padded, ..WAYS[at] }) {
+            let (twins, kernel) = twin(&text, way);
+            let (header, program) = (header(way.strategy, 2000), Program::new(&twins, "k__hetrace_inside"));
+            let run = run_fuelled(&header, &program, threads, seed, 2000, fuel);
+            let read = pool::read(&run.memory[POOL..]);
+            prop_assert_eq!((read.full, read.faults), (false, pool::Faults::default()), "{:?}", way);
+            prop_assert_eq!(read.lost_by.get(&7).copied().unwrap_or(0), read.lost);
+            if way.mode == Mode::Blocks {
+                prop_assert_eq!(records(&read) + read.lost, run.masks);
+            }
+            begins(&text, &kernel, way, &run, &read)?;
+        }
+    }
+
+    #[test]
     fn what_finds_no_room_is_counted(graph in graphs(12), threads in 1u32..=40, seed: u64, chunks in 0u64..40) {
         let text = text(&graph, &mut Random(seed));
         let (twins, kernel) = twin(&text, WAYS[3]);
@@ -441,10 +581,8 @@ proptest! {
             return Ok(());
         }
         let read = pool::read(&run.memory[POOL..]);
-        let records = |warp: &pool::Warp| (warp.records.len() + warp.began.len() + warp.ended.len()) as u64;
-        let warps = read.launches.iter().flat_map(|launch| &launch.blocks).flat_map(|block| &block.warps);
         // Each group of lanes makes one record at each site.
-        prop_assert_eq!(read.lost + warps.map(records).sum::<u64>(), run.masks);
+        prop_assert_eq!(read.lost + records(&read), run.masks);
         prop_assert_eq!(read.lost > 0, run.memory[POOL + 24] == 1);
         prop_assert_eq!(read.lost_by.get(&7).copied().unwrap_or(0), read.lost);
         let graph = kernel.graph().expect("a graph");
@@ -457,34 +595,20 @@ proptest! {
 
     #[test]
     fn what_lanes_say_of_their_ways_before_the_pool_is_full_is_what_they_did_first(
-        graph in graphs(12), threads in 1u32..=40, seed: u64, chunks in 1u64..40,
+        graph in graphs(12), threads in 1u32..=40, seed: u64, chunks in 1u64..40, other in 0..Strategy::ALL.len(),
     ) {
         let text = text(&graph, &mut Random(seed));
-        let (twins, kernel) = twin(&text, PATHS);
-        let run = run(&Program::new(&twins, "k__hetrace_inside"), threads, seed, chunks);
+        // The default, and another one.
+        let strategy = Strategy::ALL[other];
+        let (twins, kernel) = twin(&text, Way { strategy, ..PATHS });
+        let program = Program::new(&twins, "k__hetrace_inside");
+        let run = run_in(&header(strategy, chunks), &program, threads, seed, chunks);
         let plain = self::run(&Program::new(&text, "k"), threads, seed, 1);
         prop_assert!(run.memory[..RESULTS] == plain.memory[..RESULTS]);
         let read = pool::read(&run.memory[POOL..]);
         prop_assert_eq!(read.full, read.lost > 0);
         prop_assert_eq!(read.lost_by.get(&7).copied().unwrap_or(0), read.lost);
-        let (graph, marks) = (kernel.graph().expect("a graph"), marks(&text));
-        let plan = kernel.plan(&graph).expect("a plan");
-        let decoder = Decoder::new(&graph, &plan);
-        for launch in &read.launches {
-            let truth = &run.launches[launch.grid as usize - 5];
-            for (block, warp) in launch.blocks.iter().flat_map(|block| block.warps.iter().map(move |warp| (block, warp))) {
-                for lane in (0..32).filter(|lane| warp.lanes() >> lane & 1 != 0) {
-                    let begin = warp.begin(lane).expect("a begin");
-                    let (path, violations) = decoder.lane(lane, begin, warp.end(lane), &warp.records);
-                    prop_assert_eq!(&violations, &[]);
-                    let did = &truth[block.at[0] as usize][(32 * warp.number + lane) as usize].marks;
-                    let found: Vec<u64> = path.steps.iter().filter_map(|step| marks.get(&step.block).copied()).collect();
-                    let did: Vec<u64> = did.iter().map(|mark| mark.0).collect();
-                    prop_assert!(did.starts_with(&found));
-                    prop_assert_eq!(path.ended == Ended::Exit, found.len() == did.len() && warp.end(lane).is_some());
-                }
-            }
-        }
+        begins(&text, &kernel, PATHS, &run, &read)?;
     }
 
     #[test]
@@ -495,8 +619,10 @@ proptest! {
         length: prop::sample::Index,
     ) {
         let text = text(&graph, &mut Random(seed));
-        let (twins, kernel) = twin(&text, if seed % 2 == 0 { WAYS[0] } else { PATHS });
-        let run = run(&Program::new(&twins, "k__hetrace_inside"), 33, seed, 60);
+        let strategy = Strategy::ALL[(seed / 2 % 5) as usize];
+        let way = Way { strategy, ..if seed % 2 == 0 { WAYS[0] } else { PATHS } };
+        let (twins, kernel) = twin(&text, way);
+        let run = run_in(&header(strategy, 60), &Program::new(&twins, "k__hetrace_inside"), 33, seed, 60);
         let mut bytes = run.memory[POOL..].to_vec();
         for (place, byte) in noise {
             let place = place.index(bytes.len());
@@ -527,8 +653,8 @@ proptest! {
             let at = place.index(text.len());
             text.replace_range(at..at + 1, &with);
         }
-        let Way { mode, sums, sample, base } = WAYS[way];
-        let request = Request { wanted: &|_| true, mode, sums, sample, base, first: 0, image: "x" };
+        let Way { mode, sums, sample, base, strategy } = WAYS[way];
+        let request = Request { wanted: &|_| true, mode, sums, sample, base, strategy, first: 0, image: "x" };
         if let Ok(rewritten) = rewrite(&text, &request) {
             for kernel in &rewritten.description.kernels {
                 kernel.plan(&kernel.graph().expect("a graph")).expect("a plan");

@@ -11,19 +11,26 @@
 //!               + 8    how many
 //! ```
 //! A row has as many places as there are counters, each of the size of a large chunk; sixteen small ones are in one place.
+//! So it is with [`Strategy::Chunks`]; others have other counters, and other things in their rows: [`Layout`].
 //! Any bytes can be read as a header; what is behind their end is 0.
+
+mod layout;
+
+pub use layout::{Layout, Size, Strategy};
 
 /// Bytes of a large chunk, of a place, and of the header.
 pub const CHUNK: u64 = 4096;
 /// Bytes of a small chunk.
 pub const SMALL: u64 = 256;
-/// Small chunks in a place.
-const PER_PLACE: u64 = CHUNK / SMALL;
 /// Places that a pool has at most: their numbers have to fit into what lanes keep.
 pub const MOST: u64 = (1 << 23) - 1;
 
-/// Where a header has the number of places.
-const PLACES: usize = 8;
+/// Where a header has the number of its strategy.
+const STRATEGY: usize = 0;
+/// Where it has how many counters there are, if they are behind it.
+pub const COUNT: usize = 4;
+/// Where it has the number of places.
+pub const PLACES: usize = 8;
 /// Where it has records that were lost before a counter was chosen.
 const LOST: usize = 16;
 /// Where it says that there was no room any more.
@@ -41,7 +48,7 @@ pub const ASKED: usize = 2048;
 pub const ASKED_SMALL: usize = ASKED + 16;
 /// Where the first counter of lost records is.
 pub const MISSED: usize = ASKED + 8;
-/// What counters of small chunks begin with, so that a lane can distinguish what one returned from a cursor.
+/// What counters of first chunks begin with, so that a lane can distinguish what one returned from a cursor.
 const TICKET: u32 = 0x8000_0000;
 
 /// Where the first sum of lost records by kernel is: the kernel's number, plus 1 (u32; 0: it is free), and at 8 its records.
@@ -52,25 +59,6 @@ const LOSS: usize = 16;
 const SUMS: usize = (ASKED - LOSSES) / LOSS;
 
 const _: () = assert!(ASKED_SMALL + STRIDE * (COUNTERS - 1) + 4 <= CHUNK as usize);
-
-/// The two sizes of chunks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Size {
-    /// Of [`CHUNK`] bytes.
-    Large,
-    /// Of [`SMALL`] bytes.
-    Small,
-}
-
-impl Size {
-    /// Returns its bytes.
-    pub fn bytes(self) -> u64 {
-        match self {
-            Size::Large => CHUNK,
-            Size::Small => SMALL,
-        }
-    }
-}
 
 fn bytes_at<const N: usize>(header: &[u8], at: usize) -> [u8; N] {
     header.get(at..).and_then(|there| there.first_chunk()).copied().unwrap_or([0; N])
@@ -86,16 +74,11 @@ pub fn u64_at(pool: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(bytes_at(pool, at))
 }
 
-/// Returns the header of a pool with so many places, of which none was asked for; at most [`MOST`] are used.
+/// Returns the header of a pool of [`Strategy::Chunks`] with so many places, of which none was asked for; at most [`MOST`] are
+/// used.
 pub fn empty(places: u64) -> [u8; CHUNK as usize] {
     let mut header = [0; CHUNK as usize];
-    let mut put = |at: usize, bytes: &[u8]| {
-        if let Some(to) = header.get_mut(at..at + bytes.len()) {
-            to.copy_from_slice(bytes);
-        }
-    };
-    put(PLACES, &places.min(MOST).to_le_bytes());
-    (0..COUNTERS).for_each(|counter| put(ASKED_SMALL + STRIDE * counter, &TICKET.to_le_bytes()));
+    Layout::default().begin(places, &mut header);
     header
 }
 
@@ -129,43 +112,9 @@ pub fn lost_by(header: &[u8]) -> impl Iterator<Item = (u32, u64)> {
         .filter(|(_, records)| *records > 0)
 }
 
-/// Returns how many chunks of a size a counter was asked for.
-pub fn asked(header: &[u8], counter: usize, size: Size) -> u64 {
-    let at = |first: usize| u32_at(header, first + STRIDE * counter);
-    u64::from(match size {
-        Size::Large => at(ASKED),
-        Size::Small => at(ASKED_SMALL).saturating_sub(TICKET),
-    })
-}
-
-/// Returns the place of a counter's chunk with this number, and which of the small ones there it is.
-pub fn place(counter: usize, size: Size, number: u64) -> (u64, u64) {
-    let (row, unit) = match size {
-        Size::Large => (2 * number, 0),
-        Size::Small => (2 * (number / PER_PLACE) + 1, number % PER_PLACE),
-    };
-    (row * COUNTERS as u64 + counter as u64, unit)
-}
-
-/// Returns how many chunks of a counter are in so many places.
-pub fn fitting(counter: usize, size: Size, places: u64) -> u64 {
-    let (first, _) = place(counter, size, 0);
-    let rows = places.saturating_sub(first).div_ceil(2 * COUNTERS as u64);
-    match size {
-        Size::Large => rows,
-        Size::Small => rows.saturating_mul(PER_PLACE),
-    }
-}
-
 /// Returns how many places at a pool's begin may be used, of `there` places; what is behind is zero.
 pub fn used(header: &[u8], there: u64) -> u64 {
-    let last = (0..COUNTERS).flat_map(|counter| {
-        [Size::Large, Size::Small].map(|size| {
-            let number = asked(header, counter, size).checked_sub(1)?;
-            Some(place(counter, size, number).0 + 1)
-        })
-    });
-    last.flatten().max().unwrap_or(0).min(there)
+    Layout::of(header).used(header, there)
 }
 
 #[cfg(test)]
@@ -185,7 +134,7 @@ mod tests {
         assert_eq!(used(&header, 20), 20);
         // Small ones are in the rows between.
         header[ASKED_SMALL + 64 * 9] = 33;
-        assert_eq!(asked(&header, 9, Size::Small), 33);
+        assert_eq!(Layout::default().asked(&header, 9, Size::Small), 33);
         assert_eq!(used(&header, 1000), 5 * 32 + 10);
         assert_eq!(used(&header[..100], 20), 0);
         (header[FULL], header[16], header[MISSED + 64 * 31]) = (1, 2, 3);
@@ -197,28 +146,6 @@ mod tests {
         // Somebody else's, of whom no number is known.
         header[loss_slot(0) + 8] = 3;
         assert_eq!((lost(&header), lost_by(&header).collect::<Vec<_>>()), (12, vec![(123, 4)]));
-    }
-
-    #[test]
-    fn chunks_have_places_of_their_own() {
-        assert_eq!(place(3, Size::Large, 2), (4 * 32 + 3, 0));
-        assert_eq!(place(3, Size::Small, 35), (5 * 32 + 3, 3));
-        for places in [0, 1, 32, 33, 64, 100, 4096] {
-            let all = |size: Size| {
-                let chunks =
-                    move |counter| (0..fitting(counter, size, places)).map(move |n| place(counter, size, n));
-                (0..COUNTERS).flat_map(chunks)
-            };
-            let mut taken: Vec<u64> =
-                all(Size::Large).chain(all(Size::Small)).map(|(place, _)| place).collect();
-            assert!(taken.iter().all(|place| *place < places));
-            taken.sort_unstable();
-            taken.dedup();
-            assert_eq!(taken.len() as u64, places, "each place is somebody's");
-            assert!(
-                (0..COUNTERS).all(|c| place(c, Size::Large, fitting(c, Size::Large, places)).0 >= places)
-            );
-        }
     }
 
     #[test]

@@ -21,7 +21,7 @@ pub use records::*;
 pub use window::{Counts, Flip, Switch, Window};
 
 /// Raised with every change of these files.
-pub const ABI_VERSION: u32 = 24;
+pub const ABI_VERSION: u32 = 25;
 /// First bytes of a control file.
 pub const CONTROL_MAGIC: u64 = u64::from_le_bytes(*b"HTRCTRL1");
 /// First bytes of an arena file.
@@ -200,8 +200,8 @@ pub struct Control {
     pub inside_buffer: AtomicU64,
     /// Of the launches chosen, one in so many records; 0: all, but of kernels without numbers some are left to compare with.
     pub inside_every: AtomicU32,
-    /// Not used.
-    pub reserved: u32,
+    /// How kernels get room in a pool: the number of a strategy of `hetrace_pool`.
+    pub inside_strategy: AtomicU32,
     /// Which kernels [`option::INSIDE`] is about, and which launches of each; unused ones have no kernel.
     pub inside_choices: [BufferChoice; inside::CHOICES],
 }

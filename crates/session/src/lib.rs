@@ -73,7 +73,7 @@ pub use hetrace_ring::abi::inside::{
     KERNELS as INSIDE_KERNELS, PARTS as INSIDE_PARTS, TEXT as INSIDE_TEXT, WHY as INSIDE_WHY,
 };
 pub use inject::{Injection, Way, dormant, is_absent, loader};
-pub use inside::{INSIDE_CHOICES, Inside, answer as inside_answer};
+pub use inside::{INSIDE_CHOICES, Inside, Strategy, answer as inside_answer};
 pub use ldcache::find as find_library;
 pub use lifetime::children_time;
 pub use options::{BUFFER_CHOICES, Capture, DeviceTimes, Launches, Options};

@@ -4,9 +4,9 @@
 //! written by then.
 
 use hetrace_interpose::commands::pages;
-use hetrace_interpose::inside::pool::{CHUNK, FULL, HOST_FULL, empty};
-use hetrace_interpose::inside::pools::{self, Uncopied, places_in};
-use hetrace_interpose::inside::{PoolFile, spills};
+use hetrace_interpose::inside::pool::{CHUNK, FULL, HOST_FULL, Layout};
+use hetrace_interpose::inside::pools::{self, Uncopied, header};
+use hetrace_interpose::inside::{PoolFile, spills, strategy};
 
 use super::Code;
 use super::own::{Own, Refused, ok};
@@ -51,6 +51,21 @@ fn mapped(at: *mut u8, length: usize) -> Result<u64, Refused> {
     Ok(address)
 }
 
+/// Number of `CUdevice_attribute`.
+const MULTIPROCESSORS: i32 = 16;
+
+/// Returns how what is recorded lies in a pool of the context that is current.
+fn layout() -> Layout {
+    let (strategy, mut device, mut count) = (strategy(), 0, 1);
+    // SAFETY: room for the answers, of which the second is asked for if there is a first one.
+    let known = strategy.is_per_multiprocessor()
+        && unsafe {
+            driver::cuCtxGetDevice(&mut device) == 0
+                && driver::cuDeviceGetAttribute(&mut count, MULTIPROCESSORS, device) == 0
+        };
+    Layout::new(strategy, if known { count.unsigned_abs() } else { 1 })
+}
+
 /// Returns a pool's address, and where the host sees that it is full.
 fn on_device(context: P, bytes: u64) -> Result<(u64, *mut u8), Refused> {
     let _entered = enter(context)?;
@@ -59,7 +74,7 @@ fn on_device(context: P, bytes: u64) -> Result<(u64, *mut u8), Refused> {
     let error = unsafe { driver::cuMemAlloc_v2(&mut raw, (bytes + CHUNK) as usize) };
     ok(error, b"memory of the device; see --inside-buffer")?;
     let address = raw.next_multiple_of(CHUNK);
-    let mut header = empty(places_in(bytes));
+    let mut header = header(layout(), bytes);
     let mut full = pages(CHUNK as usize);
     // Without it twins are launched, and look themselves.
     match (!full.is_null()).then(|| mapped(full, CHUNK as usize)) {
@@ -84,8 +99,9 @@ fn spilled(context: P, bytes: u64) -> Result<(u64, *mut u8), Refused> {
     let _entered = enter(context)?;
     let file = PoolFile::make(bytes as usize, true)
         .ok_or((0, &b"no room in the session's folder; see --inside-buffer"[..]))?;
-    // SAFETY: the file has as many bytes.
-    unsafe { file.at.copy_from_nonoverlapping(empty(places_in(bytes)).as_ptr(), CHUNK as usize) };
+    let header = header(layout(), bytes);
+    // SAFETY: the file has at least as many bytes as are copied.
+    unsafe { file.at.copy_from_nonoverlapping(header.as_ptr(), header.len().min(file.length)) };
     // SAFETY: within the file's first page, which stays mapped.
     Ok((mapped(file.at, file.length)?, unsafe { file.at.add(FULL) }))
 }

@@ -8,8 +8,8 @@
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use hetrace_interpose::commands::Note;
-use hetrace_interpose::inside::pool::empty;
-use hetrace_interpose::inside::pools::{self, Uncopied, places_in};
+use hetrace_interpose::inside::pool::Layout;
+use hetrace_interpose::inside::pools::{self, Uncopied, header};
 use hetrace_interpose::inside::{spills, twins};
 
 use super::error;
@@ -88,7 +88,7 @@ fn buffer(context: P, device: P, bytes: u64) -> Result<P, Refused> {
     if buffer.is_null() {
         return Err((code, b"a buffer; see --inside-buffer"));
     }
-    let done = own.zero(buffer, bytes).and_then(|()| own.write(buffer, &empty(places_in(bytes))));
+    let done = own.zero(buffer, bytes).and_then(|()| own.write(buffer, &header(Layout::default(), bytes)));
     done.map(|()| buffer).inspect_err(|_| {
         // SAFETY: made above, and nobody else knows it.
         unsafe { real::clReleaseMemObject(buffer) };

@@ -24,6 +24,46 @@ pub enum Sites {
     Blocks,
 }
 
+/// How kernels get room for what they record.
+#[derive(Debug, Clone, Copy, ValueEnum, Default, PartialEq, Eq)]
+pub enum Strategy {
+    /// A warp takes chunks, by one of 32 counters
+    #[default]
+    Chunks,
+    /// A warp takes chunks, by the counter of its multiprocessor
+    ChunksPerSm,
+    /// Each record takes its place from one counter
+    GlobalCursor,
+    /// Each record takes its place from the counter of its multiprocessor
+    SmCursor,
+    /// A warp has one chunk of 4 KiB for each lane that leads it, and what does not fit there is lost
+    Padded,
+    /// A first run counts, a second one records at exact places: not possible, and refused
+    TwoRuns,
+}
+
+impl Strategy {
+    /// Returns the strategy.
+    ///
+    /// # Errors
+    /// If it is not possible, with the reason.
+    pub fn strategy(self) -> Result<hetrace_session::Strategy> {
+        use hetrace_session::Strategy as Possible;
+        Ok(match self {
+            Strategy::Chunks => Possible::Chunks,
+            Strategy::ChunksPerSm => Possible::ChunksPerSm,
+            Strategy::GlobalCursor => Possible::GlobalCursor,
+            Strategy::SmCursor => Possible::SmCursor,
+            Strategy::Padded => Possible::Padded,
+            Strategy::TwoRuns => bail!(
+                "--inside-strategy two-runs: not possible, as no kernel is launched twice (what it reads may have changed), and \
+                 a second launch would not make as many records as the first: which lanes come to a place together differs; \
+                 what is nearest to it is `padded`"
+            ),
+        })
+    }
+}
+
 /// What happens when a pool is full.
 #[derive(Debug, Clone, Copy, ValueEnum, Default, PartialEq, Eq)]
 pub enum Full {
@@ -82,7 +122,10 @@ pub struct Inside {
     /// Memory for what kernels of a context record with --inside, in bytes (suffixes K, M, G)
     #[arg(long, default_value = "256M", value_name = "SIZE", value_parser = size, env = "HETRACE_INSIDE_BUFFER")]
     pub inside_buffer: u64,
-    /// What happens when that is full
+    /// How kernels get room there, to compare what that costs; kernels of OpenCL have `chunks` only
+    #[arg(long, value_enum, default_value_t, value_name = "STRATEGY", env = "HETRACE_INSIDE_STRATEGY")]
+    pub inside_strategy: Strategy,
+    /// What happens when that memory is full
     #[arg(long, value_enum, default_value_t, value_name = "POLICY", env = "HETRACE_INSIDE_ON_FULL")]
     pub inside_on_full: Full,
 }
@@ -113,6 +156,7 @@ impl Inside {
                  (--inside-sample ctas:N), or use a larger --inside-buffer"
             );
         }
+        let strategy = self.inside_strategy.strategy()?;
         if !(LEAST..=MOST).contains(&self.inside_buffer) {
             bail!("--inside-buffer accepts 64K to 32G");
         }
@@ -128,6 +172,7 @@ impl Inside {
             kernels: kernels.collect(),
             every,
             buffer: self.inside_buffer,
+            strategy,
             spill: self.inside_on_full == Full::Spill,
             helper: self.helper()?,
         }))
@@ -142,6 +187,12 @@ impl Inside {
         let mut command = vec![program.into_os_string(), "rewrite".into(), format!("--mode={mode}").into()];
         if let Some(Sample::Blocks(blocks)) = self.inside_sample {
             command.push(format!("--blocks={blocks}").into());
+        }
+        // The default is not said, so that what caches have of it stays.
+        if let Some(strategy) = self.inside_strategy.to_possible_value()
+            && self.inside_strategy != Strategy::default()
+        {
+            command.push(format!("--strategy={}", strategy.get_name()).into());
         }
         command.extend(self.inside.iter().map(|launches| format!("--kernel={}", launches.kernel).into()));
         Ok(command)

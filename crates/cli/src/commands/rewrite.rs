@@ -16,7 +16,7 @@ use hetrace_session::{INSIDE_KERNELS, inside_answer};
 use sha2::{Digest, Sha256};
 
 use super::handed;
-use crate::args::Sites;
+use crate::args::{Sites, Strategy};
 
 /// Goes up when the same image becomes another.
 const VERSION: u32 = 5;
@@ -29,6 +29,9 @@ pub struct Rewrite {
     /// Where kernels record.
     #[arg(long, value_enum, default_value_t)]
     pub mode: Sites,
+    /// How kernels get room for what they record.
+    #[arg(long, value_enum, default_value_t)]
+    pub strategy: Strategy,
     /// Only one thread block in so many records.
     #[arg(long, default_value_t = 1)]
     pub blocks: u32,
@@ -69,6 +72,7 @@ fn done(args: &Rewrite) -> Result<Instrumented> {
         Some("source") => (Base::Parameter, instrument_source),
         Some(_) => anyhow::bail!("the image has no name of ours"),
     };
+    let strategy = args.strategy.strategy()?;
     let mut image = fs::read(&args.image)?;
     let mut why = None;
     // Of machine code alone, another API of the program may have handed over what it was made of.
@@ -99,6 +103,7 @@ fn done(args: &Rewrite) -> Result<Instrumented> {
                 },
                 sample: args.blocks,
                 base,
+                strategy,
                 first,
                 most: INSIDE_KERNELS,
             })
@@ -142,8 +147,10 @@ impl Cache {
         let base = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
         let folder = base.or_else(home)?.join("hetrace/inside");
         let options = (VERSION, env!("CARGO_PKG_VERSION"), args.mode, args.blocks, &args.kernel, wanted);
+        let strategy = (args.strategy != Strategy::default()).then_some(args.strategy);
         let mut key = Sha256::new();
         key.update(format!("{options:?}\n"));
+        strategy.iter().for_each(|strategy| key.update(format!("{strategy:?}\n")));
         key.update(image);
         let name: String = key.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
         Some(Cache { file: folder.join(name), folder })

@@ -3,8 +3,8 @@
 //! Each lane has a cursor: where its next record goes, in units of 16 bytes from the pool's begin. Of lanes that come to a
 //! site together the lowest writes, into its own chunk, so no record needs an atomic operation and no lane waits for one
 //! of another group. A chunk may be full where the cursor's lower four bits are zero, as they are at the beginning: then
-//! [`super::room`] has the leader take the next chunk of the pool. Where there is none it counts in the same register what
-//! it did not record.
+//! [`chunks`] has the leader take the next chunk of the pool. Where there is none it counts in the same register what
+//! it did not record. That is the default; how else a leader can get room is in [`room`].
 //!
 //! ```text
 //!  cursor  0x00000000              no chunk yet
@@ -16,12 +16,16 @@
 //! No lane leaves this code other than at its end, and what all lanes of a group execute together is executed before the
 //! leader goes its own way: the mask, the clock. So lanes that were together are so behind it, by the shape of the code.
 
+mod chunks;
+mod cursors;
 mod room;
 
 use std::fmt::Write;
 
-use hetrace_pool::{ASKED_SMALL, FULL};
-use room::{LOST, OFF, home, lost, room, say};
+use chunks::Chunks;
+use cursors::Cursors;
+use hetrace_pool::{FULL, Strategy};
+use room::{LOST, OFF, Room, begin_sm, lost, say};
 
 /// Passes that are added up before one is recorded again: shows when loops that run for long were where.
 const PASSES: u32 = 65_535;
@@ -97,6 +101,8 @@ pub(super) struct Coder<'a> {
     pub(super) labels: usize,
     /// Lanes keep which ways they went, and say so now and then, in place of a record of each choice.
     pub(super) paths: bool,
+    /// How leaders get room.
+    pub(super) strategy: Strategy,
 }
 
 /// How a twin begins.
@@ -149,12 +155,18 @@ impl Coder<'_> {
         if self.paths {
             self.line(".reg .b32 %#_path, %#_since;");
         }
+        if self.strategy.is_per_multiprocessor() {
+            self.line(".reg .b32 %#_sm;");
+        }
         self.open();
         self.look(entry);
+        if self.strategy.is_per_multiprocessor() {
+            begin_sm(self);
+        }
         if self.paths {
             self.line("mov.u32 %#_since, %clock;");
             self.line("mov.u32 %#_path, 1;");
-            self.ticket();
+            self.room().ahead(self);
         }
         self.close();
         for Pending { site, summing } in summed {
@@ -208,18 +220,12 @@ impl Coder<'_> {
         self.line("setp.ne.u32 %#_q, %#_x, 0;");
     }
 
-    /// Asks for the first chunk, which is not waited for: nothing looks at the cursor before something is to be written. Not
-    /// of who is off (`#_q`).
-    fn ticket(&mut self) {
-        self.line("activemask.b32 %#_m;");
-        self.leader("%#_m");
-        self.line("not.pred %#_q, %#_q;");
-        self.line("and.pred %#_l, %#_l, %#_q;");
-        self.line("add.u32 %#_d, %#_x, 1;");
-        home(self, "%#_v", "%#_u");
-        self.line("mul.wide.u32 %#_a, %#_v, 64;");
-        self.line("add.u64 %#_a, %#_a, %#_b;");
-        self.line(&format!("@%#_l atom.global.add.u32 %#_cur, [%#_a+{}], %#_d;", ASKED_SMALL));
+    /// Returns what the strategy executes.
+    fn room(&self) -> &'static dyn Room {
+        match self.strategy {
+            Strategy::Chunks | Strategy::ChunksPerSm | Strategy::Padded => &Chunks,
+            Strategy::GlobalCursor | Strategy::SmCursor => &Cursors,
+        }
     }
 
     fn open(&mut self) {
@@ -437,20 +443,9 @@ impl Coder<'_> {
         self.write(words);
     }
 
-    /// As [`Self::store`] with `#_w3`, at the cursor, where there is room.
-    fn write(&mut self, [first, second, third]: [&str; 3]) {
-        let go = self.label();
-        self.line("and.b32 %#_x, %#_cur, 15;");
-        self.line("setp.eq.and.u32 %#_q, %#_x, 0, %#_l;");
-        self.line(&format!("@!%#_q bra {go};"));
-        room(self);
-        self.line(&format!("setp.lt.u32 %#_l, %#_cur, {LOST:#x};"));
-        self.put(&go);
-        self.pool();
-        self.line("mul.wide.u32 %#_a, %#_cur, 16;");
-        self.line("add.u64 %#_a, %#_a, %#_b;");
-        self.line(&format!("@%#_l st.global.cs.v4.u32 [%#_a], {{{first}, {second}, {third}, %#_w3}};"));
-        self.line("@%#_l add.u32 %#_cur, %#_cur, 1;");
+    /// As [`Self::store`] with `#_w3`.
+    fn write(&mut self, words: [&str; 3]) {
+        self.room().record(self, words);
     }
 
     pub(super) fn pool(&mut self) {

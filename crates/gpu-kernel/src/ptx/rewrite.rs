@@ -5,6 +5,8 @@
 //!    └── as it was ─────────────────────────────────────► text + pool's address + twins, description
 //! ```
 
+use hetrace_pool::Strategy;
+
 use super::scan::{BadText, Function, Kind, Module, scan};
 use super::twin::{Sums, Twin};
 use super::{Flow, POOL, counts, flow};
@@ -47,6 +49,8 @@ pub struct Request<'a> {
     pub sample: u32,
     /// Where twins find the pool's address.
     pub base: Base,
+    /// How their leaders get room there.
+    pub strategy: Strategy,
     /// The number of the first kernel.
     pub first: u32,
     /// The hash of the image, for the description.
@@ -55,10 +59,15 @@ pub struct Request<'a> {
 
 impl std::fmt::Debug for Request<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { wanted: _, mode, sums, sample, base, first, image } = self;
+        let Self { wanted: _, mode, sums, sample, base, strategy, first, image } = self;
         let mut shown = f.debug_struct("Request");
         shown.field("mode", mode).field("sums", sums).field("sample", sample);
-        shown.field("base", base).field("first", first).field("image", image).finish_non_exhaustive()
+        shown
+            .field("base", base)
+            .field("strategy", strategy)
+            .field("first", first)
+            .field("image", image)
+            .finish_non_exhaustive()
     }
 }
 
@@ -175,6 +184,7 @@ fn kernel(
         base: &base,
         parameter: (request.base == Base::Parameter).then(|| parameter(fresh)),
         number,
+        strategy: request.strategy,
     };
     let twin = twin.write(request.sample)?;
     let kernel = Kernel {

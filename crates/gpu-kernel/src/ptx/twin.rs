@@ -1,5 +1,7 @@
 //! A kernel's twin: its text, with code that records between its statements.
 
+use hetrace_pool::Strategy;
+
 use super::code::{Coder, Entry, PASS, Pending, Predicate, Summing, word};
 use super::flow::Flow;
 use super::scan::{Function, Kind, Span, Statement};
@@ -113,6 +115,8 @@ pub(super) struct Twin<'a> {
     /// The parameter that it is in, if it is in one.
     pub(super) parameter: Option<String>,
     pub(super) number: u32,
+    /// How leaders get room.
+    pub(super) strategy: Strategy,
 }
 
 /// Code instead of a part of the text: between two statements, or instead of one.
@@ -127,7 +131,8 @@ impl Twin<'_> {
         let Self { text, function, .. } = self;
         let (fresh, base, number) = (self.fresh, self.base, self.number);
         let paths = self.plan.mode == Mode::Paths;
-        let mut coder = Coder { out: String::new(), fresh, base, number, labels: 0, paths };
+        let strategy = self.strategy;
+        let mut coder = Coder { out: String::new(), fresh, base, number, labels: 0, paths, strategy };
         // Thread blocks that do not record run the body as it is. Without a copy of it they cannot be chosen.
         let plain = match self.plain() {
             Ok(copy) => Some((coder.label(), copy)),

@@ -508,14 +508,9 @@ impl Device {
                     "xor" => a ^ b,
                     "shl" => a << b,
                     "shr" => a >> b,
+                    "div" => a / b,
                     "rem" => a % b,
-                    "selp" => {
-                        if c & 1 != 0 {
-                            a
-                        } else {
-                            b
-                        }
-                    }
+                    "selp" => [b, a][(c & 1) as usize],
                     other => panic!("{other}"),
                 }
             }

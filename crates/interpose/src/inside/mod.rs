@@ -17,7 +17,7 @@ use std::os::fd::FromRawFd;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 pub use hetrace_pool as pool;
-use hetrace_pool::CHUNK;
+use hetrace_pool::{CHUNK, Strategy};
 use hetrace_ring::abi::inside::{
     ANSWER, ASK, Answer, FOLDER, IMAGES, KERNELS, LATE, LINKED, PARAMETER, PART, PARTS, POOL, SOURCE, TEXT,
     WHY, patience_ms,
@@ -40,6 +40,12 @@ pub fn is_on() -> bool {
 /// Returns whether pools are memory of the host.
 pub fn spills() -> bool {
     session().is_some_and(|session| session.option(option::INSIDE_SPILL))
+}
+
+/// Returns how kernels get room in a pool.
+pub fn strategy() -> Strategy {
+    let number = session().map_or(0, |session| session.control().inside_strategy.load(Ordering::Relaxed));
+    Strategy::numbered(number)
 }
 
 /// Returns the bytes of a pool, a multiple of [`CHUNK`].

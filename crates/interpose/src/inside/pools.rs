@@ -7,7 +7,7 @@ use std::ffi::c_void;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-use hetrace_pool::{CHUNK, MOST as MOST_PLACES, used};
+use hetrace_pool::{CHUNK, Layout, places};
 
 use super::twins::once;
 use super::{PoolFile, pool_bytes};
@@ -115,9 +115,11 @@ pub fn end(is_it: impl Fn(P) -> bool, take: impl Fn(P, u64, u64)) {
     });
 }
 
-/// Returns how many places there are in a pool of so many bytes, beside its header.
-pub fn places_in(bytes: u64) -> u64 {
-    (bytes / CHUNK - 1).min(MOST_PLACES)
+/// Returns what a pool of so many bytes begins with.
+pub fn header(layout: Layout, bytes: u64) -> Vec<u8> {
+    let mut header = vec![0; layout.header_bytes().min(bytes) as usize];
+    layout.begin(layout.places_in(bytes), &mut header);
+    header
 }
 
 /// Why a pool could not be copied.
@@ -135,9 +137,16 @@ pub enum Uncopied<E> {
 /// # Errors
 /// If it could not be read, or there is no room for it; then there is no file.
 pub fn copy_out<E>(bytes: u64, read: impl Fn(*mut u8, usize) -> Result<(), E>) -> Result<(), Uncopied<E>> {
-    let mut header = [0u8; CHUNK as usize];
+    let mut header = vec![0u8; CHUNK as usize];
     read(header.as_mut_ptr(), header.len()).map_err(Uncopied::Read)?;
-    let length = ((used(&header, places_in(bytes)) + 1) * CHUNK) as usize;
+    let layout = Layout::of(&header);
+    let begin = layout.header_bytes().min(bytes);
+    if begin > CHUNK {
+        header.resize(begin as usize, 0);
+        read(header.as_mut_ptr(), header.len()).map_err(Uncopied::Read)?;
+    }
+    let places = layout.used(&header, places(&header).min(layout.places_in(bytes)));
+    let length = (begin + places * CHUNK) as usize;
     let file = PoolFile::make(length, false).ok_or(Uncopied::Room)?;
     let done = read(file.at, length).map_err(Uncopied::Read);
     match done {

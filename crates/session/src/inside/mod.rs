@@ -18,7 +18,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
-use hetrace_pool::CHUNK;
+use hetrace_pool::{CHUNK, Layout};
 use hetrace_ring::abi;
 use hetrace_ring::abi::inside::{FOLDER, LATE, PART, POOL};
 
@@ -27,6 +27,7 @@ use crate::options::Launches;
 
 pub(crate) use desk::Desk;
 pub use helper::answer;
+pub use hetrace_pool::Strategy;
 
 /// Choices of kernels that a session has room for.
 pub const INSIDE_CHOICES: usize = abi::inside::CHOICES;
@@ -40,6 +41,8 @@ pub struct Inside {
     pub every: u32,
     /// Bytes of a context's pool.
     pub buffer: u64,
+    /// How kernels get room in a pool.
+    pub strategy: Strategy,
     /// Pools are memory of the host: what is in them survives the program.
     pub spill: bool,
     /// The helper and its arguments. It gets two more: the image, and where the answer goes.
@@ -51,6 +54,7 @@ impl Inside {
     pub(crate) fn choose(&self, control: &abi::Control) {
         control.inside_buffer.store(self.buffer, Ordering::Relaxed);
         control.inside_every.store(self.every, Ordering::Relaxed);
+        control.inside_strategy.store(self.strategy.number(), Ordering::Relaxed);
         for (choice, launches) in control.inside_choices.iter().zip(&self.kernels) {
             launches.choose(choice);
         }
@@ -124,16 +128,20 @@ fn open(path: &Path, most: u64) -> io::Result<(fs::File, u64)> {
 /// Moves a pool: its header, and the chunks that were begun.
 fn pool(from: &Path, to: &Path, access: Access, lost: &mut Loss) -> io::Result<()> {
     let (mut file, size) = open(from, u64::MAX)?;
-    let mut header = [0u8; CHUNK as usize];
+    let mut header = vec![0u8; CHUNK as usize];
     file.read_exact(&mut header)?;
-    let used = hetrace_pool::used(&header, hetrace_pool::places(&header).min(size / CHUNK - 1));
+    let layout = Layout::of(&header);
+    let begin = layout.header_bytes();
+    header.resize(usize::try_from(begin).unwrap_or(usize::MAX), 0);
+    file.read_exact(header.get_mut(CHUNK as usize..).unwrap_or_default())?;
+    let used = layout.used(&header, hetrace_pool::places(&header).min(layout.places_in(size)));
     lost.full |= hetrace_pool::is_full(&header);
     lost.used += used;
     lost.records = lost.records.saturating_add(hetrace_pool::lost(&header));
     access.need_folder(to.parent().unwrap_or(Path::new(".")))?;
     let mut out = access.make_file(to)?;
     io::Write::write_all(&mut out, &header)?;
-    let rest = size.min((used + 1).saturating_mul(CHUNK)).saturating_sub(header.len() as u64);
+    let rest = size.min(used.saturating_mul(CHUNK).saturating_add(begin)).saturating_sub(begin);
     io::copy(&mut file.take(rest), &mut out)?;
     fs::remove_file(from)
 }
