@@ -6,8 +6,8 @@
 //! the bytes and the metadata that describes them, so they cannot disagree.
 
 use crate::extracted::{Kind, Type};
-use crate::param::Param;
-use crate::resolved::{Direction, Follow, Function, Model, Success};
+use crate::param::{Direction, Follow, Param};
+use crate::resolved::{Function, Model, Success};
 
 /// Numbers below this are for records that are not calls.
 pub const FIRST_FUNCTION_EVENT: u16 = 32;
@@ -251,7 +251,7 @@ fn entry_field(model: &Model, index: usize, p: &Param) -> Option<Field> {
 
 fn exit_fields(model: &Model, f: &Function) -> Vec<Field> {
     let mut fields = Vec::new();
-    let (base, pointers) = crate::resolve::split_ctype(&f.returns);
+    let (base, pointers) = crate::ctype::split_ctype(&f.returns);
     if !(base == "void" && pointers == 0) {
         let mut shape = scalar_shape(model, base, pointers);
         if let (Shape::Int(int), Some(values)) = (&mut shape, &f.returns_values) {

@@ -18,6 +18,7 @@
 //! traced program.
 
 mod chains;
+mod ctype;
 mod expr;
 mod extracted;
 mod glob;
@@ -43,11 +44,11 @@ pub use extracted::{
 pub use glob::glob_matches;
 pub use made::{Engines, Made};
 pub use memory::{Current, EXCHANGED, Flags, HASHED, Holders, Memory, Place, Transfer};
-pub use param::Param;
+pub use param::{Direction, Follow, Param};
 pub use resolve::{Problem, resolve};
 pub use resolved::{
-    Collective, Command, Communicator, Direction, Follow, Function, HandedOut, Interpose, Model, Named,
-    Success, Timing, Tools, Union,
+    Collective, Command, Communicator, Function, HandedOut, Interpose, Model, Named, Success, Timing, Tools,
+    Union,
 };
 pub use role::{ROLES, is_role};
 pub use semantics::{Chain, FunctionSemantics, Rule, Semantics, Suffixes};

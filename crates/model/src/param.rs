@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::resolve::base_of;
-use crate::resolved::{Direction, Follow};
+use crate::ctype::base_of;
+use crate::expr::Expr;
 
 /// One parameter.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -25,6 +25,108 @@ pub struct Param {
     pub values: Option<String>,
     /// Failed calls fill it in, too.
     pub always: bool,
+}
+
+/// Who reads and who writes what a pointer parameter points at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Direction {
+    /// The library reads it.
+    In,
+    /// The library writes it.
+    Out,
+    /// Both.
+    Inout,
+    /// Neither, or it can't be known; also of parameters passed by value.
+    None,
+}
+
+/// What is recorded of a parameter.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase", tag = "how")]
+pub enum Follow {
+    /// The parameter's own value.
+    Value,
+    /// One element behind the pointer.
+    Pointee,
+    /// Elements behind the pointer.
+    Array {
+        /// How many.
+        length: Expr,
+    },
+    /// Text.
+    String {
+        /// Its length; up to the NUL when absent or 0.
+        length: Option<Expr>,
+    },
+    /// Several texts.
+    Strings {
+        /// How many.
+        count: Expr,
+        /// The parameter with their lengths, which may be NULL.
+        lengths: Option<String>,
+    },
+    /// Values up to a 0.
+    List {
+        /// Whether each name is followed by a value.
+        pairs: bool,
+    },
+    /// The value of a query.
+    Info {
+        /// The parameter that says which query.
+        name: String,
+        /// The parameter with the room there is, in bytes.
+        size: String,
+        /// The parameter through which the size needed is returned.
+        size_ret: String,
+    },
+    /// Few bytes.
+    Bytes {
+        /// How many.
+        length: Expr,
+        /// The parameter by whose value [`info`](crate::Model::info) has their type.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        kind: Option<String>,
+    },
+    /// Bulk memory, of which only the address is recorded by default.
+    Data {
+        /// Its size in bytes.
+        length: Expr,
+    },
+    /// Structs that are linked by their first members, see [`chains`](crate::Model::chains).
+    Chain {
+        /// The enumeration whose values distinguish them.
+        tags: String,
+    },
+    /// A function of the program, of which the address is recorded.
+    Callback,
+    /// Only the address is recorded.
+    Waived {
+        /// The reason.
+        why: String,
+    },
+}
+
+impl Follow {
+    /// The parameters that it mentions.
+    pub(crate) fn names(&self) -> Vec<&str> {
+        match self {
+            Follow::Array { length } | Follow::Data { length } => length.names(),
+            Follow::Bytes { length, kind } => {
+                let mut names = length.names();
+                names.extend(kind.as_deref());
+                names
+            }
+            Follow::String { length } => length.as_ref().map(Expr::names).unwrap_or_default(),
+            Follow::Strings { count, lengths } => {
+                let mut names = count.names();
+                names.extend(lengths.as_deref());
+                names
+            }
+            Follow::Info { name, size, size_ret } => vec![name, size, size_ret],
+            _ => vec![],
+        }
+    }
 }
 
 /// A parameter as it is written: most are values, and two thirds of a model were words for that.

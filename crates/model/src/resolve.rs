@@ -3,12 +3,13 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
+use crate::ctype::{base_of, is_function, split_ctype};
 use crate::expr::{Expr, Numbers};
 use crate::extracted::{self, Extracted, Kind, Type};
 use crate::glob::glob_matches;
 use crate::memory::HASHED;
-use crate::param::Param;
-use crate::resolved::{Collective, Command, Direction, Follow, Function, Model, Success, Timing};
+use crate::param::{Direction, Follow, Param};
+use crate::resolved::{Collective, Command, Function, Model, Success, Timing};
 use crate::role::is_role;
 use crate::semantics::{FunctionSemantics, Semantics};
 use crate::spec::ParamSpec;
@@ -487,26 +488,6 @@ fn param(
 
 fn value_spec() -> ParamSpec {
     ParamSpec { direction: Direction::None, follow: Follow::Value, values: None, always: false }
-}
-
-fn is_function(ctype: &str) -> bool {
-    ctype.contains('(')
-}
-
-/// The named type in a parameter's type, and how many `*` it has: a function's address is a pointer to anything.
-pub(crate) fn base_of(ctype: &str) -> (&str, u8) {
-    let (base, pointers) = split_ctype(ctype);
-    if is_function(ctype) { ("void", pointers.max(1)) } else { (base, pointers) }
-}
-
-/// `const toy_event *` → (`toy_event`, 1). `const`, `struct` and `unsigned char`
-/// are handled as C means them.
-pub(crate) fn split_ctype(ctype: &str) -> (&str, u8) {
-    let pointers = ctype.bytes().filter(|&b| b == b'*').count();
-    let text = ctype.split('*').next().unwrap_or("").trim();
-    let text = text.strip_prefix("const ").unwrap_or(text).trim();
-    let text = text.strip_suffix(" const").unwrap_or(text).trim();
-    (text, u8::try_from(pointers).unwrap_or(u8::MAX))
 }
 
 impl Kind {

@@ -26,7 +26,7 @@
 //! calls, too, and is recorded of them.
 
 use crate::expr::{Expr, ExprError};
-use crate::resolved::{Direction, Follow};
+use crate::param::{Direction, Follow};
 
 /// A parsed description.
 #[derive(Debug, Clone, PartialEq)]

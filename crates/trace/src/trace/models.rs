@@ -10,7 +10,7 @@ use hetrace_ctf::read::Files;
 use hetrace_format::files::MODELS;
 use hetrace_model::{Function, Model};
 
-use super::OpenError;
+use super::error::OpenError;
 
 /// What stands before the lines of the functions in a model as `cargo xtask codegen` writes it, and behind them.
 const FUNCTIONS: &str = "\"functions\":[\n";
