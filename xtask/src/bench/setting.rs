@@ -24,8 +24,9 @@ pub enum Setting {
     Preloaded,
     /// Under `hetrace run` with these options.
     Hetrace(&'static str, &'static [&'static str]),
-    /// A library is preloaded that records nothing: each call only takes so many nanoseconds longer.
-    Delay(&'static str, &'static str),
+    /// A library is preloaded that records nothing: it has these variables, by which each call takes some nanoseconds
+    /// longer, and the driver notes times of commands.
+    Delay(&'static str, &'static [&'static str]),
     /// The peer is loaded, no session records.
     PeerOff,
     /// The peer records, thread and process with each event.
@@ -80,10 +81,10 @@ impl Setting {
             Setting::Preloaded => {
                 words.extend(["env".into(), variable("LD_PRELOAD", &ground.libraries)]);
             }
-            Setting::Delay(_, ns) => {
+            Setting::Delay(_, variables) => {
                 let library = ground.program("libdelay.so");
-                let delay = format!("DELAY_NS={ns}").into();
-                words.extend(["env".into(), variable("LD_PRELOAD", &[library]), delay]);
+                words.extend(["env".into(), variable("LD_PRELOAD", &[library])]);
+                words.extend(variables.iter().map(OsString::from));
             }
             Setting::Hetrace(_, options) => {
                 let folder = ground.work.join("trace");

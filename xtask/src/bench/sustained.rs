@@ -60,8 +60,9 @@ const SETTINGS: &[Setting] = &[
     Setting::Hetrace("no device times", &["--device-times", "off"]),
     Setting::Hetrace("no calls", &["--exclude", "*"]),
     // What a tracer costs here that records nothing and takes so long.
-    Setting::Delay("each call 20 ns longer", "20"),
-    Setting::Delay("each call 50 ns longer", "50"),
+    Setting::Delay("each call 20 ns longer", &["DELAY_NS=20"]),
+    Setting::Delay("each call 50 ns longer", &["DELAY_NS=50"]),
+    Setting::Delay("and the driver's times", &["DELAY_NS=50", "DELAY_PROFILE=1"]),
     Setting::PeerOff,
     Setting::PeerOn,
     // The same as the first: the noise.
