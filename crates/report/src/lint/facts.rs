@@ -130,12 +130,12 @@ struct Whole<'t> {
 impl<'t> Knowledge<'t> {
     pub fn new(trace: &'t Trace) -> Self {
         let mut kinds = Vec::new();
-        let mut by_name = HashMap::new();
+        // By API: which of them are its own. There are few.
+        let mut own = HashMap::new();
         for model in trace.models() {
-            for kind in objects::object_types(model) {
-                by_name.insert((model.api.as_str(), kind.name.clone()), kinds.len() as KindId);
-                kinds.push(kind);
-            }
+            let first = kinds.len();
+            kinds.extend(objects::object_types(model));
+            own.insert(model.api.as_str(), first..kinds.len());
         }
         let all = trace.functions().all().len();
         let ids = (0..u32::try_from(all).unwrap_or(0)).map(FunctionId);
@@ -147,7 +147,11 @@ impl<'t> Knowledge<'t> {
         let common = facts::facts(trace);
         let facts = ids.zip(common).map(|(id, common)| {
             let (model, function) = (trace.model_of(id)?, trace.described(id)?);
-            let kind = |name: &str| by_name.get(&(model.api.as_str(), name.to_owned())).copied();
+            let own = own.get(model.api.as_str())?.clone();
+            let kind = |name: &str| {
+                let at = kinds.get(own.clone())?.iter().position(|kind| kind.name == name)?;
+                Some((own.start + at) as KindId)
+            };
             let mut facts = facts_of(model, (function, common), &kind, &kinds);
             facts.has_arguments = setting.iter().any(|other| std::ptr::eq(*other, model));
             let course = courses.get(model.api.as_str());
@@ -246,8 +250,8 @@ fn facts_of<'t>(
 ) -> Facts<'t> {
     let has = |role: &str| f.has_role(role);
     let Objects { handles, makes, mentions } = objects_of(f, kind, kinds);
-    let passed = || objects::counted(model, f).and_then(|p| Some((0, kind(&p.base)?)));
-    let (gives_back, retains) = (passed().filter(|_| has("release")), passed().filter(|_| has("retain")));
+    let passed = |role| has(role).then(|| objects::counted(model, f).and_then(|p| Some((0, kind(&p.base)?))));
+    let (gives_back, retains) = (passed("release").flatten(), passed("retain").flatten());
     let result_is_error = f.returns_values.as_deref() == Some(model.errors.as_str());
     let mut facts = Facts {
         function: f,
