@@ -105,7 +105,15 @@ pub(super) struct Facts<'t> {
     pub duties: Option<Box<Duties<'t>>>,
 }
 
-/// All functions and types.
+/// Roles of functions of which something is asked though the trace has no calls of them: whether an API is to be made
+/// usable, what is built, and which queries answer with handles.
+const OF_ALL: [&str; 4] = ["init", "build", "query", "poll"];
+
+fn is_of_all(function: &Function) -> bool {
+    OF_ALL.iter().any(|role| function.has_role(role))
+}
+
+/// All functions that the trace has calls of, and types.
 #[derive(Debug)]
 pub(super) struct Knowledge<'t> {
     facts: Vec<Option<Facts<'t>>>,
@@ -144,9 +152,10 @@ impl<'t> Knowledge<'t> {
         let courses: HashMap<&str, Course<'t>> =
             trace.models().iter().map(|model| (model.api.as_str(), Course::new(model))).collect();
         let mut whole: Vec<Whole<'t>> = Vec::new();
-        let common = facts::facts(trace);
+        let (common, occurring) = (facts::facts(trace), trace.occurring());
         let facts = ids.zip(common).map(|(id, common)| {
             let (model, function) = (trace.model_of(id)?, trace.described(id)?);
+            (occurring.get(id.index()) == Some(&true) || is_of_all(function)).then_some(())?;
             let own = own.get(model.api.as_str())?.clone();
             let kind = |name: &str| {
                 let at = kinds.get(own.clone())?.iter().position(|kind| kind.name == name)?;

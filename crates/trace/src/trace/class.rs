@@ -117,6 +117,19 @@ impl Classes {
         self.by_stream.iter().flatten().any(is)
     }
 
+    /// By function's number, whether the trace has a kind of event of its calls; `functions` is how many there are.
+    pub(super) fn occurring(&self, functions: usize) -> Vec<bool> {
+        let mut occurring = vec![false; functions];
+        for class in self.by_stream.iter().flatten() {
+            if let Class::Entry(id) | Class::Exit(id, _) | Class::Fold(id, ..) = class
+                && let Some(occurs) = occurring.get_mut(id.index())
+            {
+                *occurs = true;
+            }
+        }
+        occurring
+    }
+
     /// The kinds of the events of a stream class, by its position.
     pub fn of_stream(&self, stream: usize) -> &[Class] {
         self.by_stream.get(stream).map_or(&[], Vec::as_slice)

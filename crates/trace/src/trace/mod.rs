@@ -185,6 +185,11 @@ impl Trace {
         self.present.get(self.functions.get(id).api) == Some(&true)
     }
 
+    /// By function's number, whether there may be calls of it: their events are declared.
+    pub fn occurring(&self) -> Vec<bool> {
+        self.classes.occurring(self.functions.all().len())
+    }
+
     /// The model of a function's API.
     pub fn model_of(&self, id: FunctionId) -> Option<&Model> {
         self.models.get(self.functions.get(id).api)
