@@ -1,6 +1,6 @@
 //! Rows of what the operating system did to threads: a strip for each of the program's.
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 use std::io;
 
 use hetrace_trace::system::{Life, State, Stretch, System};
@@ -20,7 +20,7 @@ impl Writer<'_, '_> {
     /// Writes all states, in the order in which they began.
     pub(super) fn states(&mut self) -> io::Result<()> {
         let Some(system) = self.trace.system() else { return Ok(()) };
-        let mut named: HashMap<(i64, i64), ()> = HashMap::new();
+        let mut named = HashSet::new();
         for (life, stretch) in system.in_order() {
             if stretch.state == State::Unknown {
                 continue;
@@ -28,7 +28,7 @@ impl Writer<'_, '_> {
             let person = system.person(life.person);
             let pid = person.pid.unwrap_or(person.tid);
             let place = (pid, row(person.tid));
-            if named.insert((pid, person.tid), ()).is_none() {
+            if named.insert(place) {
                 self.name_strip(system, life, place)?;
             }
             self.state(system, stretch, place)?;
@@ -69,8 +69,8 @@ fn about(args: &mut Event<'_>, system: &System, stretch: &Stretch) {
             if let Some(address) = block.address {
                 args.text(if block.is_lock { "lock" } else { "address" }, &format!("{address:#x}"));
             }
-            for (what, who) in [("woken by", block.waker), ("held by", block.holder)] {
-                let who = system.waker(who).filter(|_| what == "woken by" || block.is_lock);
+            let holder = system.waker(block.holder).filter(|_| block.is_lock);
+            for (what, who) in [("woken by", system.waker(block.waker)), ("held by", holder)] {
                 if let Some(who) = who {
                     args.text(what, &who);
                 }

@@ -2,6 +2,7 @@
 
 use hetrace_model::{Direction, Expr, Follow, Function, Model, Param, Place};
 
+use crate::facts::objects;
 use crate::owners::{ApiIndex, Owners};
 use crate::trace::{FunctionId, Trace};
 use crate::values::{Place as Where, Plans};
@@ -71,7 +72,7 @@ impl<'t> Table<'t> {
     /// Of the models that a trace brings along.
     pub fn new(trace: &'t Trace) -> Self {
         let (mut rows, owners) = (Vec::new(), Owners::new(trace));
-        let types: Vec<Vec<&str>> = trace.models().iter().map(memory_types).collect();
+        let types: Vec<Vec<&str>> = trace.models().iter().map(objects::memory_types).collect();
         for (id, known) in (0u32..).zip(trace.functions().all()) {
             let model = trace.models().get(known.api).zip(types.get(known.api));
             let row = model.zip(trace.described(FunctionId(id))).and_then(|((model, types), f)| {
@@ -102,15 +103,6 @@ impl<'t> Table<'t> {
         let (function, row) = self.rows.get(function.index())?.as_ref()?;
         Some((function, row))
     }
-}
-
-/// The types of objects that are memory.
-fn memory_types(model: &Model) -> Vec<&str> {
-    let made = model.functions.iter().filter(|f| f.memory.is_some());
-    let mut types: Vec<&str> = made.filter_map(|f| f.creates.as_deref()).collect();
-    types.sort_unstable();
-    types.dedup();
-    types
 }
 
 fn row<'t>(model: &'t Model, f: &'t Function, types: &[&str]) -> Option<Row<'t>> {
