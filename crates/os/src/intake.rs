@@ -30,6 +30,14 @@ pub struct Batch {
     pub damaged: u64,
 }
 
+impl Batch {
+    fn lost(&mut self, cpu: usize, records: u64) {
+        if records > 0 {
+            self.dropped.push((cpu, records));
+        }
+    }
+}
+
 impl Intake {
     /// Takes what is unread in all buffers: copies, and no more.
     pub fn empty(&mut self, waiting: &Arc<Waiting>) -> Batch {
@@ -38,12 +46,14 @@ impl Intake {
             let mut bytes = Vec::new();
             ring.take(&mut bytes);
             batch.taken.extend(Taken::records(cpu, bytes, waiting));
+            batch.lost(cpu, ring.dropped());
         }
         if let Some((hits, first)) = &mut self.hits {
             for cpu in 0..hits.rings.len() {
                 let mut bytes = Vec::new();
                 hits.take(cpu, *first, &mut bytes);
                 batch.taken.extend(Taken::records(cpu, bytes, waiting));
+                batch.lost(cpu, hits.rings[cpu].dropped());
             }
             batch.damaged += std::mem::take(&mut hits.damaged) as u64;
         }
@@ -54,7 +64,7 @@ impl Intake {
                 batch.taken.extend(Taken::words(cpu, words, waiting));
                 batch.taken.extend(Taken::words(cpu, nested, waiting));
             }
-            batch.dropped = buffers.dropped();
+            batch.dropped.append(&mut buffers.dropped());
         }
         batch
     }

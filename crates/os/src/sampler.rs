@@ -14,6 +14,7 @@ use rustix::time::Timespec;
 use crate::clock::now;
 use crate::order::PATIENCE;
 use crate::perf::open::{self, Of, Sampled};
+use crate::perf::record::Who;
 use crate::perf::ring::Ring;
 use crate::perf::sampled::{self, Record};
 use crate::sources::online;
@@ -161,6 +162,11 @@ impl Sampler {
             let waiting = &mut self.waiting;
             let damaged = sampled::read(&self.bytes, REGISTERS, |record| waiting.push((*cpu, record)));
             self.damaged += damaged as u64;
+            let dropped = ring.dropped();
+            if dropped > 0 {
+                let what = sampled::What::Lost(dropped);
+                self.waiting.push((*cpu, Record { who: Who::default(), time: now(), what }));
+            }
         }
         // Of equal times what was first in its ring is first.
         self.waiting.sort_by_key(|(_, record)| record.time);

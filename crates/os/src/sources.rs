@@ -57,9 +57,9 @@ pub struct Sources {
     /// Probes in the program's code.
     hits: Vec<Arc<OwnedFd>>,
     /// Leaders of the program's own events of perf, by place among the CPUs.
-    leaders: Vec<OwnedFd>,
+    leaders: Vec<Arc<OwnedFd>>,
     /// Members of these groups.
-    others: Vec<OwnedFd>,
+    others: Vec<Arc<OwnedFd>>,
     /// The thread that starts the program; none if processes are followed that run already.
     starter: Option<Pid>,
     /// Threads whose switches could not be opened.
@@ -193,11 +193,11 @@ impl Sources {
         let mut sources = Self::of(online(), starter);
         for cpu in sources.cpus.clone() {
             let watermark = (bytes / WATERMARK) as u32;
-            let event = match starter {
-                Some(starter) => open::switches(Of::Child(starter), cpu, watermark)?,
-                None => open::anchor(cpu, watermark)?,
-            };
-            sources.add_ring(Ring::map(event, bytes)?);
+            sources.add_ring(match starter {
+                Some(starter) => Ring::map(open::switches(Of::Child(starter), cpu, watermark)?, bytes)?,
+                // Those of threads that are followed later go there.
+                None => Ring::map(open::anchor(cpu, watermark)?, bytes)?.leaves_counting(),
+            });
         }
         Ok(sources)
     }
@@ -251,7 +251,7 @@ impl Sources {
         for (cpu, leader) in self.cpus.iter().zip(&self.machine) {
             let event = open::switches(Of::Thread(thread), *cpu, (OWN_RING / WATERMARK) as u32);
             match event.and_then(|event| open::redirect(&event, leader.as_fd()).map(|()| event)) {
-                Ok(event) => self.others.push(event),
+                Ok(event) => self.others.push(Arc::new(event)),
                 // It has ended.
                 Err(error) if error.raw_os_error() == Some(libc::ESRCH) => return,
                 Err(_) => {
@@ -290,11 +290,15 @@ impl Sources {
     pub fn events(&self) -> Vec<BorrowedFd<'_>> {
         let links = self.own.iter().flat_map(Own::links);
         let hits = self.hits.iter().map(|hit| hit.as_fd());
-        self.leaders().chain(hits).chain(self.others.iter().map(AsFd::as_fd)).chain(links).collect()
+        let others = self.others.iter().map(|event| event.as_fd());
+        self.leaders().chain(hits).chain(others).chain(links).collect()
     }
 
     fn leaders(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        self.machine.iter().map(|leader| leader.as_fd()).chain(self.leaders.iter().map(AsFd::as_fd))
+        self.machine
+            .iter()
+            .map(|leader| leader.as_fd())
+            .chain(self.leaders.iter().map(|leader| leader.as_fd()))
     }
 
     /// Begins to record what is of the whole machine. The program's own events begin with it.
@@ -429,7 +433,7 @@ impl Sources {
         for (place, cpu) in self.cpus.iter().enumerate() {
             let leader = match of {
                 Of::Machine => self.machine.get(place).map(|leader| leader.as_fd()),
-                Of::Child(_) | Of::Thread(_) => self.leaders.get(place).map(AsFd::as_fd),
+                Of::Child(_) | Of::Thread(_) => self.leaders.get(place).map(|leader| leader.as_fd()),
             };
             let event = open::tracepoint(id, of, *cpu, watermark, leader)?;
             if let Some(filter) = filter {
@@ -447,6 +451,9 @@ impl Sources {
                 .iter()
                 .zip(&self.machine)
                 .try_for_each(|(event, leader)| open::redirect(event, leader.as_fd()))?;
+            let opened: Vec<Arc<OwnedFd>> = opened.into_iter().map(Arc::new).collect();
+            let rings = self.feed.intake().map(|intake| &mut intake.rings);
+            rings.into_iter().flatten().zip(&opened).for_each(|(ring, event)| ring.counts(Arc::clone(event)));
             let leads = matches!(of, Of::Child(_)) && self.leaders.is_empty();
             if leads { self.leaders = opened } else { self.others.extend(opened) }
         }

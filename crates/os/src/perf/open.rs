@@ -181,6 +181,16 @@ pub fn number(event: impl AsFd) -> io::Result<u64> {
     Ok(number)
 }
 
+/// Returns how many records of an event there was no room for, with those of the events that inherited it; none if this
+/// kernel does not say it (before Linux 6.0).
+pub fn lost(event: impl AsFd) -> Option<u64> {
+    // What it counts, and what it lost.
+    let mut read = [0; 2 * size_of::<u64>()];
+    let bytes = rustix::io::read(event.as_fd(), &mut read).ok()?;
+    let lost = read.last_chunk().filter(|_| bytes == size_of_val(&read))?;
+    Some(u64::from_ne_bytes(*lost))
+}
+
 /// What all events have in common.
 fn attributes(watermark: u32) -> perf_event_attr {
     let mut attr = perf_event_attr { size: size_of::<perf_event_attr>() as u32, ..Default::default() };
@@ -218,9 +228,17 @@ fn open(
     let cpu = cpu.map_or(Ok(-1), |cpu| i32::try_from(cpu).map_err(io::Error::other))?;
     let group = leader.map_or(-1, |leader| leader.as_raw_fd());
     let flags = bindings::PERF_FLAG_FD_CLOEXEC.into();
-    // SAFETY: a system call that reads a structure of ours, filled in as `perf_event_open(2)` says, and
-    // may write its size. What it opens counts and records, and changes no memory of anybody.
-    let fd = unsafe { sys::perf_event_open(&mut attr, pid, cpu, group, flags) };
+    let mut fd = -1;
+    // Before Linux 6.0 no event says what it has lost.
+    for read_format in [bindings::PERF_FORMAT_LOST.into(), 0] {
+        attr.read_format = read_format;
+        // SAFETY: a system call that reads a structure of ours, filled in as `perf_event_open(2)` says, and
+        // may write its size. What it opens counts and records, and changes no memory of anybody.
+        fd = unsafe { sys::perf_event_open(&mut attr, pid, cpu, group, flags) };
+        if fd >= 0 || io::Error::last_os_error().raw_os_error() != Some(libc::EINVAL) {
+            break;
+        }
+    }
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }

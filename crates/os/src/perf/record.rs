@@ -14,6 +14,8 @@
 
 /// What [`super::open`] asks for in samples.
 pub mod kind {
+    /// No record of the kernel's.
+    pub const NOTHING: u32 = 0;
     /// Events were dropped because the buffer was full.
     pub const LOST: u32 = 2;
     /// A name was changed.
@@ -140,6 +142,30 @@ impl<'a> Iterator for Records<'a> {
     }
 }
 
+/// Returns whether one of the records in these bytes says that some were lost.
+pub fn says_lost(bytes: &[u8]) -> bool {
+    places(bytes).any(|at| u32_at(bytes, at) == Some(kind::LOST))
+}
+
+/// Makes such records say nothing.
+pub fn unsay_lost(bytes: &mut [u8]) {
+    let lost: Vec<usize> = places(bytes).filter(|at| u32_at(bytes, *at) == Some(kind::LOST)).collect();
+    for at in lost {
+        bytes[at..at + size_of::<u32>()].copy_from_slice(&kind::NOTHING.to_ne_bytes());
+    }
+}
+
+/// Where whole records begin.
+fn places(bytes: &[u8]) -> impl Iterator<Item = usize> {
+    let mut next = 0usize;
+    std::iter::from_fn(move || {
+        let size = usize::from(u16_at(bytes, next.checked_add(6)?)?);
+        let at = next;
+        next += size;
+        (size >= HEADER && next <= bytes.len()).then_some(at)
+    })
+}
+
 /// Reads one whole record. Returns none if it is too short for its kind; and no record if the kind
 /// is unknown.
 fn parse(record: &[u8]) -> Option<Option<Record<'_>>> {
@@ -254,6 +280,21 @@ mod tests {
         ];
         assert_eq!(what, expected);
         assert_eq!(records.damaged(), 0);
+    }
+
+    #[test]
+    fn what_says_that_some_were_lost_can_be_unsaid() {
+        let twice = [5u64.to_ne_bytes(), 7u64.to_ne_bytes()].concat();
+        let mut bytes =
+            [sample(b"abcd"), record(kind::LOST, 0, &[&twice, &trailer()]), sample(b"efgh")].concat();
+        assert!(says_lost(&bytes));
+        unsay_lost(&mut bytes);
+        assert!(!says_lost(&bytes) && !says_lost(&bytes[..bytes.len() - 1]));
+        let mut records = Records::new(&bytes);
+        let what: Vec<_> = records.by_ref().map(|r| r.what).collect();
+        assert_eq!((what, records.damaged()), (vec![What::Sample(b"abcd"), What::Sample(b"efgh")], 0));
+        // A length of nothing, and one beyond the end.
+        assert!(!says_lost(&[2, 0, 0, 0, 0, 0, 0, 0]) && !says_lost(&[2, 0, 0, 0, 0, 0, 9, 0]));
     }
 
     #[test]

@@ -125,7 +125,10 @@ impl Hits {
             return Ok(());
         }
         opened.iter().zip(&self.rings).try_for_each(|(event, ring)| open::redirect(event, ring.event()))?;
-        self.others.extend(opened.into_iter().map(Arc::new));
+        for (event, ring) in opened.into_iter().map(Arc::new).zip(&mut self.rings) {
+            ring.counts(Arc::clone(&event));
+            self.others.push(event);
+        }
         Ok(())
     }
 
