@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{CommandFactory, Parser, Subcommand};
 
-use crate::{args, commands, settings};
+use crate::{args, commands, memory, settings};
 
 /// Shows what a program and its accelerators really did, on one timeline.
 #[derive(Debug, Parser)]
@@ -92,8 +92,31 @@ pub fn whole() -> clap::Command {
     settings::with_variables(Cli::command())
 }
 
+impl Command {
+    /// Whether it reads a trace and ends.
+    fn reads(&self) -> bool {
+        matches!(
+            self,
+            Self::Tally(_)
+                | Self::Print(_)
+                | Self::Postmortem(_)
+                | Self::Lint(_)
+                | Self::Timeline(_)
+                | Self::Why(_)
+                | Self::Diff(_)
+                | Self::Export(_)
+                | Self::Trim(_)
+                | Self::Merge(_)
+                | Self::Check(_)
+        )
+    }
+}
+
 /// Runs the command.
 pub fn dispatch(command: Command) -> Result<ExitCode> {
+    if command.reads() {
+        memory::in_large_pieces();
+    }
     match command {
         Command::Run(args) => Ok(commands::run::run(*args)),
         Command::Start(args) => commands::service::start(&args),

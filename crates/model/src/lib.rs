@@ -50,6 +50,6 @@ pub use resolved::{
     Collective, Command, Communicator, Function, HandedOut, Interpose, Model, Named, Success, Timing, Tools,
     Union,
 };
-pub use role::{ROLES, is_role};
+pub use role::{ROLES, Roles, is_role};
 pub use semantics::{Chain, FunctionSemantics, Rule, Semantics, Suffixes};
 pub use spec::{ParamSpec, SpecError};

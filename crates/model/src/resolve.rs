@@ -232,7 +232,7 @@ fn function(
         since: f.since.clone(),
         deprecated: f.deprecated.clone(),
         extension: f.extension.clone(),
-        roles: known.roles.clone(),
+        roles: known.roles.clone().into(),
         returns: f.returns.clone(),
         returns_values,
         success,
@@ -575,7 +575,7 @@ mod tests {
         let (e, mut s) = inputs("", pattern);
         s.function.clear();
         let get = resolve(&e, &s).unwrap().functions.remove(0);
-        assert_eq!((get.roles, &get.params[1].follow), (vec!["query".to_owned()], &Follow::Pointee));
+        assert_eq!((get.roles.to_vec(), &get.params[1].follow), (vec!["query".to_owned()], &Follow::Pointee));
         s.patterns[0].except = vec!["toyGet".to_owned()];
         let none = resolve(&e, &s).unwrap_err();
         assert!(none.iter().any(|p| p.what.contains("described before it")), "{none:?}");

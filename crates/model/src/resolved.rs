@@ -13,6 +13,7 @@ use crate::made::{Engines, Made};
 use crate::memory::{Current, Flags, Holders, Memory, Transfer};
 use crate::one_or_more;
 use crate::param::{Follow, Param};
+use crate::role::Roles;
 
 /// One API, ready to use.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -197,8 +198,8 @@ pub struct Function {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extension: Option<String>,
     /// What it does; see [`crate::ROLES`].
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub roles: Vec<String>,
+    #[serde(default, skip_serializing_if = "<[String]>::is_empty")]
+    pub roles: Roles,
     /// C type of the result.
     pub returns: String,
     /// The enumeration that names the result.
@@ -353,8 +354,9 @@ impl Function {
     }
 
     /// Returns whether the function has this role.
+    #[inline]
     pub fn has_role(&self, role: &str) -> bool {
-        self.roles.iter().any(|r| r == role)
+        self.roles.has(role)
     }
 }
 

@@ -1,5 +1,9 @@
 //! What a function does, in words that are the same for every API.
 
+use std::ops::Deref;
+
+use serde::{Deserialize, Serialize};
+
 /// Every role with its meaning. Analyses ask for roles, never for names.
 pub const ROLES: &[(&str, &str)] = &[
     ("alloc", "allocates memory that the program addresses"),
@@ -67,4 +71,70 @@ pub const ROLES: &[(&str, &str)] = &[
 /// Returns whether `name` is one of [`ROLES`].
 pub fn is_role(name: &str) -> bool {
     ROLES.iter().any(|(role, _)| *role == name)
+}
+
+/// The roles of a function, in the order of its model. Reports ask all functions for them, some many times, so a question
+/// that is to be denied is so without a look at texts, nearly always.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Vec<String>", into = "Vec<String>")]
+pub struct Roles {
+    names: Vec<String>,
+    /// The [`mark`] of each.
+    marks: u64,
+}
+
+impl Roles {
+    /// Returns whether `role` is one of them.
+    #[inline]
+    pub fn has(&self, role: &str) -> bool {
+        self.marks & mark(role) != 0 && self.names.iter().any(|name| name == role)
+    }
+}
+
+/// One bit of 64, which few of [`ROLES`] share.
+#[inline]
+fn mark(role: &str) -> u64 {
+    let bytes = role.as_bytes();
+    let of = |byte: Option<&u8>| byte.map_or(0, |byte| usize::from(*byte));
+    1 << ((bytes.len() * 63 + of(bytes.first()) * 25 + of(bytes.last()) * 18) % 64)
+}
+
+impl From<Vec<String>> for Roles {
+    fn from(names: Vec<String>) -> Self {
+        let marks = names.iter().fold(0, |marks, name| marks | mark(name));
+        Self { names, marks }
+    }
+}
+
+impl From<Roles> for Vec<String> {
+    fn from(roles: Roles) -> Self {
+        roles.names
+    }
+}
+
+impl Deref for Roles {
+    type Target = [String];
+
+    fn deref(&self) -> &[String] {
+        &self.names
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_has_its_own_roles_and_no_others() {
+        for (own, _) in ROLES {
+            let roles = Roles::from(vec![(*own).to_owned()]);
+            let others = ROLES.iter().filter(|(role, _)| roles.has(role)).count();
+            assert!(others == 1 && roles.has(own), "{own}");
+        }
+        let roles: Roles = serde_json::from_str(r#"["launch","enqueue"]"#).expect("roles");
+        assert!(roles.has("launch") && roles.has("enqueue") && !roles.has("create") && !roles.has(""));
+        assert_eq!(serde_json::to_string(&roles).expect("a text"), r#"["launch","enqueue"]"#);
+        let marks = ROLES.iter().fold(0, |marks: u64, (role, _)| marks | mark(role));
+        assert!(marks.count_ones() as usize * 4 > 3 * ROLES.len(), "many share a bit: {marks:x}");
+    }
 }

@@ -22,6 +22,7 @@ use hetrace_trace::text::plural;
 use super::live::Shown;
 use super::{OWN_FAILURE, failure, not_taken, output, say, terminal, wrong_value};
 use crate::args::{DeviceTimes, Interpose, Mode, OnFull, Os, Run, Share};
+use crate::memory;
 
 /// Returns the options of what is captured.
 fn captures(args: &Run) -> Capture {
@@ -429,6 +430,7 @@ fn report_os(out: &mut impl Write, os: &hetrace_session::manifest::Os) -> std::i
 
 /// Writes the tables of a trace; returns what to look at next.
 fn tables(out: &mut (impl Write + IsTerminal + AsFd), trace: &Path) -> std::io::Result<Option<NextStep>> {
+    memory::in_large_pieces();
     let opened = match super::open(trace) {
         Ok(opened) => opened,
         Err(error) => {

@@ -87,6 +87,11 @@ impl Sum {
         self.times.count.saturating_add(self.summed).saturating_add(self.failed.calls)
     }
 
+    /// Whether nothing called, as of most functions.
+    fn is_nothing(&self) -> bool {
+        self.calls() == 0 && self.unfinished == 0
+    }
+
     /// Time in calls that went well and not in other calls, as recorded.
     fn own(&self) -> u64 {
         self.gross().saturating_sub(self.inside)
@@ -413,7 +418,8 @@ impl Host {
                 _ => slice.thread,
             };
             let at = self.slice(Slice { thread, ..*slice });
-            self.slices[at].1.iter_mut().zip(sums).for_each(|(to, from)| to.add(from));
+            let called = self.slices[at].1.iter_mut().zip(sums).filter(|(_, from)| !from.is_nothing());
+            called.for_each(|(to, from)| to.add(from));
         }
         other.texts.iter().for_each(|((api, code), text)| self.error_text(api, *code, text));
         for (api, callers) in other.callers.by_api.iter().enumerate() {
@@ -442,14 +448,16 @@ impl Host {
     /// All that was called, whichever slice: function, its name and API, its sums.
     fn whole<'a>(&self, trace: &'a Trace) -> Vec<(FunctionId, &'a str, &'a str, Sum)> {
         let functions = trace.functions();
-        let all = (0u32..).zip(functions.all()).map(|(id, f)| {
-            let mut sum = Sum::nothing(self.gross);
+        let all = (0u32..).zip(functions.all()).filter_map(|(id, f)| {
             let own = self.slices.iter().filter_map(|(_, sums)| sums.get(id as usize));
+            let mut own = own.filter(|sum| !sum.is_nothing()).peekable();
+            own.peek()?;
+            let mut sum = Sum::nothing(self.gross);
             own.for_each(|own| sum.add(own));
             let api = functions.apis().get(f.api).map_or("", String::as_str);
-            (FunctionId(id), f.name.as_str(), api, sum)
+            Some((FunctionId(id), f.name.as_str(), api, sum))
         });
-        all.filter(|(.., sum)| sum.calls() > 0 || sum.unfinished > 0).collect()
+        all.collect()
     }
 
     /// What rows are made of; `range` and `ways` name those of a slice.
