@@ -10,7 +10,7 @@
 //!                                   └───── inside_ns ──────┘
 //! ```
 //! The same once more with calls between which the nearest caches are filled with other things, as they are behind a
-//! call in which a driver works: `cold_ns`. What else is around it in a real program is not in it: caches that the
+//! call in which a driver works, and with as many lines of code as a real wrapper has: `cold_ns`. What else is around it in a real program is not in it: caches that the
 //! ring's lines push other data out of, larger arguments, hooks of some functions ([decision 0030], [0084]).
 //!
 //! [decision 0030]: https://github.com/hetrace/hetrace/blob/main/docs/decisions/0030-own-cost.md
@@ -296,6 +296,7 @@ impl Scratch {
             *bare = clock::ticks().wrapping_sub(start);
             others.work();
             let start = clock::ticks();
+            cold::wrapper();
             if recorded(&self.writer, real, &arguments).is_none() {
                 return 0.0;
             }

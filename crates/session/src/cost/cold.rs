@@ -1,4 +1,5 @@
-//! Other work: what a driver does in a call, as far as the nearest caches are concerned.
+//! Other work: what a driver does in a call, as far as the nearest caches are concerned, and how much code records a call
+//! behind it.
 
 use std::arch::global_asm;
 use std::hint::black_box;
@@ -11,9 +12,49 @@ const LINES: usize = 1024;
 // Functions that return at once, each in a line of its own: 64 KiB of code.
 global_asm!(".text", ".p2align 6", "hetrace_cost_other_code:", ".rept 1024", "ret", ".p2align 6", ".endr",);
 
+// Lines of code more than our measurement has that a wrapper of a real library runs through for a recorded call: a launch
+// of CUDA's passes 40, of which 12 are those of writing the record (`valgrind --tool=callgrind --dump-instr=yes`).
+#[cfg(target_arch = "x86_64")]
+global_asm!(
+    ".text",
+    ".p2align 6",
+    ".globl hetrace_cost_wrapper_code",
+    ".hidden hetrace_cost_wrapper_code",
+    "hetrace_cost_wrapper_code:",
+    ".rept 28",
+    "jmp 2f",
+    ".p2align 6",
+    "2:",
+    ".endr",
+    "ret",
+);
+#[cfg(not(target_arch = "x86_64"))]
+global_asm!(
+    ".text",
+    ".p2align 6",
+    ".globl hetrace_cost_wrapper_code",
+    ".hidden hetrace_cost_wrapper_code",
+    "hetrace_cost_wrapper_code:",
+    ".rept 28",
+    "b 2f",
+    ".p2align 6",
+    "2:",
+    ".endr",
+    "ret",
+);
+
 unsafe extern "C" {
     /// The first of the functions.
     fn hetrace_cost_other_code();
+    /// Returns when it has passed through its lines.
+    fn hetrace_cost_wrapper_code();
+}
+
+/// Passes through as much code as a wrapper has beside what writes its records.
+#[inline(always)]
+pub(super) fn wrapper() {
+    // SAFETY: it takes and returns nothing, and does nothing but jump to its end.
+    unsafe { hetrace_cost_wrapper_code() };
 }
 
 /// Data of other work.
@@ -49,5 +90,6 @@ mod tests {
         numbers.sort_unstable();
         assert!(numbers.into_iter().eq(0..LINES));
         Others::new().work();
+        wrapper();
     }
 }
