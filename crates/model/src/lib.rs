@@ -29,6 +29,7 @@ mod members;
 mod memory;
 pub mod one_or_more;
 mod param;
+mod params;
 mod resolve;
 mod resolved;
 mod role;
@@ -45,6 +46,7 @@ pub use glob::glob_matches;
 pub use made::{Engines, Made};
 pub use memory::{Current, EXCHANGED, Flags, HASHED, Holders, Memory, Place, Transfer};
 pub use param::{Direction, Follow, Param};
+pub use params::Params;
 pub use resolve::{Problem, resolve};
 pub use resolved::{
     Collective, Command, Communicator, Function, HandedOut, Interpose, Model, Named, Success, Timing, Tools,

@@ -236,7 +236,7 @@ fn function(
         returns: f.returns.clone(),
         returns_values,
         success,
-        params,
+        params: params.into(),
         command: command.map(Box::new),
         hook: hook(semantics, f, report),
         blocking: known.blocking.clone(),

@@ -12,7 +12,8 @@ use crate::extracted::{EnumGroup, Kind, Registry, Type};
 use crate::made::{Engines, Made};
 use crate::memory::{Current, Flags, Holders, Memory, Transfer};
 use crate::one_or_more;
-use crate::param::{Follow, Param};
+use crate::param::Follow;
+use crate::params::Params;
 use crate::role::Roles;
 
 /// One API, ready to use.
@@ -208,7 +209,7 @@ pub struct Function {
     /// How success is distinguished from failure.
     pub success: Success,
     /// Its parameters.
-    pub params: Vec<Param>,
+    pub params: Params,
     /// What it enqueues.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<Box<Command>>,

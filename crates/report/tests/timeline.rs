@@ -59,7 +59,7 @@ fn calls_and_commands(path: &Path, trace: &Trace, summary: &Summary, drawing: &D
 
 fn is_range(trace: &Trace, function: &str) -> bool {
     let mut functions = trace.models().iter().flat_map(|m| &m.functions);
-    let roles = functions.find(|f| f.name == function).map(|f| f.roles.as_slice()).unwrap_or_default();
+    let roles = functions.find(|f| f.name == function).map(|f| &f.roles[..]).unwrap_or_default();
     roles.iter().any(|role| role.starts_with("range-") || role.starts_with("counter-") || role == "mark")
 }
 

@@ -73,15 +73,17 @@ impl<'t> Table<'t> {
     pub fn new(trace: &'t Trace) -> Self {
         let (mut rows, owners) = (Vec::new(), Owners::new(trace));
         let types: Vec<Vec<&str>> = trace.models().iter().map(objects::memory_types).collect();
-        for (id, known) in (0u32..).zip(trace.functions().all()) {
+        let mut active = false;
+        for ((id, known), occurs) in (0u32..).zip(trace.functions().all()).zip(trace.occurring()) {
             let model = trace.models().get(known.api).zip(types.get(known.api));
             let row = model.zip(trace.described(FunctionId(id))).and_then(|((model, types), f)| {
-                let row = row(model, f, types);
+                active |= is_maker(f, types);
+                // Of what is not called nothing need be known.
+                let row = occurs.then(|| row(model, f, types)).flatten();
                 row.map(|row| (f, Row { api: owners.of_calls(FunctionId(id)), ..row }))
             });
             rows.push(row);
         }
-        let active = rows.iter().flatten().any(|(_, row)| row.makes.is_some());
         let has_row = |function: FunctionId| matches!(rows.get(function.index()), Some(Some(_)));
         let plans = Plans::new(trace, |function| active && has_row(function));
         Self { plans, rows, active }
@@ -145,6 +147,11 @@ fn row<'t>(model: &'t Model, f: &'t Function, types: &[&str]) -> Option<Row<'t>>
 
 fn position(f: &Function, fits: impl Fn(&Param) -> bool) -> Option<u16> {
     u16::try_from(f.params.iter().position(fits)?).ok()
+}
+
+/// Whether it has [`Makes`].
+fn is_maker(f: &Function, types: &[&str]) -> bool {
+    f.memory.is_some() || f.creates.as_deref().is_some_and(|created| types.contains(&created))
 }
 
 fn makes<'t>(f: &'t Function, types: &[&str]) -> Option<Makes<'t>> {

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use hetrace_ctf::account::{Account, Checksum};
 use hetrace_ctf::read::Files;
 use hetrace_format::files::MODELS;
 use hetrace_model::{Function, Model};
@@ -29,12 +30,16 @@ pub(crate) fn model_names(files: &Files) -> Vec<String> {
 
 /// Returns the model in a file; none if it is not there.
 pub(crate) fn model(files: &Files, name: &str) -> Result<Option<Model>, OpenError> {
-    Text::read(files, name)?.map(|text| text.whole()).transpose()
+    Text::read(files, name, None)?.map(|text| text.whole()).transpose()
 }
 
 /// Reads all models of a trace. Returns them by the names of their files, in order: none of one that is not there.
-pub fn read_models(files: &Files) -> Vec<(String, Result<Option<Model>, OpenError>)> {
-    let texts = model_names(files).into_iter().map(|name| (Text::read(files, &name), name));
+/// Functions' parameters of a model that is as the `account` says are understood when somebody asks for them.
+pub fn read_models(
+    files: &Files,
+    account: Option<&Account>,
+) -> Vec<(String, Result<Option<Model>, OpenError>)> {
+    let texts = model_names(files).into_iter().map(|name| (Text::read(files, &name, account), name));
     let texts: Vec<(Result<Option<Text>, OpenError>, String)> = texts.collect();
     let known = texts.iter().filter_map(|(text, _)| text.as_ref().ok()?.as_ref());
     let pieces = known.flat_map(|text| text.pieces.iter().map(move |range| Piece::of(text, range)));
@@ -95,16 +100,21 @@ struct Text {
     /// Pieces that can each be understood alone: what is before the functions' lines, and these. None if the text has
     /// another form.
     pieces: Vec<Range<usize>>,
+    /// It is as it was written.
+    known: bool,
 }
 
 impl Text {
-    fn read(files: &Files, name: &str) -> Result<Option<Self>, OpenError> {
+    fn read(files: &Files, name: &str, account: Option<&Account>) -> Result<Option<Self>, OpenError> {
         let name = format!("{MODELS}/{name}");
         let path = files.path().join(&name);
         let io = |source| OpenError::Ctf(hetrace_ctf::read::OpenError::Io { path: path.clone(), source });
         let Some(bytes) = files.read(&name).map_err(io)? else { return Ok(None) };
         let pieces = std::str::from_utf8(&bytes).map(pieces).unwrap_or_default();
-        Ok(Some(Self { path, bytes, pieces }))
+        let written = account.and_then(|account| account.files.iter().find(|file| file.name == name));
+        let checksum = written.and_then(|file| file.checksum);
+        let known = checksum.is_some_and(|written| Checksum::of(&bytes) == written);
+        Ok(Some(Self { path, bytes, pieces, known }))
     }
 
     fn whole(&self) -> Result<Model, OpenError> {
@@ -124,7 +134,9 @@ impl Text {
         let lines = text.bytes().filter(|byte| *byte == b'\n').count() + 1;
         let mut functions = Vec::with_capacity(lines);
         for line in text.split('\n') {
-            functions.push(serde_json::from_str(line.strip_suffix(',').unwrap_or(line)).ok()?);
+            let line = line.strip_suffix(',').unwrap_or(line);
+            let later = self.known.then(|| Function::of_line(line)).flatten();
+            functions.push(later.or_else(|| serde_json::from_str(line).ok())?);
         }
         Some(Part::Functions(functions))
     }
@@ -175,7 +187,7 @@ mod tests {
         let frame = r#"{"api":"toy","registry":{"file":"","sha256":"","versions":[]},"interpose":{},"errors":"","types":[],"enums":[],"info":{},"#;
         let bytes = format!("{frame}{FUNCTIONS}{lines}{END}").into_bytes();
         let pieces = pieces(std::str::from_utf8(&bytes).expect("a text"));
-        Text { path: PathBuf::from("toy.json"), bytes, pieces }
+        Text { path: PathBuf::from("toy.json"), bytes, pieces, known: functions.len() % 2 == 0 }
     }
 
     fn function(name: &str) -> String {

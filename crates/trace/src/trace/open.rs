@@ -35,7 +35,13 @@ impl Trace {
     /// As [`Self::open`].
     pub fn from_files(files: &Files) -> Result<Self, OpenError> {
         // Models may be large, and nothing in the streams' description depends on them.
-        let (ctf, models) = beside(|| read_models(files), || hetrace_ctf::read::Trace::from_files(files));
+        let read = hetrace_format::manifest::read(files);
+        let parsed = read.as_ref().ok().and_then(|bytes| Manifest::parse(bytes.as_ref()?).ok());
+        // What another version wrote may have what this one does not understand.
+        let own = parsed.as_ref().filter(|manifest| manifest.version == env!("CARGO_PKG_VERSION"));
+        let account = own.and_then(|manifest| manifest.written.account.as_ref());
+        let models = || read_models(files, account);
+        let (ctf, models) = beside(models, || hetrace_ctf::read::Trace::from_files(files));
         let (ctf, models) = (ctf?, models.into_iter().filter_map(|(_, model)| model.transpose()));
         let models = models.collect::<Result<Vec<Model>, _>>()?;
         let mut problems = files.problems().to_vec();
