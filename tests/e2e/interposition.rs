@@ -462,11 +462,12 @@ fn starting_a_program_does_not_grow_with_apis() {
         number < 1.0 || each < few_take / 250.0,
         "{each} for each absent API: {take} with {number}, {few_take} without"
     );
-    // The driver has 800 functions; half of what they took is left, and that is not theirs.
+    // The driver has 800 functions of 81 kinds, and took 390,000 where it was read by a cache of parts and had a stream in
+    // the metadata (decision 0121).
     let folder = only(&scratch, &["opencl", "nvtx", "cuda"]);
     let (driver, ways) = launching(&folder, &fake::with_runtime()).expect("valgrind");
     assert!(ways.contains(&("cuda".to_owned(), "preload".to_owned())), "{ways:?}");
-    assert!(driver - few_take < few_take / 12.0, "{driver} with the driver, {few_take} without");
+    assert!(driver - few_take < few_take / 25.0, "{driver} with the driver, {few_take} without");
 }
 
 /// A library that waited joins the session by another of ours, where the program has forgotten it since, or has taken its

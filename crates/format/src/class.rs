@@ -81,13 +81,12 @@ pub fn device_event(id: u16, models: &[&Model]) -> Option<EventClass> {
     object::class_of(id, models).or_else(own)
 }
 
-/// Returns a trace of these streams of APIs, without telemetry and without events: they are declared
-/// when they come.
-pub fn frame(uuid: [u8; 16], clock: ClockClass, env: Vec<(String, EnvValue)>, apis: usize) -> TraceClass {
+/// Returns a trace without events, and with the stream of devices alone: events and the streams of APIs are declared when
+/// they come.
+pub fn frame(uuid: [u8; 16], clock: ClockClass, env: Vec<(String, EnvValue)>) -> TraceClass {
     let mut trace = form::trace_class(uuid, clock);
     trace.env = env;
-    let streams = std::iter::once(DEVICE_STREAM).chain((0..apis).map(api_stream));
-    trace.streams.extend(streams.map(|id| form::stream_class(id.into())));
+    trace.streams.push(form::stream_class(DEVICE_STREAM.into()));
     trace
 }
 

@@ -141,7 +141,9 @@ impl Index {
         while let (words, next) = line(&text, at)
             && !words.is_empty()
         {
-            kind(words).ok_or_else(|| IndexError(format!("`{}` is no kind's line", words.escape_ascii())))?;
+            if !is_kind(words) {
+                return Err(IndexError(format!("`{}` is no kind's line", words.escape_ascii())));
+            }
             kinds.push(at..at + words.len());
             at = next;
         }
@@ -194,7 +196,13 @@ impl Index {
 
     /// Returns the number of each function's kind in the model's order, without reading the functions' lines.
     pub fn functions(&self) -> impl ExactSizeIterator<Item = usize> {
-        self.text.get(self.numbers.clone()).unwrap_or_default().chunks_exact(DIGITS).map(number)
+        let digits = self.text.get(self.numbers.clone()).unwrap_or_default().as_chunks::<DIGITS>().0;
+        digits.iter().map(|digits| number(*digits))
+    }
+
+    /// Returns what stands for each function's kind in the model's order; 0 for a kind that is none.
+    pub fn by_kind(&self, of_kinds: &[u8]) -> Vec<u8> {
+        self.functions().map(|kind| of_kinds.get(kind).copied().unwrap_or(0)).collect()
     }
 
     /// Returns all functions in the model's order.
@@ -248,6 +256,16 @@ fn line(text: &[u8], at: usize) -> (&[u8], usize) {
     (rest.get(..length).unwrap_or_default(), at + length + 1)
 }
 
+/// Returns whether a line is that of a kind: of each that is, [`kind`] returns one. Words are not cut here, as they are
+/// looked at when flags are chosen.
+fn is_kind(line: &[u8]) -> bool {
+    let count = |wanted: u8| line.iter().filter(|byte| **byte == wanted).count();
+    matches!(line, [b'c' | b'-', b'\t', ..])
+        && line.is_ascii()
+        && count(b'\t') == 2
+        && count(b',') < MOST_ROLES
+}
+
 /// Reads a kind's line.
 fn kind(line: &[u8]) -> Option<Kind<'_>> {
     let line = std::str::from_utf8(line).ok()?;
@@ -271,9 +289,11 @@ fn kind(line: &[u8]) -> Option<Kind<'_>> {
 }
 
 /// Reads the number of a kind; one that no kind has where it is none.
-fn number(digits: &[u8]) -> usize {
-    let digit = |byte: &u8| byte.checked_sub(b'0').map_or(MOST_KINDS, usize::from);
-    digits.iter().fold(0, |number, byte| number * BASE + digit(byte))
+#[inline]
+fn number(digits: [u8; DIGITS]) -> usize {
+    let [high, low] = digits;
+    let (high, low) = (usize::from(high.wrapping_sub(b'0')), usize::from(low.wrapping_sub(b'0')));
+    if high < BASE && low < BASE { high * BASE + low } else { MOST_KINDS }
 }
 
 /// Writes the number of a kind.
@@ -432,9 +452,22 @@ mod tests {
         for kind in [0, 1, 63, 64, 65, MOST_KINDS - 1] {
             let text = String::from_iter(digits(kind));
             assert!(text.is_ascii() && !text.contains(['\t', '\n']), "{text:?}");
-            assert_eq!(number(text.as_bytes()), kind);
+            assert_eq!(text.as_bytes().try_into().ok().map(number), Some(kind));
         }
-        assert!(number(b"\t0") >= MOST_KINDS, "no kind's");
+        for wrong in [*b"\t0", *b"0\t", *b"p0", *b"0p", [0xff; 2]] {
+            assert!(number(wrong) >= MOST_KINDS, "no kind's: {wrong:?}");
+        }
+    }
+
+    #[test]
+    fn what_passes_for_a_kinds_line_is_one() {
+        let many = |roles: usize| format!("c\t{}\t-", vec!["role"; roles].join(","));
+        for line in ["-\t-\t-", "c\tlaunch,enqueue\tdevice::launch", "-\t\t-", "-\t,\t", &many(MOST_ROLES)] {
+            assert!(is_kind(line.as_bytes()) && kind(line.as_bytes()).is_some(), "{line}");
+        }
+        for line in ["", "c", "c\t-", "x\t-\t-", "c\t-\t-\t-", "c\té\t-", &many(MOST_ROLES + 1)] {
+            assert!(!is_kind(line.as_bytes()), "{line}");
+        }
     }
 
     #[test]
@@ -465,6 +498,7 @@ mod tests {
         let index = Index::begin(good.clone().into_bytes()).unwrap();
         assert_eq!(index.kinds().count(), 2);
         assert_eq!(index.functions().collect::<Vec<_>>(), [0, 1]);
+        assert_eq!((index.by_kind(&[7, 9]), index.by_kind(&[7])), (vec![7, 9], vec![7, 0]));
         assert!(index.rows.get().is_none(), "nobody has asked for a line");
         assert_eq!(index.row(1).map(|row| row.name), Some("toyRun"));
         assert_eq!(index, Index::parse(good.clone().into_bytes()).unwrap());

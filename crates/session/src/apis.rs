@@ -6,6 +6,7 @@
 //! what is used, when it is used. Of an API that is absent not even that ([`candidate`]).
 
 mod candidate;
+mod sections;
 
 use std::fs::File;
 use std::io;
@@ -17,10 +18,6 @@ use hetrace_ctf::account::Checksum;
 use hetrace_model::index::Index;
 use hetrace_model::{Interpose, Model};
 use hetrace_ring::abi::ABI_VERSION;
-use object::Endianness;
-use object::elf::FileHeader64;
-use object::read::StringTable;
-use object::read::elf::{FileHeader, SectionHeader};
 
 pub use candidate::{Candidate, Sorted, candidates, sort};
 
@@ -43,8 +40,6 @@ pub struct Found {
     pub path: PathBuf,
     /// Short name of its API.
     pub api: String,
-    /// How the API is intercepted.
-    pub interpose: Interpose,
     /// All functions in short.
     pub index: Arc<Index>,
     /// What distinguishes the index from that of another build.
@@ -93,6 +88,11 @@ impl Kept {
 }
 
 impl Found {
+    /// Returns how the API is intercepted.
+    pub fn interpose(&self) -> &Interpose {
+        &self.index.head.interpose
+    }
+
     /// Returns the text of its model.
     ///
     /// # Errors
@@ -127,12 +127,12 @@ impl Found {
         let file = File::open(path).and_then(Kept::new).expect("a file");
         let (path, index) = (path.to_owned(), Arc::new(index));
         let absent = is_absent(&model.interpose, &Search::new());
-        Found { path, api: model.api, interpose: model.interpose, index, mark, absent, file, model_at: 0 }
+        Found { path, api: model.api, index, mark, absent, file, model_at: 0 }
     }
 
     /// Returns whether a program that is linked to these libraries brings the API's own, or one that it requires.
     pub(crate) fn is_brought_by(&self, linked: &[String]) -> bool {
-        let Interpose { libraries, requires, .. } = &self.interpose;
+        let Interpose { libraries, requires, .. } = self.interpose();
         libraries.iter().chain(requires).any(|name| linked.contains(name))
     }
 
@@ -200,44 +200,30 @@ fn is_absent(interpose: &Interpose, search: &Search) -> bool {
 fn open_by(path: &Path, search: &Search) -> Result<Found, LibraryError> {
     let form = |what: String| LibraryError::Form { path: path.to_owned(), what };
     let read = |error| LibraryError::Read { path: path.to_owned(), error };
-    // Reads the headers and the one section, not the megabytes of code.
-    let cache = object::ReadCache::new(File::open(path).map_err(read)?);
-    // Nor the symbols, which `object::File` would begin with.
-    let wrong = |e| form(format!("not a library: {e}"));
-    let header = FileHeader64::<Endianness>::parse(&cache).map_err(wrong)?;
-    let endian = header.endian().map_err(wrong)?;
-    let sections = header.sections(endian, &cache).map_err(wrong)?;
-    let mut found = [ABI_SECTION, INDEX_SECTION, MODEL_SECTION].map(|name| (name.as_bytes(), None));
-    // All names at once: each by itself would be read from the file.
-    let names = header.section_strings_index(endian, &cache).and_then(|at| sections.section(at));
-    let names = names.and_then(|section| section.data(endian, &cache)).map_err(wrong)?;
-    let names = StringTable::new(names, 0, names.len() as u64);
-    for section in sections.iter() {
-        let name = section.name(endian, names).unwrap_or_default();
-        let place = found.iter_mut().find(|(wanted, _)| *wanted == name);
-        place.into_iter().for_each(|(_, place)| *place = Some(section));
-    }
-    let [abi, index, model] = found.map(|(_, section)| section);
-    let abi = abi.and_then(|s| s.data(endian, &cache).ok()?.try_into().ok());
+    let file = File::open(path).map_err(read)?;
+    let [abi, index, model] = sections::find(&file, [ABI_SECTION, INDEX_SECTION, MODEL_SECTION])
+        .map_err(|e| form(format!("not a library: {e}")))?;
+    let content = |section: &_| sections::read(&file, section).map_err(|e| form(e.to_string()));
+    let abi = abi.and_then(|section| content(&section).ok()?.try_into().ok());
     let found = abi.map_or(0, u32::from_le_bytes);
     if found != ABI_VERSION {
         return Err(LibraryError::Version { path: path.to_owned(), found });
     }
     let there =
         |section: Option<_>, name| section.ok_or_else(|| form(format!("has no {name}; {OTHER_BUILD}")));
-    let text = there(index, INDEX_SECTION)?.data(endian, &cache).map_err(|e| form(e.to_string()))?;
+    let text = content(&there(index, INDEX_SECTION)?)?;
     // Functions' lines are looked at when one of them is called: they would only make each start longer.
-    let index = Index::begin(text.to_vec()).map_err(|e| form(format!("its index: {e}; {OTHER_BUILD}")))?;
+    let index = Index::begin(text).map_err(|e| form(format!("its index: {e}; {OTHER_BUILD}")))?;
     let absent = is_absent(&index.head.interpose, search);
-    let (model_at, bytes) = there(model, MODEL_SECTION)?.file_range(endian).unwrap_or_default();
-    if bytes != index.head.model_bytes as u64 {
+    let model = there(model, MODEL_SECTION)?;
+    if model.end - model.start != index.head.model_bytes as u64 {
         return Err(form(format!("its index is not that of its model; {OTHER_BUILD}")));
     }
     let mark = Checksum::of(index.before_rows());
-    let (api, interpose) = (index.head.api.clone(), index.head.interpose.clone());
-    let file = File::open(path).and_then(Kept::new).map_err(read)?;
+    let api = index.head.api.clone();
+    let file = Kept::new(file).map_err(read)?;
     let path = path.canonicalize().map_err(read)?;
-    Ok(Found { path, api, interpose, index: Arc::new(index), mark, absent, file, model_at })
+    Ok(Found { path, api, index: Arc::new(index), mark, absent, file, model_at: model.start })
 }
 
 /// What to do about a library that is not as this launcher expects.

@@ -35,7 +35,7 @@ pub fn prepare(
     libraries: &[Found],
 ) -> io::Result<Declarations> {
     let (folder, access) = (trace.path(), trace.access());
-    let class = class(trace, started, manifest, libraries.len());
+    let class = class(trace, started, manifest);
     access.make_folder(&folder.join(OWN))?;
     access.make_folder(&folder.join(MODELS))?;
     let declarations = Declarations::begin(folder.to_owned(), access, &class, libraries)?;
@@ -72,16 +72,16 @@ fn open(trace: &TraceFolder, path: &Path) -> io::Result<File> {
     }
 }
 
-/// Returns the streams that there may be. Of events only those of telemetry, samples and capture windows are in it; the others are declared
-/// when they come.
-fn class(trace: &TraceFolder, started: ReferencePoint, manifest: &Manifest, apis: usize) -> TraceClass {
+/// Returns the streams to begin with, those of APIs not among them. Of events only those of telemetry, samples and capture windows are in it; the
+/// others are declared when they come.
+fn class(trace: &TraceFolder, started: ReferencePoint, manifest: &Manifest) -> TraceClass {
     let clock = clock(started);
     let environment = Environment {
         version: [version_part(0), version_part(1)],
         host: manifest.host.clone(),
         program: manifest.command.first().cloned().unwrap_or_default(),
     };
-    let mut class = class::frame(trace.uuid(), clock, environment.variables(), apis);
+    let mut class = class::frame(trace.uuid(), clock, environment.variables());
     class.streams.extend(manifest.telemetry.is_some().then(hetrace_format::telemetry::stream));
     class.streams.extend(manifest.samples.is_some().then(hetrace_format::sample::stream));
     class.streams.extend(manifest.capture.is_some().then(hetrace_format::window::stream));

@@ -4,9 +4,9 @@
 //!   Stream ── ids that are new in it ──► Declarations ──► metadata, hetrace/model/API.json
 //!      └──── the packet ───────────────────────────────► stream file
 //! ```
-//! A program uses few of the functions that its APIs have. So the metadata begins without events, and
-//! each is added when a packet comes that has the first of them: what is in the streams can be read at any
-//! moment, also if this launcher is killed. The same holds for models: that of an API is written when its
+//! A program uses few of the APIs that a machine has, and few of their functions. So the metadata begins without streams of
+//! APIs and without events, and each is added when the first packet comes that is of the stream, or has the event: what is
+//! in the streams can be read at any moment, also if this launcher is killed. The same holds for models: that of an API is written when its
 //! first record comes ([decision 0041]).
 //!
 //! [decision 0041]: https://github.com/hetrace/hetrace/blob/main/docs/decisions/0041-what-is-used.md
@@ -21,6 +21,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use hetrace_ctf::account::FileAccount;
 use hetrace_ctf::class::{EventClass, TraceClass};
 use hetrace_ctf::tsdl::Growing;
+use hetrace_ctf::write::form;
 use hetrace_format::class::{DEVICE_STREAM, api_stream, device_event};
 use hetrace_format::{calls, files, object};
 use hetrace_model::Model;
@@ -40,10 +41,17 @@ struct State {
     /// Bytes of whole declarations in it.
     length: u64,
     text: Growing,
-    /// Stream class and event of what is declared, or can't be: nobody knows such an event.
-    done: HashSet<(u32, u16)>,
+    done: Done,
     apis: Vec<Api>,
     models: Models,
+}
+
+/// What is declared.
+#[derive(Debug)]
+struct Done {
+    streams: HashSet<u32>,
+    /// Stream class and event, also of what can't be declared: nobody knows such an event.
+    events: HashSet<(u32, u16)>,
 }
 
 /// Where models are written to, and which are.
@@ -75,7 +83,8 @@ impl Declarations {
         let (text, begin) = Growing::begin(class);
         let file = access.make_file(&trace.join(files::METADATA))?;
         file.write_all_at(begin.as_bytes(), 0)?;
-        let apis = apis.iter().map(|found| (found.api.clone(), Ok(found.clone())));
+        // Nothing is in the folder yet.
+        let apis = apis.iter().map(|found| Api::new(found.api.clone(), Ok(found.clone()), false)).collect();
         let done = declared(class);
         Ok(Self::new(trace, access, (file, begin.len() as u64, text), done, apis))
     }
@@ -100,6 +109,11 @@ impl Declarations {
         let file = File::options().write(true).open(&path)?;
         file.set_len(text.len() as u64)?;
         let growing = Growing::resume(class.byte_order, &text);
+        let api = |(name, library): (String, _)| {
+            let is_there = trace.join(files::model(&name)).exists();
+            Api::new(name, library, is_there)
+        };
+        let apis = apis.map(api).collect();
         Ok(Self::new(trace, access, (file, text.len() as u64, growing), declared(&class), apis))
     }
 
@@ -107,14 +121,9 @@ impl Declarations {
         trace: PathBuf,
         access: Access,
         (file, length, text): (File, u64, Growing),
-        done: HashSet<(u32, u16)>,
-        apis: impl Iterator<Item = (String, Result<Found, String>)>,
+        done: Done,
+        apis: Vec<Api>,
     ) -> Self {
-        let api = |(name, library): (String, _)| {
-            let is_there = trace.join(files::model(&name)).exists();
-            Api { name, library, model: None, is_there }
-        };
-        let apis = apis.map(api).collect();
         let models = Models { trace, access, written: Vec::new() };
         Self(Mutex::new(State { file, length, text, done, apis, models }))
     }
@@ -123,7 +132,7 @@ impl Declarations {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Declares events of a stream class, if they are not yet.
+    /// Declares a stream class and events of it, if they are not yet.
     ///
     /// # Errors
     /// When the metadata or a model can't be written, or a library can't be read: what has these events
@@ -177,14 +186,17 @@ impl Declarations {
     }
 }
 
-/// Returns all events of a class.
-fn declared(class: &TraceClass) -> HashSet<(u32, u16)> {
+/// Returns all streams and events of a class.
+fn declared(class: &TraceClass) -> Done {
     let events = |stream: &hetrace_ctf::class::StreamClass| {
         let id = u32::try_from(stream.id).ok();
         let events = stream.events.iter().filter_map(|event| u16::try_from(event.id).ok());
         events.filter_map(move |event| Some((id?, event))).collect::<Vec<_>>()
     };
-    class.streams.iter().flat_map(events).collect()
+    Done {
+        streams: class.streams.iter().filter_map(|stream| u32::try_from(stream.id).ok()).collect(),
+        events: class.streams.iter().flat_map(events).collect(),
+    }
 }
 
 /// Another metadata.
@@ -203,18 +215,31 @@ impl State {
     }
 
     fn declare(&mut self, class: u32, ids: &[u16]) -> io::Result<()> {
-        let fresh: Vec<u16> = ids.iter().copied().filter(|id| !self.done.contains(&(class, *id))).collect();
-        if fresh.is_empty() {
+        let is_known = |id: &u16| self.done.events.contains(&(class, *id));
+        let fresh: Vec<u16> = ids.iter().copied().filter(|id| !is_known(id)).collect();
+        let stream = !self.done.streams.contains(&class) && self.api_of(class).is_some();
+        if fresh.is_empty() && !stream {
             return Ok(());
         }
         // Names that are not written must not be referred to.
         let before = self.text.clone();
-        if let Err(error) = self.texts(class, &fresh).and_then(|text| self.append(text.as_bytes())) {
+        let mut text = String::new();
+        if stream {
+            text += &self.text.stream(&form::stream_class(class.into()));
+        }
+        let events = self.texts(class, &fresh);
+        if let Err(error) = events.and_then(|events| self.append((text + &events).as_bytes())) {
             self.text = before;
             return Err(error);
         }
-        self.done.extend(fresh.into_iter().map(|id| (class, id)));
+        self.done.streams.extend(stream.then_some(class));
+        self.done.events.extend(fresh.into_iter().map(|id| (class, id)));
         Ok(())
+    }
+
+    /// Returns the number of the API whose stream class this is.
+    fn api_of(&self, class: u32) -> Option<usize> {
+        (0..self.apis.len()).find(|number| api_stream(*number) == class)
     }
 
     fn texts(&mut self, class: u32, ids: &[u16]) -> io::Result<String> {
@@ -250,8 +275,9 @@ impl State {
             let models = if object::needs_models(id) { self.all_models()? } else { Vec::new() };
             return Ok(device_event(id, &models));
         }
-        let api = (0..self.apis.len()).find(|number| api_stream(*number) == class);
-        let Some(api) = api.and_then(|number| self.apis.get_mut(number)) else { return Ok(None) };
+        let Some(api) = self.api_of(class).and_then(|number| self.apis.get_mut(number)) else {
+            return Ok(None);
+        };
         self.models.need(api)?;
         api.event(id)
     }
@@ -283,6 +309,10 @@ impl Models {
 }
 
 impl Api {
+    fn new(name: String, library: Result<Found, String>, is_there: bool) -> Self {
+        Api { name, library, model: None, is_there }
+    }
+
     fn library(&self) -> io::Result<&Found> {
         self.library.as_ref().map_err(|why| io::Error::other(why.clone()))
     }

@@ -47,11 +47,11 @@ impl Selection {
     pub(crate) fn each(&self, index: &Index, of_kind: impl Fn(&Kind<'_>, bool) -> u8) -> Vec<u8> {
         let of_kinds = |named| index.kinds().map(|kind| of_kind(&kind, named)).collect::<Vec<u8>>();
         let chosen = of_kinds(true);
-        let flags = |kinds: &[u8], kind: usize| kinds.get(kind).copied().unwrap_or(0);
         if self.include.is_empty() && self.exclude.is_empty() {
-            return index.functions().map(|kind| flags(&chosen, kind)).collect();
+            return index.by_kind(&chosen);
         }
         let others = of_kinds(false);
+        let flags = |kinds: &[u8], kind: usize| kinds.get(kind).copied().unwrap_or(0);
         let of_row = |row: Row<'_>| flags(if self.names(row.name) { &chosen } else { &others }, row.kind);
         index.rows().map(of_row).collect()
     }

@@ -111,8 +111,15 @@ impl Follower {
         self.streams.extend(
             self.tails.all().iter().skip(known).map(|tail| (tail.name().to_owned(), Pending::default())),
         );
+        // A stream is declared before its first packet is written, so by now that of each file is; what is read below may
+        // have events that are declared later, which are described afterwards.
+        let fresh = match self.streams.len() > known {
+            true => Some(Streams::from_parts(&self.declared(), Vec::new())?),
+            false => None,
+        };
+        let ctf = fresh.as_ref().unwrap_or(self.trace.ctf());
         for (tail, (_, bytes)) in self.tails.all_mut().iter_mut().zip(&mut self.streams) {
-            let grown = tail.read(self.trace.ctf(), share, bytes);
+            let grown = tail.read(ctf, share, bytes);
             look.bytes += grown.bytes;
             if let Some(end) = grown.more {
                 look.more = true;
@@ -127,7 +134,7 @@ impl Follower {
 
     /// Reads what describes the streams, if there is more of it.
     fn describe(&mut self, look: &mut Look) -> Result<(), OpenError> {
-        let metadata = self.files.read("metadata").ok().flatten().map(whole).unwrap_or_default();
+        let metadata = self.declared();
         if metadata.len() <= self.metadata.len() {
             return Ok(());
         }
@@ -146,6 +153,12 @@ impl Follower {
             look.renumbered = Some(new);
         }
         Ok(())
+    }
+
+    /// Returns what describes the streams by now: never less than what is understood already.
+    fn declared(&self) -> Vec<u8> {
+        let now = self.files.read("metadata").ok().flatten().map(whole);
+        now.filter(|now| now.len() > self.metadata.len()).unwrap_or_else(|| self.metadata.clone())
     }
 
     /// Puts the trace together anew. Returns the API and the name of each function as it was before.

@@ -140,7 +140,7 @@ fn libraries() -> Vec<Finding> {
 
 fn library(library: &apis::Found) -> Finding {
     if hetrace_session::is_absent(library) {
-        let says = match &library.interpose.requires[..] {
+        let says = match &library.interpose().requires[..] {
             [name] => format!("{name} is not installed: no program can use this API, so it is not traced"),
             names => {
                 let names = names.join(", ");
@@ -149,13 +149,13 @@ fn library(library: &apis::Found) -> Finding {
         };
         return Finding::fine(&library.api, says);
     }
-    if let Some(variable) = &library.interpose.injection_variable {
+    if let Some(variable) = &library.interpose().injection_variable {
         return Finding::fine(&library.api, format!("injected via {variable}"));
     }
-    if let Some(tools) = &library.interpose.tools {
+    if let Some(tools) = &library.interpose().tools {
         return tool(&library.api, tools);
     }
-    let says = match hetrace_session::loader(&library.interpose) {
+    let says = match hetrace_session::loader(library.interpose()) {
         Some((path, true)) => format!("{} supports layers", path.display()),
         Some((path, false)) => format!("{} does not support layers: injected via LD_PRELOAD", path.display()),
         None => "the loader is not installed: only programs that bring their own can use this API".to_owned(),

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use hetrace_ctf::account::Account;
 use hetrace_ctf::read::{Files, Trace};
 use hetrace_format::files::{self as places, BLOBS, MANIFEST, METADATA, MODELS};
-use hetrace_format::manifest::Losses;
+use hetrace_format::manifest::{Losses, Os};
 use hetrace_trace::trace::{OpenError, read_models};
 
 use super::{Checked, Finding};
@@ -25,10 +25,36 @@ pub(super) struct Manifest {
     pub is_whole: bool,
 }
 
-/// Returns the account of the operating system's trace beside a program's; none if the manifest has none.
-pub(super) fn of_kernel(files: &Files) -> Option<Account> {
-    let text = files.read(MANIFEST).ok().flatten()?;
-    hetrace_format::Manifest::parse(&text).ok()?.os?.account
+/// What the manifest of a program's trace says of the operating system's beside it.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct OfKernel {
+    /// The account of what was written, if there is one.
+    pub account: Option<Account>,
+    /// Events that were written.
+    events: u64,
+    /// Events that the kernel dropped, or that could not be written.
+    lost: u64,
+}
+
+impl OfKernel {
+    /// Reads it; nothing where the manifest says nothing.
+    pub fn read(files: &Files) -> Self {
+        let text = files.read(MANIFEST).ok().flatten();
+        let os = text.and_then(|text| hetrace_format::Manifest::parse(&text).ok()?.os);
+        os.map_or_else(Self::default, |os| Self::of(&os))
+    }
+
+    fn of(os: &Os) -> Self {
+        let lost = os.dropped.saturating_add(os.unwritten);
+        Self { account: os.account.clone(), events: os.events, lost }
+    }
+
+    /// Returns how many events were dropped of a trace that has so many, of which its streams count so many. A stream to
+    /// which nothing more could be written can't count what came afterwards; a trace that was made of this one has lost
+    /// what its own streams say.
+    pub fn dropped(&self, events: u64, counted: u64) -> u64 {
+        if events == self.events { counted.max(self.lost) } else { counted }
+    }
 }
 
 impl Manifest {
@@ -171,4 +197,18 @@ pub(super) fn blobs(files: &Files, watch: Watch<'_>, done: &mut Checked) -> Resu
 fn hash(bytes: &[u8]) -> u64 {
     let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, step)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_streams_of_the_system_cannot_count_is_known_by_the_manifest() {
+        let known = OfKernel::of(&Os { events: 100, dropped: 30, unwritten: 20, ..Os::default() });
+        assert_eq!(known.dropped(100, 40), 50, "the disk was full");
+        assert_eq!(known.dropped(100, 60), 60, "an older manifest");
+        assert_eq!(known.dropped(7, 3), 3, "a part of it");
+        assert_eq!(OfKernel::default().dropped(0, 5), 5);
+    }
 }

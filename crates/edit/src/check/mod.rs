@@ -42,7 +42,8 @@ pub struct Checked {
     pub events: u64,
     /// Bytes of the packets.
     pub bytes: u64,
-    /// Events that were dropped while recording, by the counters of the streams.
+    /// Events that were dropped while recording, by the counters of the streams; of the operating system's by the manifest
+    /// where that knows of more.
     pub dropped: u64,
 }
 
@@ -114,7 +115,10 @@ pub fn check(path: &Path, watch: Watch<'_>) -> Result<Checked, Error> {
 fn with_kernel(files: &Files, watch: Watch<'_>) -> Result<Checked, Error> {
     let mut done = one(files, None, watch)?;
     if let Some(kernel) = files.kernel() {
-        done.add(KERNEL, one(kernel, Some(files::of_kernel(files)), watch)?);
+        let known = files::OfKernel::read(files);
+        let seen = one(kernel, Some(known.account.clone()), watch)?;
+        let dropped = known.dropped(seen.events, seen.dropped);
+        done.add(KERNEL, Checked { dropped, ..seen });
     }
     Ok(done)
 }

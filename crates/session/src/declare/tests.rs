@@ -42,7 +42,7 @@ impl Bed {
     }
 
     fn begin(&self) -> Declarations {
-        let class = frame([1; 16], form::clock_class([2; 16], 0), Vec::new(), 1);
+        let class = frame([1; 16], form::clock_class([2; 16], 0), Vec::new());
         let apis = std::slice::from_ref(&self.library);
         Declarations::begin(self.trace(), Access::Owner, &class, apis).expect("metadata")
     }
@@ -72,8 +72,8 @@ impl Bed {
     /// Names of the declared events of the API, in their order.
     fn events(&self) -> Vec<String> {
         let class = self.class();
-        let stream = class.streams.iter().find(|s| s.id == u64::from(api_stream(0))).expect("a stream");
-        stream.events.iter().map(|e| e.name.clone()).collect()
+        let streams = class.streams.iter().filter(|s| s.id == u64::from(api_stream(0)));
+        streams.flat_map(|stream| &stream.events).map(|e| e.name.clone()).collect()
     }
 
     fn has(&self, file: &str) -> bool {
@@ -89,9 +89,12 @@ fn exists(folder: &Path, file: &str) -> bool {
 fn only_what_comes_is_declared_and_only_then() {
     let bed = Bed::new();
     let declarations = bed.begin();
-    assert!(bed.events().is_empty() && !bed.has("hetrace/model/toy.json"));
+    let streams = || bed.class().streams.iter().map(|stream| stream.id).collect::<Vec<_>>();
+    assert_eq!(streams(), [u64::from(DEVICE_STREAM)], "an API that is not used takes no place");
+    assert!(!bed.has("hetrace/model/toy.json"));
     let folder = bed.write(declarations, "a", &IDS[2..]);
     assert_eq!(bed.events(), ["toy:toyRun_entry", "toy:toyRun_exit"]);
+    assert_eq!(streams(), [DEVICE_STREAM, api_stream(0)].map(u64::from), "each once");
     let models = folder.declarations().expect("they are its").models();
     assert_eq!(models, [FileAccount::of("hetrace/model/toy.json", MODEL.as_bytes())]);
     assert_eq!(fs::read_to_string(bed.trace().join("hetrace/model/toy.json")).expect("a model"), MODEL);

@@ -84,7 +84,7 @@ pub fn plan(libraries: &[Found], session: &Path, way: Way, program: Option<&Path
     injection.variables.push((SESSION_VARIABLE.into(), session.into()));
     let mut preload: Vec<PathBuf> = Vec::new();
     for library in libraries {
-        let interpose = &library.interpose;
+        let interpose = library.interpose();
         if let Some(variable) = &interpose.injection_variable {
             injection.name_tool(variable, library);
             continue;

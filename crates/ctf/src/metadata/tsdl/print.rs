@@ -41,6 +41,13 @@ impl Growing {
         Growing(Printer::new(order, text.matches("\nenum ").count()))
     }
 
+    /// Returns what is to be added to declare a stream without events.
+    pub fn stream(&mut self, stream: &StreamClass) -> String {
+        let Growing(printer) = self;
+        stream_block(printer, stream);
+        std::mem::take(&mut printer.text)
+    }
+
     /// Returns what is to be added to declare an event of a stream.
     pub fn event(&mut self, stream_id: u64, event: &EventClass) -> String {
         let Growing(printer) = self;
@@ -200,6 +207,16 @@ mod tests {
         text += &resumed.event(3, &event(11, &long));
         assert_eq!(events(&text).len(), 4);
         assert_eq!(text.matches("enum values_1 :").count(), 1, "{text}");
+    }
+
+    #[test]
+    fn a_stream_comes_before_its_first_event() {
+        let (mut growing, mut text) = Growing::begin(&empty());
+        text += &growing.stream(&StreamClass { id: 4, ..StreamClass::default() });
+        text += &growing.event(4, &event(7, &named(&["a", "b"])));
+        let streams = super::super::parse(text.as_bytes()).unwrap().streams;
+        let found: Vec<_> = streams.iter().map(|stream| (stream.id, stream.events.len())).collect();
+        assert_eq!(found, [(3, 0), (4, 1)]);
     }
 
     #[test]
