@@ -19,6 +19,7 @@ mod measure;
 extern "C" fn loaded() {
     hetrace_interpose::start_unused(generated::tables::API);
     entry::LIBRARY.started();
+    device::profiler::start();
     hetrace_interpose::set_error_reporter(errors::report);
 }
 
