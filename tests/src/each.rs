@@ -63,10 +63,10 @@ pub fn searched(function: &str) -> String {
     format!("loop_{function}")
 }
 
-/// Pointers lead to a buffer of zeros, numbers are 1: nothing is NULL, and nothing large.
+/// Pointers lead to a buffer with a short text, numbers are 1: nothing is NULL, and nothing large.
 fn loops(model: &Value, functions: &[&str]) -> String {
     let (structs, all) = prototypes(model);
-    let mut out = format!("#include <stdlib.h>\n{structs}static char buffer[1 << 16];\n");
+    let mut out = format!("#include <stdlib.h>\n{structs}static char buffer[1 << 16] = \"step\";\n");
     let mut calls = String::new();
     for f in all.iter().filter(|f| functions.contains(&f.name.as_str())) {
         let argument = |ty: &String| match ty.as_str() {

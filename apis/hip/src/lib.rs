@@ -19,8 +19,8 @@ mod measure;
 extern "C" fn loaded() {
     hetrace_interpose::start_unused(generated::tables::API);
     entry::LIBRARY.started();
-    device::profiler::start();
     hetrace_interpose::set_error_reporter(errors::report);
+    device::profiler::start();
 }
 
 hetrace_interpose::api_library!(entry::at_start, "generated/model.json", "generated/index.txt");

@@ -13,12 +13,24 @@ pub struct Shape {
     pub before: u32,
     /// Numbers behind its pointers, after it; its result is not counted.
     pub after: u32,
+    /// Short texts, before it.
+    pub texts: u32,
 }
 
 impl Shape {
     /// So many before and after.
     pub const fn new(before: u32, after: u32) -> Self {
-        Shape { before, after }
+        Shape { before, after, texts: 0 }
+    }
+
+    /// As tables have it.
+    pub fn text(&self) -> String {
+        format!("{}{} + {}", self.before, "t".repeat(self.texts as usize), self.after)
+    }
+
+    /// The same with a text before.
+    pub const fn with_text(self) -> Self {
+        Shape { texts: self.texts + 1, ..self }
     }
 }
 
@@ -60,8 +72,10 @@ pub fn choose(api: &str, known: &[Shape]) -> Result<Option<(String, Vec<Chosen>)
 
 /// Whether a call of it is recorded and nothing else.
 fn plain(f: &Function) -> bool {
-    let more = ["synchronize", "wait", "poll", "get-proc", "range-push", "range-pop"];
-    f.hook.is_none()
+    let more = ["sync", "wait", "poll", "range-push", "range-pop"];
+    // Extensions' functions are handed out by address, and so are not what a program is linked to.
+    f.extension.is_none()
+        && f.hook.is_none()
         && f.command.is_none()
         && f.blocking.is_none()
         && f.changed.is_none()
@@ -70,16 +84,24 @@ fn plain(f: &Function) -> bool {
         && !more.iter().any(|role| f.has_role(role))
 }
 
-/// What it records; `None` if that is more than numbers.
+/// What it records; `None` if that is more than numbers and texts before it.
 fn shape(model: &Model, f: &Function, index: usize) -> Option<Shape> {
     let events = events_of(model, f, index);
     let of = |phase: Phase| events.iter().find(|event: &&Event| event.phase == phase);
-    let numbers = |event: &Event| {
-        let fields = event.fields.iter().filter(|field| field.source != Source::Return);
-        let all = event.fields.iter().all(|field| matches!(field.shape, Encoded::Int(_)));
-        all.then(|| u32::try_from(fields.count()).unwrap_or(u32::MAX))
+    let (entry, exit) = (of(Phase::Entry)?, of(Phase::Exit)?);
+    let count = |event: &Event, is: &dyn Fn(&Encoded) -> bool| {
+        let own = event.fields.iter().filter(|field| field.source != Source::Return);
+        u32::try_from(own.filter(|field| is(&field.shape)).count()).unwrap_or(u32::MAX)
     };
-    Some(Shape { before: numbers(of(Phase::Entry)?)?, after: numbers(of(Phase::Exit)?)? })
+    let is_number = |shape: &Encoded| matches!(shape, Encoded::Int(_));
+    let is_text = |shape: &Encoded| matches!(shape, Encoded::Text);
+    let known = entry.fields.iter().all(|field| is_number(&field.shape) || is_text(&field.shape))
+        && exit.fields.iter().all(|field| is_number(&field.shape));
+    known.then(|| Shape {
+        before: count(entry, &is_number),
+        after: count(exit, &is_number),
+        texts: count(entry, &is_text),
+    })
 }
 
 #[cfg(test)]

@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use hetrace_interpose::commands::{Note, Once, Progress, Times};
 use hetrace_interpose::ring::abi::option;
 use hetrace_interpose::ring::clock::ticks;
-use hetrace_interpose::{ErrnoGuard, Spent, budget, pid, session, spend, task, with_guard};
+use hetrace_interpose::{ErrnoGuard, budget, pid, session, task};
 
 use api::{API, Client, Header, LOCKED, LOSSLESS, Tool};
 use slots::SLOTS;
@@ -103,7 +103,9 @@ pub fn start() {
     } else if budget::is_limited() {
         Err(Why::Limited)
     } else {
-        spend(Spent::Start, || with_guard(configure_first))
+        // Nothing here gives this thread a ring: HIP's library may not have been initialized yet, and would be asked for the
+        // texts of its errors.
+        configure_first()
     };
     match result {
         Ok(()) => STATE.store(state::ACTIVE, Ordering::Release),
