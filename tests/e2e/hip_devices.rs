@@ -181,8 +181,14 @@ fn commands_have_the_times_of_the_collector() {
 fn without_the_collector_events_are_used_and_the_report_says_why() {
     for (variables, why) in [
         (&[("FAKE_ROCPROFILER", "locked")][..], "events, because rocprofiler-sdk was configured before"),
-        (&[("FAKE_ROCPROFILER", "refuses")], "events, because rocprofiler-sdk refuses to trace kernels and copies"),
-        (&[("HETRACE_ROCPROFILER", "/nowhere"), ("FAKE_ROCPROFILER", "locked")], "HETRACE_ROCPROFILER is not usable"),
+        (
+            &[("FAKE_ROCPROFILER", "refuses")],
+            "events, because rocprofiler-sdk refuses to trace kernels and copies",
+        ),
+        (
+            &[("HETRACE_ROCPROFILER", "/nowhere"), ("FAKE_ROCPROFILER", "locked")],
+            "HETRACE_ROCPROFILER is not usable",
+        ),
     ] {
         let ran = profiled(variables, &[]);
         assert!(ran.done.err.contains(why), "{}", ran.done.err);

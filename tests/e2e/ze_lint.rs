@@ -65,7 +65,8 @@ fn each_fault_is_found_and_nothing_else() {
     let mut wrong = Vec::new();
     for (fault, rules) in FAULTS {
         let Some(found) = findings(fault) else { return };
-        let names: BTreeSet<&str> = found.iter().map(|(rule, _)| rule.as_str()).filter(|r| *r != DEPRECATED).collect();
+        let names: BTreeSet<&str> =
+            found.iter().map(|(rule, _)| rule.as_str()).filter(|r| *r != DEPRECATED).collect();
         assert!(found.iter().any(|(rule, _)| rule == DEPRECATED), "{fault}: {found:?}");
         if names != rules.iter().copied().collect() {
             wrong.push(format!("{fault}: {found:#?}"));

@@ -66,7 +66,7 @@ pub fn searched(function: &str) -> String {
 /// Pointers lead to a buffer with a short text, numbers are 1: nothing is NULL, and nothing large.
 fn loops(model: &Value, functions: &[&str]) -> String {
     let (structs, all) = prototypes(model);
-    let mut out = format!("#include <stdlib.h>\n{structs}static char buffer[1 << 16] = \"step\";\n");
+    let mut out = format!("#include <stdlib.h>\n{structs}char buffer[1 << 16] = \"step\";\n");
     let mut calls = String::new();
     for f in all.iter().filter(|f| functions.contains(&f.name.as_str())) {
         let argument = |ty: &String| match ty.as_str() {
@@ -86,7 +86,10 @@ fn loops(model: &Value, functions: &[&str]) -> String {
             calls.insert_str(0, &format!("    {name}({times});\n"));
         }
     }
-    let _ = writeln!(out, "int main(int c, char **v) {{\n    long n = c > 1 ? atol(v[1]) : 1;\n{calls}    return 0;\n}}");
+    let _ = writeln!(
+        out,
+        "int main(int c, char **v) {{\n    long n = c > 1 ? atol(v[1]) : 1;\n{calls}    return 0;\n}}"
+    );
     out
 }
 

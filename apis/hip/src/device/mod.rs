@@ -400,9 +400,7 @@ impl Backend for Asking {
 
     fn poll(&mut self, token: Token, command: &Enqueued) -> Progress {
         match token {
-            Token::Collected(id) => {
-                profiler::progress(id, command.kind == KERNEL, command.bytes, self.last)
-            }
+            Token::Collected(id) => profiler::progress(id, command.kind == KERNEL, command.bytes, self.last),
             Token::Events(pair) => by_events(pair),
         }
     }

@@ -24,8 +24,11 @@ fn collector(machine: &Machine<'_>) -> Finding {
     };
     match by_setting.or_else(by_name).or_else(by_default) {
         Some(path) => Finding::fine("rocprofiler-sdk", path.display().to_string()),
-        None => Finding::fine("rocprofiler-sdk", "not in the library paths; HIP's commands get their times from events")
-            .with("install rocprofiler-sdk (ROCm 6.2 or newer), or HETRACE_ROCPROFILER=path"),
+        None => Finding::fine(
+            "rocprofiler-sdk",
+            "not in the library paths; HIP's commands get their times from events",
+        )
+        .with("install rocprofiler-sdk (ROCm 6.2 or newer), or HETRACE_ROCPROFILER=path"),
     }
 }
 

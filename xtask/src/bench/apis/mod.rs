@@ -9,17 +9,18 @@ mod shapes;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use clap::Parser;
 use hetrace_tests::each::{repeated, searched};
 use serde_json::json;
 
-use self::shapes::{Chosen, Shape};
+use self::shapes::{Chosen, Compared, Shape};
 use super::ground::{Ground, make, product};
 use super::instructions::per_call;
+use super::preloaded::empty_library;
 use super::report::{Report, difference, number};
 use super::setting::Setting;
 use crate::repo;
@@ -111,7 +112,9 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let mut ground = Ground::make_system(&product(args.hetrace.as_deref()))?;
     make("bench/programs", "build/marked").context("make -C bench/programs build/marked")?;
     let mut report = Report::new(args.json);
-    report.title("Instructions that a call costs more than without us (callgrind), on libraries that do nothing");
+    report.title(
+        "Instructions that a call costs more than without us (callgrind), on libraries that do nothing",
+    );
     let wanted = |api: &str| args.only.is_empty() || api == REFERENCE || args.only.iter().any(|o| o == api);
     let mut apis: Vec<String> = repo::apis()?.into_iter().filter(|api| wanted(api)).collect();
     // Its shapes are those that the others' functions are chosen by.
@@ -142,17 +145,21 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 
 /// The functions of an API that has a library, measured; none of one that has not.
 fn of_library(ground: &mut Ground, api: &str, known: &[Shape]) -> Result<Option<Vec<Row>>> {
-    let Some((soname, chosen)) = shapes::choose(api, known)? else { return Ok(None) };
+    let Some(compared) = shapes::choose(api, known)? else { return Ok(None) };
+    let Compared { soname, requires, functions: chosen } = compared;
     let names: Vec<&str> = chosen.iter().map(|c| c.function.as_str()).collect();
     let program = repeated(api, &soname, &names);
-    ground.search = program.parent().map(Path::to_owned);
+    let folder = program.parent().context("the program lies in no folder")?;
+    if let Some(name) = requires.first().filter(|_| !requires.contains(&soname)) {
+        empty_library(&folder.join(name))?;
+    }
+    ground.search = Some(folder.to_owned());
     let words: Vec<OsString> = vec![program.into(), CALLS.to_string().into()];
     let loops: Vec<String> = names.iter().map(|name| searched(name)).collect();
     let loops: Vec<&str> = loops.iter().map(String::as_str).collect();
     let count = |setting| per_call(ground, setting, &words, &loops, f64::from(CALLS));
     let bare = count(Setting::Bare)?;
-    let [dormant, nothing, recorded] =
-        [count(Setting::Preloaded)?, count(NOTHING)?, count(RECORDED)?];
+    let [dormant, nothing, recorded] = [count(Setting::Preloaded)?, count(NOTHING)?, count(RECORDED)?];
     let row = |(i, chosen): (usize, Chosen)| {
         let more = |counts: &[f64]| counts.get(i).zip(bare.get(i)).map_or(f64::NAN, |(c, b)| c - b);
         Row {
@@ -164,7 +171,9 @@ fn of_library(ground: &mut Ground, api: &str, known: &[Shape]) -> Result<Option<
             recorded: more(&recorded),
         }
     };
-    Ok(Some(chosen.into_iter().enumerate().map(row).collect()))
+    let rows: Vec<Row> = chosen.into_iter().enumerate().map(row).collect();
+    ensure!(rows.iter().all(|row| row.recorded > 2.0 * DORMANT), "its calls were not recorded");
+    Ok(Some(rows))
 }
 
 /// A loop of the program with static parts, measured.
@@ -172,7 +181,8 @@ fn of_marked(ground: &Ground, marked: &Marked) -> Result<Row> {
     let words: Vec<OsString> =
         vec![ground.program("marked").into(), CALLS.to_string().into(), marked.name.into()];
     let count = |setting| -> Result<f64> {
-        let counts = per_call(ground, setting, &words, &[marked.name], f64::from(CALLS) * marked.shapes.len() as f64)?;
+        let counts =
+            per_call(ground, setting, &words, &[marked.name], f64::from(CALLS) * marked.shapes.len() as f64)?;
         counts.first().copied().context("no count")
     };
     let bare = count(Setting::Bare)?;
@@ -186,6 +196,16 @@ fn of_marked(ground: &Ground, marked: &Marked) -> Result<Row> {
     })
 }
 
+/// What a call of OpenCL's of this shape costs. Of one that it has no function of, by what each value more costs.
+fn reference(of_shape: &BTreeMap<Shape, f64>, shape: Shape) -> f64 {
+    let known = |before, after| of_shape.get(&Shape::new(before, after)).copied().unwrap_or(f64::NAN);
+    let (none, four) = (known(0, 0), known(4, 0));
+    let (value, result) = ((four - none) / 4.0, known(4, 1) - four);
+    let more = f64::from(shape.before) * value + f64::from(shape.after) * result;
+    let text = if shape.texts == 0 { 0.0 } else { f64::NAN };
+    of_shape.get(&shape).copied().unwrap_or(none + more + text)
+}
+
 fn table(rows: &[Row], report: &mut Report) {
     let mut of_shape: BTreeMap<Shape, f64> = BTreeMap::new();
     for row in rows.iter().filter(|row| row.api == REFERENCE) {
@@ -193,10 +213,8 @@ fn table(rows: &[Row], report: &mut Report) {
     }
     let (mut cells, mut missed) = (Vec::new(), Vec::new());
     for row in rows {
-        let references: Vec<f64> = row.shapes.iter().filter_map(|shape| of_shape.get(shape).copied()).collect();
-        let whole = references.len() == row.shapes.len();
-        let mean = references.iter().sum::<f64>() / references.len() as f64;
-        let ratio = if whole { row.recorded / mean } else { f64::NAN };
+        let references = row.shapes.iter().map(|shape| reference(&of_shape, *shape));
+        let ratio = row.recorded / (references.sum::<f64>() / row.shapes.len() as f64);
         cells.push(vec![
             row.api.clone(),
             row.function.clone(),
@@ -217,7 +235,7 @@ fn table(rows: &[Row], report: &mut Report) {
     }
     let head = ["API", "call", "values", "no session", "not recorded", "recorded", "of OpenCL's"];
     report.table(&head, &cells);
-    report.line("values: recorded before + after the call, the result not counted; t: a text. Several: the mean of these calls");
+    report.line("values: recorded before + after the call, the result not counted; t: a text; several: the mean of these calls. What OpenCL has no function of is compared with what its values cost");
     for line in &missed {
         report.line(&format!("missed: {line}"));
     }

@@ -43,31 +43,43 @@ pub struct Chosen {
     pub shape: Shape,
 }
 
+/// What of an API is compared.
+#[derive(Debug)]
+pub struct Compared {
+    /// The name of its library.
+    pub soname: String,
+    /// Libraries of which one must be on the machine for it to be traced.
+    pub requires: Vec<String>,
+    /// Its functions, one of each shape.
+    pub functions: Vec<Chosen>,
+}
+
 /// How many functions of an API are compared.
 const MANY: usize = 4;
 
-/// Chooses functions of an API, one of each shape that is known (of each that there is if none is), and the name of its
-/// library; `None` if it has no library.
+/// Chooses functions of an API, of each shape one, those of shapes that are `known` first (all if none is), and the names of
+/// libraries; `None` if it has no library, or no such function.
 ///
 /// # Errors
 /// The model has problems.
-pub fn choose(api: &str, known: &[Shape]) -> Result<Option<(String, Vec<Chosen>)>> {
+pub fn choose(api: &str, known: &[Shape]) -> Result<Option<Compared>> {
     let (extracted, semantics) = load(api)?;
     let Ok(model) = hetrace_model::resolve(&extracted, &semantics) else { bail!("its model has problems") };
     let Some(soname) = model.interpose.libraries.first() else { return Ok(None) };
-    let mut chosen: Vec<Chosen> = Vec::new();
+    let mut found: Vec<Chosen> = Vec::new();
     for (i, f) in model.functions.iter().enumerate().filter(|(_, f)| plain(f)) {
         let Some(shape) = shape(&model, f, i) else { continue };
-        let is_known = known.is_empty() || known.contains(&shape);
-        if is_known && !chosen.iter().any(|c| c.shape == shape) {
-            chosen.push(Chosen { function: f.name.clone(), shape });
+        if !found.iter().any(|c| c.shape == shape) {
+            found.push(Chosen { function: f.name.clone(), shape });
         }
     }
-    chosen.sort_by_key(|c| c.shape);
+    // Those with which something can be compared at once, then the others, the smallest first.
+    found.sort_by_key(|c| (!known.is_empty() && !known.contains(&c.shape), c.shape));
     if !known.is_empty() {
-        chosen.truncate(MANY);
+        found.truncate(MANY);
     }
-    Ok(Some((soname.clone(), chosen)))
+    let requires = model.interpose.requires.iter().filter(|name| !name.starts_with('/')).cloned().collect();
+    Ok((!found.is_empty()).then(|| Compared { soname: soname.clone(), requires, functions: found }))
 }
 
 /// Whether a call of it is recorded and nothing else.
@@ -110,7 +122,7 @@ mod tests {
 
     #[test]
     fn functions_of_all_shapes_of_opencl_are_found() {
-        let (soname, chosen) = choose("opencl", &[]).unwrap().unwrap();
+        let Compared { soname, functions: chosen, .. } = choose("opencl", &[]).unwrap().unwrap();
         assert_eq!(soname, "libOpenCL.so.1");
         let shapes: Vec<Shape> = chosen.iter().map(|c| c.shape).collect();
         for shape in [Shape::new(1, 0), Shape::new(2, 0)] {
@@ -121,8 +133,10 @@ mod tests {
     #[test]
     fn others_have_the_shapes_that_are_known() {
         let known = [Shape::new(1, 0), Shape::new(1, 1)];
-        let (_, chosen) = choose("hip", &known).unwrap().unwrap();
-        assert_eq!(chosen.iter().map(|c| c.shape).collect::<Vec<_>>(), known, "{chosen:?}");
+        let Compared { functions: chosen, requires, .. } = choose("hip", &known).unwrap().unwrap();
+        assert!(requires.iter().all(|name| name.starts_with("libamdhip64")), "{requires:?}");
+        assert_eq!(chosen.iter().map(|c| c.shape).take(2).collect::<Vec<_>>(), known, "{chosen:?}");
+        assert_eq!(chosen.len(), MANY);
         assert!(choose("itt", &known).unwrap().is_none());
     }
 }

@@ -20,7 +20,10 @@ mod tests {
     use super::*;
 
     fn found(comment: &str) -> Option<Option<String>> {
-        said(comment, &["@deprecated".to_owned(), "[DEPRECATED]".to_owned(), "This API is deprecated".to_owned()])
+        said(
+            comment,
+            &["@deprecated".to_owned(), "[DEPRECATED]".to_owned(), "This API is deprecated".to_owned()],
+        )
     }
 
     #[test]

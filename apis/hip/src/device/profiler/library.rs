@@ -51,8 +51,12 @@ fn open(path: &CStr) -> Option<bool> {
     // traced by AMD's own tools.
     let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_LAZY | libc::RTLD_LOCAL) };
     let look_up = |name: &CStr| {
-        let asked =
-            Asked { version: std::ptr::null(), name: name.as_ptr(), handle, caller: is_ours as *const c_void };
+        let asked = Asked {
+            version: std::ptr::null(),
+            name: name.as_ptr(),
+            handle,
+            caller: is_ours as *const c_void,
+        };
         // SAFETY: a live handle and a NUL-terminated name. Past our own hook.
         unsafe { DLSYM.ask(&asked) }
     };

@@ -163,12 +163,15 @@ extern "C" fn configure(_: u32, _: *const c_char, _: u32, client: *mut Client) -
         finalize,
         data: std::ptr::null_mut(),
     }));
-    // SAFETY: NULL, or the place in which a tool leaves its name while it is configured.
-    if let Some(client) = unsafe { client.as_mut() } {
-        client.name = c"hetrace".as_ptr();
+    if !client.is_null() {
+        // SAFETY: not NULL, so the place in which a tool leaves its name while it is configured.
+        unsafe { (&raw mut (*client).name).write(c"hetrace".as_ptr()) };
     }
     TOOL.0.get()
 }
+
+/// Something that is done with a context and its buffer; 0, or the error.
+type Step<'s> = &'s dyn Fn(&mut u64, &mut u64) -> i32;
 
 /// Makes the context and its buffer. 0 if that went well.
 extern "C" fn initialize(_: *mut c_void, _: *mut c_void) -> i32 {
@@ -176,10 +179,18 @@ extern "C" fn initialize(_: *mut c_void, _: *mut c_void) -> i32 {
     // SAFETY: called while tools are configured, as these functions demand; places for ids that begin as 0, a callback
     // that takes what such a buffer has, and no list of operations, which means all.
     let error = unsafe {
-        let steps: [&dyn Fn(&mut u64, &mut u64) -> i32; 5] = [
+        let steps: [Step<'_>; 5] = [
             &|context, _| API.create_context(context),
             &|context, buffer| {
-                API.create_buffer(*context, BUFFER_BYTES, WATERMARK, LOSSLESS, delivered, std::ptr::null_mut(), buffer)
+                API.create_buffer(
+                    *context,
+                    BUFFER_BYTES,
+                    WATERMARK,
+                    LOSSLESS,
+                    delivered,
+                    std::ptr::null_mut(),
+                    buffer,
+                )
             },
             &|context, buffer| API.trace(*context, records::DISPATCH, std::ptr::null(), 0, *buffer),
             &|context, buffer| API.trace(*context, records::COPY, std::ptr::null(), 0, *buffer),
@@ -278,7 +289,9 @@ pub fn progress(id: u64, alone: bool, bytes: u64, last: bool) -> Progress {
     match found.count {
         0 if over => Progress::Gone,
         0 => Progress::Waits,
-        _ if whole || over => Progress::Ended(Times { start: found.start, end: found.end, ..Times::default() }),
+        _ if whole || over => {
+            Progress::Ended(Times { start: found.start, end: found.end, ..Times::default() })
+        }
         _ => Progress::Waits,
     }
 }
