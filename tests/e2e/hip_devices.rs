@@ -134,6 +134,95 @@ fn the_last_error_stays_the_programs() {
     }
 }
 
+/// A value of `LD_LIBRARY_PATH` by which the fake rocprofiler-sdk is found, too.
+fn with_profiler() -> String {
+    format!("{0}:{0}/profiler", programs().display())
+}
+
+fn profiled(variables: &[(&str, &str)], options: &[&str]) -> Ran {
+    let path = with_profiler();
+    let all: Vec<(&str, &str)> =
+        [("LD_LIBRARY_PATH", &*path)].into_iter().chain(variables.iter().copied()).collect();
+    traced("device", &all, options)
+}
+
+/// Each command of the program with its kind and how long it lasted, the shortest first.
+fn lasted(commands: impl Iterator<Item = (String, u64)>) -> Vec<(String, u64)> {
+    let mut all: Vec<_> = commands.collect();
+    all.sort();
+    all
+}
+
+/// A fake: it shows that ours takes what the real one documents, not that the real one works.
+#[test]
+fn commands_have_the_times_of_the_collector() {
+    let ran = profiled(&[], &[]);
+    assert!(ran.done.err.contains("device times: rocprofiler-sdk"), "{}", ran.done.err);
+    check(&ran);
+    // To the nanosecond of both clocks' relation, of all commands and not only of those behind others; the collector's
+    // clock is 7000 seconds apart from the host's.
+    let said = lasted(ran.said().iter().map(|s| {
+        let number = |name: &str| s[name].parse::<u64>().expect("a time");
+        (s["kind"].clone(), number("end") - number("start"))
+    }));
+    let seen = lasted(ran.seen().iter().map(|c| (c.kind.clone(), c.end - c.start)));
+    assert_eq!(seen.len(), said.len());
+    for (said, seen) in said.iter().zip(&seen) {
+        assert!(said.0 == seen.0 && said.1.abs_diff(seen.1) <= 50 + said.1 / 1000, "{said:?} {seen:?}");
+    }
+    // Its calls end before or after what they enqueued, but none begins later.
+    let calls = Seen::read(&ran.folder);
+    for command in &calls.commands {
+        assert!(command.start > 0 && command.end >= command.start, "{command:?}");
+    }
+}
+
+#[test]
+fn without_the_collector_events_are_used_and_the_report_says_why() {
+    for (variables, why) in [
+        (&[("FAKE_ROCPROFILER", "locked")][..], "events, because rocprofiler-sdk was configured before"),
+        (
+            &[("FAKE_ROCPROFILER", "refuses")],
+            "events, because rocprofiler-sdk refuses to trace kernels and copies",
+        ),
+        (
+            &[("HETRACE_ROCPROFILER", "/nowhere"), ("FAKE_ROCPROFILER", "locked")],
+            "HETRACE_ROCPROFILER is not usable",
+        ),
+    ] {
+        let ran = profiled(variables, &[]);
+        assert!(ran.done.err.contains(why), "{}", ran.done.err);
+        check(&ran);
+    }
+    let ran = traced("device", &[], &[]);
+    assert!(ran.done.err.contains("events, because there is no librocprofiler-sdk"), "{}", ran.done.err);
+    let ran = profiled(&[], &["--device-times", "events"]);
+    assert!(ran.done.err.contains("device times: events, as requested"), "{}", ran.done.err);
+    check(&ran);
+}
+
+/// Found by the variable, and by its function, as a tool that is preloaded is.
+#[test]
+fn another_tool_of_the_collectors_gets_what_it_wants() {
+    let tool = programs().join("libother_tool.so").display().to_string();
+    for variable in ["ROCP_TOOL_LIBRARIES", "LD_PRELOAD"] {
+        let ran = profiled(&[(variable, &tool)], &[]);
+        let dispatches = ran.said().iter().filter(|s| ["kernel", "fill"].contains(&&*s["kind"])).count() + 4;
+        let line = format!("other tool: {dispatches} kernels, 0 ids of others");
+        assert!(ran.done.err.contains(&line), "{line}\n{}", ran.done.err);
+        check(&ran);
+    }
+}
+
+#[test]
+fn what_the_collector_does_not_deliver_is_counted_as_lost() {
+    let ran = profiled(&[("FAKE_ROCPROFILER", "staged")], &[]);
+    let (said, seen) = (ran.said().len(), ran.seen().len());
+    assert_eq!((seen + 1, ran.tally()["lost_device_commands"].as_u64()), (said, Some(1)), "{}", ran.done.err);
+    let ran = profiled(&[("FAKE_ROCPROFILER", "silent")], &[]);
+    assert_eq!((ran.seen().len(), ran.tally()["lost_device_commands"].as_u64()), (0, Some(said as u64)));
+}
+
 #[test]
 fn samples_are_counted() {
     let ran = traced("device", &[], &["--device-times", "sampled:2"]);

@@ -20,6 +20,7 @@ extern "C" fn loaded() {
     hetrace_interpose::start_unused(generated::tables::API);
     entry::LIBRARY.started();
     hetrace_interpose::set_error_reporter(errors::report);
+    device::profiler::start();
 }
 
 hetrace_interpose::api_library!(entry::at_start, "generated/model.json", "generated/index.txt");

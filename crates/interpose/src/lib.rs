@@ -32,6 +32,7 @@ mod error_texts;
 mod errors;
 mod extra;
 mod flags;
+pub mod foreign;
 mod forked;
 pub mod glob;
 mod grow;

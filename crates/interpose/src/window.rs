@@ -137,6 +137,7 @@ fn cause(reason: u32, number: u64) -> Cause {
     Cause { reason, number, pid: own::pid(), tid: own::tid() }
 }
 
+#[inline]
 fn window() -> Option<&'static Window> {
     session().map(|session| session.window())
 }

@@ -4,7 +4,10 @@
  * Each stream has a time line of its own, in which commands last as long as the program can know: they begin when those
  * before have ended, and events with times are complete when theirs has come. fake_say_ran says what was in them. An event
  * without times is ready when it was asked for as often as FAKE_HIP_POLLS says (5). With FAKE_HIP_OLD each call is the
- * thread's last error, as in versions before 6. */
+ * thread's last error, as in versions before 6.
+ *
+ * If the fake rocprofiler-sdk is in the process, it gets what the device did: as much as the real one would, which is two
+ * copies for one that is large, a kernel for each of a graph and for a fill. */
 #include "hip.h"
 
 #include <dlfcn.h>
@@ -81,8 +84,20 @@ static struct ihipStream_t *line_of(hipStream_t stream) {
     return (uintptr_t)stream == 2 ? &per_thread : stream;
 }
 
-/* A command at the end of a stream. */
-static void runs(const char *kind, const char *name, hipStream_t stream, uint64_t duration) {
+/* What a command was on the device, for a collector: so many kernels or copies, one after the other. */
+static void collected(int is_copy, uint64_t start, uint64_t end, size_t bytes, unsigned parts) {
+    static void (*ran_on_device)(int, uint64_t, uint64_t, size_t);
+    void *library = dlopen("librocprofiler-sdk.so.1", RTLD_LAZY | RTLD_NOLOAD);
+    if (library && !ran_on_device)
+        *(void **)&ran_on_device = dlsym(library, "fake_rocprofiler_ran");
+    for (unsigned i = 0; library && i < parts; i++) {
+        uint64_t part = (end - start) / parts;
+        ran_on_device(is_copy, start + i * part, i + 1 == parts ? end : start + (i + 1) * part, bytes / parts);
+    }
+}
+
+/* A command at the end of a stream: of so many bytes, or of so many kernels. */
+static void runs(const char *kind, const char *name, hipStream_t stream, uint64_t duration, size_t amount) {
     struct ihipStream_t *line = line_of(stream);
     pthread_mutex_lock(&mutex);
     uint64_t start = now();
@@ -96,7 +111,10 @@ static void runs(const char *kind, const char *name, hipStream_t stream, uint64_
         ran[commands].start = start;
         ran[commands++].end = line->until;
     }
+    uint64_t end = line->until;
     pthread_mutex_unlock(&mutex);
+    int is_copy = *kind != 'k' && *kind != 'f' && *kind != 'g';
+    collected(is_copy, start, end, is_copy ? amount : 0, *kind == 'g' ? (unsigned)amount : is_copy && amount > 4000 ? 2 : 1);
 }
 
 static void wait_until(uint64_t time) {
@@ -229,7 +247,7 @@ API hipError_t hipMemcpy(void *dst, const void *src, size_t sizeBytes, int kind)
     if (kind < 0 || kind > 4)
         return said(hipErrorInvalidMemcpyDirection);
     memcpy(dst, src, sizeBytes);
-    runs(direction(kind), NULL, NULL, 5000 + sizeBytes);
+    runs(direction(kind), NULL, NULL, 5000 + sizeBytes, sizeBytes);
     wait_until(legacy.until);
     return said(hipSuccess);
 }
@@ -238,27 +256,27 @@ API hipError_t hipMemcpyAsync(void *dst, const void *src, size_t sizeBytes, int 
     if (kind < 0 || kind > 4)
         return said(hipErrorInvalidMemcpyDirection);
     memcpy(dst, src, sizeBytes);
-    runs(direction(kind), NULL, stream, 20000 + sizeBytes);
+    runs(direction(kind), NULL, stream, 20000 + sizeBytes, sizeBytes);
     return said(hipSuccess);
 }
 
 API hipError_t hipMemcpyDtoH(void *dst, void *src, size_t sizeBytes) {
     memcpy(dst, src, sizeBytes);
-    runs("read", NULL, NULL, 6000 + sizeBytes);
+    runs("read", NULL, NULL, 6000 + sizeBytes, sizeBytes);
     wait_until(legacy.until);
     return said(hipSuccess);
 }
 
 API hipError_t hipMemset(void *dst, int value, size_t sizeBytes) {
     memset(dst, value, sizeBytes);
-    runs("fill", NULL, NULL, 30000 + sizeBytes);
+    runs("fill", NULL, NULL, 30000 + sizeBytes, sizeBytes);
     return said(hipSuccess);
 }
 
 API hipError_t hipMemsetD32Async(void *dst, int value, size_t words, hipStream_t stream) {
     for (size_t i = 0; i < words; i++)
         ((int *)dst)[i] = value;
-    runs("fill", NULL, stream, 40000 + 4 * words);
+    runs("fill", NULL, stream, 40000 + 4 * words, 4 * words);
     return said(hipSuccess);
 }
 
@@ -350,7 +368,7 @@ static hipError_t launch(hipStream_t stream, Kernel kernel, void **args, unsigne
         return said(hipSuccess);
     }
     kernel(args);
-    runs("kernel", name_of(kernel), stream, 50000 + 10000ul * groups);
+    runs("kernel", name_of(kernel), stream, 50000 + 10000ul * groups, 1);
     return said(hipSuccess);
 }
 
@@ -463,7 +481,7 @@ API hipError_t hipGraphInstantiate(hipGraphExec_t *exec, hipGraph_t graph, void 
 API hipError_t hipGraphLaunch(hipGraphExec_t exec, hipStream_t stream) {
     for (int i = 0; i < exec->graph.count; i++)
         exec->graph.steps[i].kernel(exec->graph.steps[i].args);
-    runs("graph", NULL, stream, 100000ul * (unsigned)exec->graph.count);
+    runs("graph", NULL, stream, 100000ul * (unsigned)exec->graph.count, (size_t)exec->graph.count);
     return said(hipSuccess);
 }
 

@@ -29,6 +29,9 @@ ze_result_t make(void *place, const char *text) {
 ze_result_t end(void *handle) {
     if (!handle)
         return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+    /* No object is at an odd address. */
+    if ((uintptr_t)handle & 1)
+        return ZE_RESULT_ERROR_INVALID_ARGUMENT;
     free(of(handle)->jobs);
     free(handle);
     return ZE_RESULT_SUCCESS;

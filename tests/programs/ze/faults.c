@@ -235,11 +235,29 @@ static void threads(void) {
     OK(zeCommandListDestroy(common));
 }
 
+/* A thread is in the driver, and stays there when the program ends. */
+static void stays(void) {
+    void *fake = dlopen(getenv("FAKE_ZE"), RTLD_NOW);
+    void (*busy)(int) = fake ? (void (*)(int))dlsym(fake, "fake_busy") : NULL;
+    unsigned long (*count)(const char *) = fake ? (unsigned long (*)(const char *))dlsym(fake, "fake_count") : NULL;
+    if (!busy || !count)
+        exit(8);
+    pthread_t thread;
+    common = new_immediate(2);
+    unsigned long before = count("zeCommandListAppendBarrier");
+    busy(1);
+    pthread_create(&thread, NULL, appends, NULL);
+    while (count("zeCommandListAppendBarrier") == before)
+        nanosleep(&(struct timespec){0, 100000}, NULL);
+}
+
 static void refused(void) {
     ze_kernel_desc_t named = {.stype = ZE_STRUCTURE_TYPE_KERNEL_DESC, .pKernelName = "scale"};
     ze_kernel_handle_t made = NULL;
     if (is("null-argument"))
         printf("refused: %#x\n", zeKernelDestroy(NULL));
+    if (is("unknown-object"))
+        printf("refused: %#x\n", zeKernelDestroy((ze_kernel_handle_t)(uintptr_t)0x1235));
     /* What was on the stack before; this driver does not look there. */
     ze_device_compute_properties_t properties;
     memset(&properties, 0xa5, sizeof properties);
@@ -273,6 +291,9 @@ int main(int argc, char **argv) {
     copies();
     threads();
     refused();
-    end();
+    if (is("unfinished-call"))
+        stays();
+    else
+        end();
     return 7;
 }

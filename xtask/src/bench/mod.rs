@@ -3,6 +3,7 @@
 //! Each benchmark is a module with an `Args` struct and a `run` function.
 
 mod analyze;
+mod apis;
 mod calls;
 mod commands;
 mod cuda;
@@ -46,6 +47,8 @@ enum What {
     Sustained(sustained::Args),
     /// Time, instructions and bytes that tracing adds to CUDA's calls, on a driver that does nothing
     Cuda(cuda::Args),
+    /// Instructions of a call of each API, side by side, on libraries that do nothing
+    Apis(apis::Args),
     /// What `run --inside` costs beside the device: launches on the host, rewriting of modules, and their cache
     Inside(inside::Args),
     /// What preloaded libraries cost a process that uses none of their APIs: none, one, some, all of them
@@ -66,6 +69,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         What::Overhead(args) => overhead::run(args),
         What::Sustained(args) => sustained::run(args),
         What::Cuda(args) => cuda::run(args),
+        What::Apis(args) => apis::run(args),
         What::Inside(args) => inside::run(args),
         What::Preloaded(args) => preloaded::run(args),
         What::Startup(args) => startup::alone(args),

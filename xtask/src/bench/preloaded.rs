@@ -119,14 +119,20 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Makes a library with nothing in it.
+pub fn empty_library(file: &Path) -> Result<()> {
+    let mut compiler = Command::new("cc");
+    if !compiler.args(["-shared", "-x", "c", "/dev/null", "-o"]).arg(file).status()?.success() {
+        bail!("cc makes no empty library");
+    }
+    Ok(())
+}
+
 /// The libraries that are preloaded and those that are not, by their models; what the former require is made.
 fn kinds(ground: &Ground, required: &Path) -> Result<(Vec<PathBuf>, Vec<PathBuf>)> {
     fs::create_dir(required).with_context(|| required.display().to_string())?;
     let empty = required.join("empty.so");
-    let mut compiler = Command::new("cc");
-    if !compiler.args(["-shared", "-x", "c", "/dev/null", "-o"]).arg(&empty).status()?.success() {
-        bail!("cc makes no empty library");
-    }
+    empty_library(&empty)?;
     let (mut preloaded, mut others) = (Vec::new(), Vec::new());
     for library in &ground.libraries {
         let api = names(std::slice::from_ref(library)).concat();

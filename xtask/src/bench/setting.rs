@@ -22,6 +22,8 @@ pub enum Setting {
     Dormant,
     /// As above, for libraries that are preloaded.
     Preloaded,
+    /// As above, for a library that a variable names.
+    Injected(&'static str, &'static str),
     /// Under `hetrace run` with these options.
     Hetrace(&'static str, &'static [&'static str]),
     /// A library is preloaded that records nothing: it has these variables, by which each call takes some nanoseconds
@@ -53,6 +55,7 @@ impl Setting {
             Setting::Bare => "bare",
             Setting::Dormant => "dormant",
             Setting::Preloaded => "preloaded, no session",
+            Setting::Injected(..) => "injected, no session",
             Setting::Hetrace(name, _) | Setting::Delay(name, _) => name,
             Setting::PeerOff => "LTTng peer off",
             Setting::PeerOn => "LTTng peer on",
@@ -80,6 +83,9 @@ impl Setting {
             }
             Setting::Preloaded => {
                 words.extend(["env".into(), variable("LD_PRELOAD", &ground.libraries)]);
+            }
+            Setting::Injected(name, library) => {
+                words.extend(["env".into(), variable(name, &[ground.work.join(library)])]);
             }
             Setting::Delay(_, variables) => {
                 let library = ground.program("libdelay.so");

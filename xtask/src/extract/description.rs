@@ -25,6 +25,7 @@
 //! flag_types = ["_flags_t", "_flag_t"] # an integer type `toy_open_flags_t` has the bits of the enumeration `toy_open_flag_t`
 //! not_bits = ["toyKind"]               # … and that look like sets of bits and are none
 //! also = { toy_status = ["toy_status_ext"] }   # groups that take the values of others, too
+//! deprecations = ["@deprecated"]       # beginnings of lines in a function's comment by which it is deprecated, `since 1.2` or as of the first header with it
 //! constants = [                        # macros, or values of enumerations without a name, that are values of a parameter
 //!     { group = "toyOpen_flags", bits = true, names = ["TOY_OPEN_*"], except = ["TOY_OPEN_MAX"] },
 //! ]
@@ -131,6 +132,9 @@ pub struct Headers {
     /// Beginnings of names that the others take and that are not its own, or patterns of such names.
     #[serde(default)]
     pub except: Vec<String>,
+    /// Beginnings of lines in a function's comment by which it is deprecated.
+    #[serde(default)]
+    pub deprecations: Vec<String>,
     /// Types that are left out where no function uses them.
     #[serde(default)]
     pub except_types: Vec<String>,

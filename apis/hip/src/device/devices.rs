@@ -4,11 +4,12 @@ use std::ffi::{CStr, c_char};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use hetrace_interpose::commands::pool::Pool;
-use hetrace_interpose::commands::reference::{Clock, Events};
+use hetrace_interpose::commands::reference::{Clock, Events, now};
 use hetrace_interpose::record_with_text;
 use hetrace_interpose::ring::abi::{ClockRecord, DeviceRecord, special};
 use hetrace_interpose::window::session_key;
 
+use super::profiler;
 use crate::generated::prelude::{P, null_mut};
 use crate::generated::real;
 
@@ -32,6 +33,8 @@ pub struct Device {
     described: AtomicU64,
     pool: Pool,
     clock: Clock,
+    /// When the collector's clock was last compared with the host's.
+    compared: AtomicU64,
 }
 
 static DEVICES: [Device; MOST] = [const {
@@ -41,8 +44,13 @@ static DEVICES: [Device; MOST] = [const {
         described: AtomicU64::new(0),
         pool: Pool::new(),
         clock: Clock::new(),
+        compared: AtomicU64::new(0),
     }
 }; MOST];
+
+/// Nanoseconds between two comparisons of the collector's clock, and looks at it in each.
+const COMPARED_EVERY: u64 = 50_000_000;
+const LOOKS: usize = 5;
 
 /// The key of a device. It is never 0, which means none.
 pub fn key(ordinal: u32) -> u64 {
@@ -132,8 +140,27 @@ impl Use {
         if described.load(Ordering::Relaxed) != here && described.swap(here, Ordering::Relaxed) != here {
             self.describe();
         }
-        if self.device.clock.is_due() {
+        if profiler::is_on() {
+            self.compare();
+        } else if self.device.clock.is_due() {
             self.device.clock.renew(self);
+        }
+    }
+
+    /// Relates the collector's clock, which all devices share, to the host's, now and then.
+    fn compare(&self) {
+        let (now, last) = (now(), self.device.compared.load(Ordering::Relaxed));
+        let order = Ordering::Relaxed;
+        // Of threads that find it due, one does it.
+        if now.saturating_sub(last) < COMPARED_EVERY
+            || self.device.compared.compare_exchange(last, now, order, order).is_err()
+        {
+            return;
+        }
+        // The narrowest of a few looks.
+        let looks = (0..LOOKS).filter_map(|_| profiler::compare());
+        if let Some((time, counters)) = looks.min_by_key(|(_, [before, after])| after.wrapping_sub(*before)) {
+            self.compared(time, 0, counters);
         }
     }
 

@@ -1,4 +1,5 @@
-//! How commands on devices are timed: by an event before and one after, in their own stream.
+//! How commands on devices are timed: by AMD's collector where it is there ([`profiler`]), else by an event before and one
+//! after, in their own stream.
 //!
 //! [`hetrace_interpose::commands`] keeps them and says when to ask. A stream in capture is left alone: what is put
 //! there becomes part of the program's graph, and a graph is timed as a whole. HIP keeps the last error of each thread
@@ -18,6 +19,7 @@ use crate::generated::real;
 
 pub mod devices;
 pub mod kernels;
+pub mod profiler;
 pub mod streams;
 
 use streams::{State, Stream};
@@ -32,8 +34,16 @@ const RELAXED: u32 = 2;
 const CAPTURE_ERRORS: std::ops::RangeInclusive<i32> = 900..=910;
 
 /// Commands in flight.
-static STORE: Store<Pair> = Store::new();
-type Thread = commands::Thread<Pair>;
+static STORE: Store<Token> = Store::new();
+type Thread = commands::Thread<Token>;
+
+/// By what a command is timed.
+#[derive(Debug, Clone, Copy)]
+pub enum Token {
+    /// The id under which the collector knows it.
+    Collected(u64),
+    Events(Pair),
+}
 
 /// The events around a command, and where they are at home.
 #[derive(Debug, Clone, Copy)]
@@ -165,6 +175,7 @@ fn around<R: Copy>(
     let Some(thread) = STORE.thread() else { return call() };
     let quiet = Quiet::new();
     STORE.at_exit(at_exit);
+    profiler::say();
     let handle = streams::meant(wanted.queue, wanted.per_thread);
     match streams::state(handle) {
         State::Free => {}
@@ -246,17 +257,20 @@ fn between<R: Copy>(
         if let Some((_, counted)) = chosen.counted {
             counted.failed(chosen.choice, bytes);
         }
-        if let Ok((_, pair)) = begun {
-            give_back(pair);
+        if let Ok((_, token)) = begun {
+            match token {
+                Token::Collected(id) => profiler::end(id, false),
+                Token::Events(pair) => give_back(pair),
+            }
         }
         work.failed();
         return result;
     }
     let _quiet = Quiet::new();
-    match begun.and_then(|(stream, pair)| end(stream, pair)) {
-        Ok((stream, pair)) => {
+    match begun.and_then(|(stream, token)| end(stream, token)) {
+        Ok((stream, token)) => {
             let described = described(wanted, sizes, geometry());
-            keep(thread, pair, chosen.command(described, &stream, thread, returned), &mut work);
+            keep(thread, token, chosen.command(described, &stream, thread, returned), &mut work);
         }
         Err(why) => {
             if let Some((_, counted)) = chosen.counted {
@@ -290,10 +304,10 @@ fn lose(why: Option<Why>) {
     }
 }
 
-/// Puts the first event into the stream. No reason: there is no room for another command.
-fn begin(thread: &Thread, handle: P, work: &mut OwnWork) -> Result<(Stream, Pair), Option<Why>> {
+/// Puts the first event into the stream, or gives the command an id. No reason: there is no room for another command.
+fn begin(thread: &Thread, handle: P, work: &mut OwnWork) -> Result<(Stream, Token), Option<Why>> {
     if !thread.has_room() {
-        work.collecting(|| STORE.harvest(thread, &mut Asking));
+        work.collecting(|| harvest(thread));
     }
     if !thread.has_room() {
         return Err(None);
@@ -302,20 +316,30 @@ fn begin(thread: &Thread, handle: P, work: &mut OwnWork) -> Result<(Stream, Pair
     let device = devices::enter(stream.device, None).ok_or(Some(Why::Refused))?;
     device.see();
     stream.see();
+    if profiler::is_on() {
+        return profiler::begin(stream.key).map(|id| (stream, Token::Collected(id))).ok_or(None);
+    }
     let (before, after) = (device.event(), device.event());
     let pair = Pair { before, after, device: stream.device, generation: device.generation() };
     if before.is_null() || after.is_null() || !device.mark(before, handle) {
         device.give([before, after]);
         return Err(Some(Why::Refused));
     }
-    Ok((stream, pair))
+    Ok((stream, Token::Events(pair)))
 }
 
 /// Puts the second event behind the command.
-fn end(stream: Stream, pair: Pair) -> Result<(Stream, Pair), Option<Why>> {
+fn end(stream: Stream, token: Token) -> Result<(Stream, Token), Option<Why>> {
+    let pair = match token {
+        Token::Collected(id) => {
+            profiler::end(id, true);
+            return Ok((stream, token));
+        }
+        Token::Events(pair) => pair,
+    };
     let device = devices::enter(pair.device, Some(pair.generation)).ok_or(Some(Why::Refused))?;
     if device.mark(pair.after, stream.handle) {
-        return Ok((stream, pair));
+        return Ok((stream, token));
     }
     device.give([pair.before, pair.after]);
     Err(Some(Why::Refused))
@@ -329,18 +353,24 @@ fn give_back(pair: Pair) {
 }
 
 /// A command is in flight.
-fn keep(thread: &Thread, pair: Pair, command: Enqueued, work: &mut OwnWork) {
-    match thread.put(pair, command) {
+fn keep(thread: &Thread, token: Token, command: Enqueued, work: &mut OwnWork) {
+    match thread.put(token, command) {
         Put::Kept => {}
         Put::Due => work.collecting(|| {
-            STORE.harvest(thread, &mut Asking);
+            harvest(thread);
             sample::report_counts(false, named::all());
         }),
         Put::Full => {
-            give_back(pair);
+            Asking { last: false }.release(token);
             STORE.lose_for_room();
         }
     }
+}
+
+/// What of a thread's commands has ended is recorded.
+fn harvest(thread: &Thread) {
+    profiler::flush(false);
+    STORE.harvest(thread, &mut Asking { last: false });
 }
 
 /// What counts a command where not all are timed: the id of its function, or of its kind.
@@ -360,34 +390,48 @@ fn described(wanted: &Wanted, (bytes, shared): (usize, usize), geometry: [usize;
     }
 }
 
-struct Asking;
+struct Asking {
+    /// Nobody asks again.
+    last: bool,
+}
 
 impl Backend for Asking {
-    type Token = Pair;
+    type Token = Token;
 
-    fn poll(&mut self, pair: Pair, _: &Enqueued) -> Progress {
-        let Some(device) = devices::enter(pair.device, Some(pair.generation)) else { return Progress::Gone };
-        if early::unusual() {
-            // Whose event it is can't be said any more.
-            return Progress::Gone;
+    fn poll(&mut self, token: Token, command: &Enqueued) -> Progress {
+        match token {
+            Token::Collected(id) => profiler::progress(id, command.kind == KERNEL, command.bytes, self.last),
+            Token::Events(pair) => by_events(pair),
         }
-        match device.query(pair.after) {
-            0 => {}
-            NOT_READY => return Progress::Waits,
-            error if CAPTURE_ERRORS.contains(&error) => return Progress::Waits,
-            _ => return Progress::Gone,
-        }
-        let Some(times) = device.times([pair.before, pair.after]) else {
-            device.see();
-            return Progress::Waits;
-        };
-        let (start, end) = times.unwrap_or((0, 0));
-        Progress::Ended(Times { start, end, error: times.err().unwrap_or(0), ..Times::default() })
     }
 
-    fn release(&mut self, pair: Pair) {
-        give_back(pair);
+    fn release(&mut self, token: Token) {
+        match token {
+            Token::Collected(id) => profiler::release(id),
+            Token::Events(pair) => give_back(pair),
+        }
     }
+}
+
+/// What is known of a command between two events.
+fn by_events(pair: Pair) -> Progress {
+    let Some(device) = devices::enter(pair.device, Some(pair.generation)) else { return Progress::Gone };
+    if early::unusual() {
+        // Whose event it is can't be said any more.
+        return Progress::Gone;
+    }
+    match device.query(pair.after) {
+        0 => {}
+        NOT_READY => return Progress::Waits,
+        error if CAPTURE_ERRORS.contains(&error) => return Progress::Waits,
+        _ => return Progress::Gone,
+    }
+    let Some(times) = device.times([pair.before, pair.after]) else {
+        device.see();
+        return Progress::Waits;
+    };
+    let (start, end) = times.unwrap_or((0, 0));
+    Progress::Ended(Times { start, end, error: times.err().unwrap_or(0), ..Times::default() })
 }
 
 /// The program has waited for a device: what has ended is recorded.
@@ -404,7 +448,8 @@ pub fn synchronized() {
     if let Some(device) = devices::current().and_then(|ordinal| devices::enter(ordinal, None)) {
         device.see();
     }
-    STORE.collect(Depth::All, &mut Asking);
+    profiler::flush(false);
+    STORE.collect(Depth::All, &mut Asking { last: false });
     sample::report_counts(false, named::all());
 }
 
@@ -412,7 +457,8 @@ pub fn synchronized() {
 pub fn resets() {
     if timing() {
         let _quiet = Quiet::new();
-        STORE.collect(Depth::All, &mut Asking);
+        profiler::flush(false);
+        STORE.collect(Depth::All, &mut Asking { last: false });
         if let Some(ordinal) = devices::current() {
             devices::reset(ordinal);
         }
@@ -423,7 +469,8 @@ pub fn resets() {
 extern "C" fn at_exit() {
     if timing() {
         let _quiet = Quiet::new();
-        STORE.collect(Depth::Last, &mut Asking);
+        profiler::flush(true);
+        STORE.collect(Depth::Last, &mut Asking { last: true });
         sample::report_counts(true, named::all());
     }
 }

@@ -6,7 +6,7 @@ use hetrace_interpose::table::Table;
 use hetrace_interpose::thread_id;
 use hetrace_interpose::window::session_key;
 
-use super::devices;
+use super::{devices, profiler};
 use crate::generated::prelude::{P, null_mut};
 use crate::generated::real;
 
@@ -120,7 +120,8 @@ impl Stream {
         let record = QueueRecord {
             queue: self.key,
             device: devices::key(self.device),
-            resolution: RESOLUTION,
+            // The collector's are nanoseconds as the device says them.
+            resolution: if profiler::is_on() { 1 } else { RESOLUTION },
             priority,
             number: if is_own { self.key as u32 } else { 0 },
             handle: match self.handle {

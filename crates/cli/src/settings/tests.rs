@@ -60,8 +60,8 @@ fn each_option_has_a_variable_of_its_own() {
         }
     }
     // These are others'.
-    for taken in ["HETRACE_CONFIG", "HETRACE_LIBRARIES", "HETRACE_SESSION", "HETRACE_MARKS", "HETRACE_CUPTI"]
-    {
+    for taken in ["CONFIG", "LIBRARIES", "SESSION", "MARKS", "CUPTI", "ROCPROFILER"] {
+        let taken = &format!("HETRACE_{taken}");
         assert!(!names.contains(taken), "{taken}");
     }
     assert!(names.contains("HETRACE_MODE") && names.contains("HETRACE_TALLY_BY"), "{names:?}");

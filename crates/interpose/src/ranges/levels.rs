@@ -4,6 +4,9 @@
 //! may have any number of domains. The first few places are the thread's own; those behind are shared by all threads,
 //! since a library that is loaded late takes its threads' storage from a reserve of the dynamic loader, of which
 //! the program's own libraries need what is left.
+//!
+//! The very first place stays its domain's when the last range of that is closed, until another domain wants it: a program
+//! with one domain finds it again and again, and looks nowhere else. A domain that has it has no other place.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -12,8 +15,8 @@ use crate::table::Table;
 
 /// What push and pop answer when the level is not known.
 pub const NO_TRACKING: i32 = -2;
-/// Domains in which one thread has open ranges, in its own places.
-const DOMAINS: usize = 4;
+/// Domains in which one thread has open ranges, in its own places besides the first.
+const DOMAINS: usize = 3;
 
 /// Further ones: a thread's domain → how many of its ranges are open.
 static MORE: Table<1024> = Table::new();
@@ -58,6 +61,8 @@ fn pop_further(domain: u64) -> i32 {
 }
 
 struct Levels {
+    /// A domain, and how many of its ranges are open: none, too.
+    first: Cell<(u64, u32)>,
     used: Cell<usize>,
     /// The domain, and how many of its ranges are open: at least one.
     open: [Cell<(u64, u32)>; DOMAINS],
@@ -66,8 +71,9 @@ struct Levels {
 thread_local! {
     // Constant and without a destructor: nothing is registered or allocated, and
     // the last calls of a dying thread find it.
-    static LEVELS: Levels =
-        const { Levels { used: Cell::new(0), open: [const { Cell::new((0, 0)) }; DOMAINS] } };
+    static LEVELS: Levels = const {
+        Levels { first: Cell::new((0, 0)), used: Cell::new(0), open: [const { Cell::new((0, 0)) }; DOMAINS] }
+    };
 }
 
 impl Levels {
@@ -75,7 +81,23 @@ impl Levels {
         self.open.get(..self.used.get()).unwrap_or(&[])
     }
 
+    #[inline]
     fn push(&self, domain: u64) -> i32 {
+        let (there, count) = self.first.get();
+        if there != domain {
+            return self.push_elsewhere(domain, count == 0);
+        }
+        self.first.set((domain, count.saturating_add(1)));
+        i32::try_from(count).unwrap_or(i32::MAX)
+    }
+
+    /// Of another domain than the first place's, which is free.
+    #[cold]
+    fn push_elsewhere(&self, domain: u64, is_free: bool) -> i32 {
+        if is_free && self.used.get() == 0 && FURTHER.load(Ordering::Relaxed) == 0 {
+            self.first.set((domain, 1));
+            return 0;
+        }
         for place in self.places() {
             let (there, count) = place.get();
             if there == domain {
@@ -97,7 +119,19 @@ impl Levels {
         0
     }
 
+    #[inline]
     fn pop(&self, domain: u64) -> i32 {
+        let (there, count) = self.first.get();
+        if there != domain {
+            return self.pop_elsewhere(domain);
+        }
+        let Some(level) = count.checked_sub(1) else { return NO_TRACKING };
+        self.first.set((domain, level));
+        i32::try_from(level).unwrap_or(i32::MAX)
+    }
+
+    #[cold]
+    fn pop_elsewhere(&self, domain: u64) -> i32 {
         let places = self.places();
         for place in places {
             let (there, count) = place.get();
@@ -118,11 +152,13 @@ impl Levels {
 }
 
 /// Opens a range of this thread. Returns its level, from 0 on.
+#[inline]
 pub fn push(domain: u64) -> i32 {
     LEVELS.try_with(|levels| levels.push(domain)).unwrap_or(NO_TRACKING)
 }
 
 /// Closes this thread's last range. Returns its level.
+#[inline]
 pub fn pop(domain: u64) -> i32 {
     LEVELS.try_with(|levels| levels.pop(domain)).unwrap_or(NO_TRACKING)
 }
@@ -138,6 +174,21 @@ mod tests {
         assert_eq!([pop(7), pop(7), pop(0), push(0), pop(0), pop(0), pop(0)], [0, -2, 2, 2, 2, 1, 0]);
         assert_eq!(pop(0), NO_TRACKING);
         std::thread::spawn(|| assert_eq!(pop(0), NO_TRACKING)).join().unwrap();
+    }
+
+    #[test]
+    fn a_domain_that_loses_the_first_place_is_found_where_it_goes_on() {
+        std::thread::spawn(|| {
+            // 1 has the first place, 2 another; 1 ends, and 2 goes on where it is.
+            assert_eq!([push(1), push(2), pop(1), push(2)], [0, 0, 0, 1]);
+            // 1 still has the first place, with nothing open.
+            assert_eq!([pop(1), push(1), push(3), pop(1)], [NO_TRACKING, 0, 0, 0]);
+            assert_eq!([pop(2), pop(2), pop(2), pop(3)], [1, 0, NO_TRACKING, 0]);
+            // All are closed: another takes the first place.
+            assert_eq!([push(4), push(1), pop(4), pop(1), pop(1)], [0, 0, 0, 0, NO_TRACKING]);
+        })
+        .join()
+        .unwrap();
     }
 
     #[test]

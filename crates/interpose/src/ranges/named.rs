@@ -63,9 +63,20 @@ pub unsafe fn registered(handle: P, text: *const i8) {
 ///
 /// # Safety
 /// `text` is NULL or NUL-terminated.
+#[inline]
 pub unsafe fn pushed(domain: u64, level: i32, text: *const i8, registered: P) {
+    if window::has_ranges() {
+        // SAFETY: `text` is NULL or NUL-terminated.
+        unsafe { pushed_in_window(domain, level, text, registered) };
+    }
+}
+
+/// # Safety
+/// `text` is NULL or NUL-terminated.
+#[cold]
+unsafe fn pushed_in_window(domain: u64, level: i32, text: *const i8, registered: P) {
     // SAFETY: `text` is NULL or NUL-terminated.
-    if !window::has_ranges() || !unsafe { belongs(text, registered) } {
+    if !unsafe { belongs(text, registered) } {
         return;
     }
     // One that finds no place keeps the window open until the next range behind it begins.
@@ -75,10 +86,15 @@ pub unsafe fn pushed(domain: u64, level: i32, text: *const i8, registered: P) {
 }
 
 /// A range was popped.
+#[inline]
 pub fn popped(domain: u64, level: i32) {
-    if !window::has_ranges() {
-        return;
+    if window::has_ranges() {
+        popped_in_window(domain, level);
     }
+}
+
+#[cold]
+fn popped_in_window(domain: u64, level: i32) {
     let key = key(domain, level);
     if let Some(process) = PUSHED.get(key) {
         PUSHED.remove(key);

@@ -11,7 +11,7 @@ use super::super::description::{EntryPoints, Headers, Language};
 use super::ctype;
 use super::records::Records;
 use super::snapshot::{EntryPoint, Snapshot};
-use super::{history, values};
+use super::{deprecations, history, values};
 
 /// The file that includes the headers; it exists in libclang's memory only.
 const MAIN: &str = "hetrace_extract.c";
@@ -98,7 +98,7 @@ fn snapshot(api: &Headers, unit: &TranslationUnit<'_>, root: &Path, label: &str)
             EntityKind::FunctionDecl
                 if is_public(api, entity, &name) && !out.functions.iter().any(|f| f.name == name) =>
             {
-                out.functions.push(function(&mut records, *entity, name, label));
+                out.functions.push(function(&mut records, *entity, name, label, &api.deprecations));
             }
             EntityKind::TypedefDecl => {
                 if let Some(point) = entry_point(api, &name) {
@@ -142,6 +142,7 @@ fn function<'tu>(
     f: Entity<'tu>,
     name: String,
     label: &str,
+    said_by: &[String],
 ) -> ExtractedFunction {
     let returns = f.get_result_type().map(ctype::text).unwrap_or_default();
     f.get_result_type().into_iter().for_each(|t| records.used(t));
@@ -153,7 +154,12 @@ fn function<'tu>(
         let name = param.get_name().unwrap_or_else(|| format!("arg{i}"));
         params.push(ExtractedParam { name, ctype: ctype::text(ty) });
     }
-    let deprecated = (f.get_availability() == Availability::Deprecated).then(|| label.to_owned());
+    let said = f.get_comment().and_then(|comment| deprecations::said(&comment, said_by));
+    let deprecated = match (f.get_availability(), said) {
+        (_, Some(Some(version))) => Some(version),
+        (Availability::Deprecated, _) | (_, Some(None)) => Some(label.to_owned()),
+        _ => None,
+    };
     ExtractedFunction { name, deprecated, returns, params, ..ExtractedFunction::default() }
 }
 

@@ -12,6 +12,7 @@
 
 mod clang;
 mod ctype;
+mod deprecations;
 mod entity;
 mod handles;
 mod history;

@@ -2,12 +2,10 @@
 //! anew for each library that is tried. A function that the library does not have
 //! returns [`MISSING`].
 
-use std::ffi::{CStr, c_char, c_void};
+use std::ffi::{c_char, c_void};
 
-use hetrace_interpose::published::Published;
+pub use hetrace_interpose::foreign::MISSING;
 
-/// What a function returns that is not there. CUPTI's own errors are positive.
-pub const MISSING: i32 = -1;
 /// `CUPTI_ERROR_NOT_INITIALIZED`.
 pub const NOT_INITIALIZED: i32 = 15;
 /// `CUPTI_ERROR_INSUFFICIENT_PRIVILEGES`.
@@ -43,47 +41,7 @@ pub struct CounterConfig {
     pub enable: u32,
 }
 
-macro_rules! functions {
-    ($($name:ident $symbol:literal ($($arg:ident: $ty:ty),*);)*) => {
-        /// One library's functions.
-        #[derive(Debug)]
-        pub struct Api {
-            $($name: Published<c_void>,)*
-        }
-
-        /// Those of the library in use.
-        pub static API: Api = Api { $($name: Published::new(),)* };
-
-        impl Api {
-            /// Takes the functions of one library.
-            pub fn load(&self, look_up: impl Fn(&CStr) -> *mut c_void) {
-                $(self.$name.set(look_up($symbol));)*
-            }
-
-            $(
-                /// The function of that name.
-                ///
-                /// # Safety
-                /// As the real function.
-                pub unsafe fn $name(&self, $($arg: $ty),*) -> i32 {
-                    let address = self.$name.get();
-                    if address.is_null() {
-                        return MISSING;
-                    }
-                    // SAFETY: the function of that name has had these parameters
-                    // in all versions.
-                    unsafe {
-                        let function =
-                            std::mem::transmute::<*mut c_void, unsafe extern "C" fn($($ty),*) -> i32>(address);
-                        function($($arg),*)
-                    }
-                }
-            )*
-        }
-    };
-}
-
-functions! {
+hetrace_interpose::foreign! {
     version c"cuptiGetVersion" (version: *mut u32);
     timestamp c"cuptiGetTimestamp" (time: *mut u64);
     subscribe c"cuptiSubscribe" (subscriber: *mut *mut c_void, callback: Callback, data: *mut c_void);
