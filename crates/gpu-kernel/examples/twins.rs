@@ -56,7 +56,9 @@ fn paths(pool: &pool::Pool, description: &Description) -> Result<(Paths, usize),
         let graph = kernel.graph()?;
         let plan = kernel.plan(&graph)?;
         let decoder = Decoder::new(&graph, &plan);
-        for (block, warp) in launch.blocks.iter().flat_map(|block| block.warps.iter().map(move |w| (block, w))) {
+        for (block, warp) in
+            launch.blocks.iter().flat_map(|block| block.warps.iter().map(move |w| (block, w)))
+        {
             for lane in (0..32).filter(|lane| warp.lanes() >> lane & 1 != 0) {
                 let begin = warp.begin(lane).unwrap_or(0);
                 let (path, wrong) = decoder.lane(lane, begin, warp.end(lane), &warp.records);

@@ -365,6 +365,32 @@ fn losses_are_of_the_kernel_whose_place_it_is() {
     }
 }
 
+/// Warps that do not see that a pool is full go on asking, and what a counter has is not only how often.
+#[test]
+fn counters_of_small_chunks_are_held_where_there_is_no_room() {
+    let graph = Graph::new(vec![vec![1, EXIT], vec![0, EXIT]]).expect("a graph");
+    let program = Program::new(&twin(&text(&graph, &mut Random(3)), PATHS).0, "k__hetrace_inside");
+    let counter = |number: usize| hetrace_pool::ASKED_SMALL + hetrace_pool::STRIDE * number;
+    let mut header = hetrace_pool::empty(1);
+    for number in 0..32 {
+        let begin = u32::from_le_bytes(header[counter(number)..][..4].try_into().expect("4 bytes"));
+        let asked = (begin + (1 << 22) + 1000).to_le_bytes();
+        header[counter(number)..][..4].copy_from_slice(&asked);
+    }
+    let memory = run_in(&header, &program, 96, 3, 1).memory;
+    let pool = &memory[POOL..];
+    // Two thread blocks of three warps, each of which asks another counter; who begins late sees that the pool is full.
+    let held = |number: &usize| {
+        let found = hetrace_pool::u32_at(pool, counter(*number));
+        assert_eq!(found >> 24, 0x80 + 32 + *number as u32);
+        found & 0xff_ffff <= (1 << 22) + 2
+    };
+    assert!((0..6).filter(held).count() >= 3);
+    // Lanes that were no leaders at the begin ask any of the others.
+    (6..32).for_each(|number| _ = held(&number));
+    assert!(pool::read(pool).full);
+}
+
 /// Records in a pool, with begins and ends.
 fn records(read: &pool::Pool) -> u64 {
     let warps = read.launches.iter().flat_map(|launch| &launch.blocks).flat_map(|block| &block.warps);

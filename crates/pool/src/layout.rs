@@ -11,7 +11,8 @@
 //! Counters that are not in the header are behind it, with the same steps and the same words; places begin behind them.
 
 use super::{
-    ASKED, ASKED_SMALL, CHUNK, COUNT, COUNTERS, MOST, PLACES, SMALL, STRATEGY, STRIDE, TICKET, TICKET_BITS, u32_at,
+    ASKED, ASKED_SMALL, CHUNK, COUNT, COUNTERS, MOST, PLACES, SMALL, STRATEGY, STRIDE, TICKET, TICKET_BITS,
+    u32_at,
 };
 
 /// How leaders get room for what they record. The names are those of hip-analyzer's ways, which these stand for.

@@ -213,9 +213,15 @@ fn calls(text: &str, function: &Function) -> Vec<String> {
         }
         // Behind what it returns, if that is something: `(result), name, (parameters)`.
         let list = text[operands.clone()].trim_start();
-        let rest = list.strip_prefix('(').and_then(|list| list.split_once(')')).map_or(list, |(_, rest)| rest);
-        let name = rest.trim_start_matches([',', ' ', '\t', '\n']).split([',', ';', ' ']).next().unwrap_or_default();
-        names.insert(if name.starts_with('%') { "a function by its address".to_owned() } else { name.to_owned() });
+        let rest =
+            list.strip_prefix('(').and_then(|list| list.split_once(')')).map_or(list, |(_, rest)| rest);
+        let name =
+            rest.trim_start_matches([',', ' ', '\t', '\n']).split([',', ';', ' ']).next().unwrap_or_default();
+        names.insert(if name.starts_with('%') {
+            "a function by its address".to_owned()
+        } else {
+            name.to_owned()
+        });
     }
     names.into_iter().collect()
 }

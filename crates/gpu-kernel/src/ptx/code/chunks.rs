@@ -18,7 +18,9 @@ const UNITS: u32 = 256;
 /// Counters of small chunks are held here once there is no room: warps that do not see that yet go on asking.
 const HELD: u32 = 1 << 22;
 
-const _: () = assert!(MOST / (2 * COUNTERS as u64) * Size::Small.per_place() < HELD as u64 && HELD < 1 << (TICKET_BITS - 1));
+const _: () = assert!(
+    MOST / (2 * COUNTERS as u64) * Size::Small.per_place() < HELD as u64 && HELD < 1 << (TICKET_BITS - 1)
+);
 
 pub(super) struct Chunks;
 
@@ -117,7 +119,8 @@ fn chunk(coder: &mut Coder<'_>, over: &str) {
     pool(coder);
     // A first chunk that was asked for at the kernel's begin; first ones are small.
     coder.line("setp.lt.s32 %#_rq, %#_rc, 0;");
-    if coder.strategy == Strategy::Chunks {
+    // Only there is one asked for ahead.
+    if coder.paths && coder.strategy == Strategy::Chunks {
         ticket(coder, &begin);
     }
     coder.line("setp.eq.u32 %#_rt, %#_rc, 0;");
@@ -194,13 +197,12 @@ fn ticket(coder: &mut Coder<'_>, begin: &str) {
     coder.put(&other);
 }
 
-/// Takes a counter of small chunks, `#_rv`, back to where it has long had none: it would come to the bits above its count.
+/// Takes a leader's counter of small chunks back to where it has long had none: it would come to the bits above its count. `#_rv` is
+/// the other one, of the second attempt.
 fn hold(coder: &mut Coder<'_>) {
+    coder.line("xor.b32 %#_rv, %#_rv, 16;");
     coder.line(&format!("shl.b32 %#_rx, %#_rv, {TICKET_BITS};"));
-    coder.line(&format!(
-        "add.u32 %#_rx, %#_rx, {:#x};",
-        TICKET + HELD + ((COUNTERS as u32) << TICKET_BITS)
-    ));
+    coder.line(&format!("add.u32 %#_rx, %#_rx, {:#x};", TICKET + HELD + ((COUNTERS as u32) << TICKET_BITS)));
     coder.line(&format!("mul.wide.u32 %#_ra, %#_rv, {STRIDE};"));
     coder.line("add.u64 %#_ra, %#_ra, %#_rb;");
     coder.line(&format!("red.global.min.u32 [%#_ra+{ASKED_SMALL}], %#_rx;"));
