@@ -229,8 +229,12 @@ impl Layout {
     /// Returns how often a counter was asked.
     pub fn asked(self, header: &[u8], counter: usize, size: Size) -> u64 {
         let said = u32_at(header, self.at(counter, size));
-        let is_first = self.strategy.first() == Some(size);
-        u64::from(if is_first { said.saturating_sub(self.ticket(counter, size)) } else { said })
+        if self.strategy.first() != Some(size) {
+            return said.into();
+        }
+        let ticket = self.ticket(counter, size);
+        // Traces from before counters said their place have the ticket alone.
+        said.saturating_sub(if said < ticket { TICKET } else { ticket }).into()
     }
 
     /// Returns the place of what a counter gave out with this number, and which of those there it is.

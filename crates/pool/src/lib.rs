@@ -156,6 +156,10 @@ mod tests {
         // Small ones are in the rows between.
         header[ASKED_SMALL + 64 * 9] = 33;
         assert_eq!(header[ASKED_SMALL + 64 * 9 + 3], 0x80 + 32 + 9);
+        // As it was before it said its place.
+        let mut older = header;
+        older[ASKED_SMALL + 64 * 9 + 3] = 0x80;
+        assert_eq!(Layout::default().asked(&older, 9, Size::Small), 33);
         assert_eq!(Layout::default().asked(&header, 9, Size::Small), 33);
         assert_eq!(used(&header, 1000), 5 * 32 + 10);
         assert_eq!(used(&header[..100], 20), 0);
