@@ -44,8 +44,10 @@ fn twins(mode: &str, from: &str, to: &str, described: &str) -> Result<(), Failur
     Ok(())
 }
 
-/// By thread block, warp and lane: its blocks, and whether it came to its end.
-type Paths = BTreeMap<([u32; 3], u32, u32), (Vec<usize>, bool)>;
+/// A thread block, a warp of it and a lane of that.
+type Lane = ([u32; 3], u32, u32);
+/// By lane its blocks, and whether it came to its end.
+type Paths = BTreeMap<Lane, (Vec<usize>, bool)>;
 
 /// Returns what lanes of a pool's launches did, and how many violations there are.
 fn paths(pool: &pool::Pool, description: &Description) -> Result<(Paths, usize), Failure> {
@@ -75,7 +77,7 @@ fn begins(pool: &str, whole: &str, described: &str) -> Result<(), Failure> {
     let description: Description = serde_json::from_slice(&std::fs::read(described)?)?;
     let (pool, whole) = (pool::read(&std::fs::read(pool)?), pool::read(&std::fs::read(whole)?));
     let ((found, violations), (all, _)) = (paths(&pool, &description)?, paths(&whole, &description)?);
-    let is_begin = |(lane, (blocks, ended)): (&([u32; 3], u32, u32), &(Vec<usize>, bool))| {
+    let is_begin = |(lane, (blocks, ended)): (&Lane, &(Vec<usize>, bool))| {
         all.get(lane).is_some_and(|(path, over)| match over {
             true => path.starts_with(blocks) && (!ended || path.len() == blocks.len()),
             // Something is lost in the other one, too.

@@ -191,6 +191,7 @@ mod tests {
             sites: plan.sites.iter().map(|site| SiteName::from(*site)).collect(),
             summed: plan.summed,
             blocks: vec![BlockText { instructions: 4, ..BlockText::default() }; 3],
+            calls: vec![],
         }
     }
 
