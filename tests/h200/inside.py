@@ -8,7 +8,8 @@ for the table as JSON, PTX texts of kernels with parameters (out, in, n): tests/
 nvcc -arch=compute_80 -ptx makes of tests/h200/cuda/inside.cu.
 
 Each kernel is run as it is and as its twin in each mode: the results must be the same bit by bit, what is decoded must have
-no violation, and each lane's path must be the same in all modes. Then how long they take, twin by original. The exit
+no violation, and each lane's path must be the same in all modes. The same with a pool that has half and an eighth of the places:
+what is decoded must be the begin of each lane's path. Then how long they take, twin by original (not with TIMES=0). The exit
 status is 1 if anything is not as it should be.
 
 Variables: MODES chooses modes ("paths blocks"), STRATEGIES how leaders get room (default "chunks"; "all" is each of them), and
@@ -88,7 +89,9 @@ class Pool(Memory):
         if first is not None:
             for counter in range(self.counters):
                 at = self.first + 64 * counter + 16 * first
-                self.begin[at:at + 4] = (1 << 31).to_bytes(4, "little")
+                # With chunks it has the place of its first one in its upper bits.
+                place = 32 + counter if number == 0 else 0
+                self.begin[at:at + 4] = (1 << 31 | place << 24).to_bytes(4, "little")
         self.zero()
 
     def fresh(self):
@@ -201,6 +204,28 @@ def check(name, original, kernel, described, pool, out, given):
     return read
 
 
+def full(name, original, kernel, described, pool, out, given, strategy):
+    """The launch of [`check`] again with fewer places than it needs: what is there is the begin of what lanes did."""
+    blocks, n = 40, 40 * THREADS - 77
+    before = outcome(original, blocks, out, given, n)
+    needed, places = (pool.used() - pool.header) // CHUNK, pool.begin[8:16]
+    (OUT / "whole").write_bytes(pool.get(pool.used()))
+    for part in (2, 8):
+        pool.fresh()
+        pool.begin[8:16] = max(1, needed // part).to_bytes(8, "little")
+        pool.put(bytes(pool.begin))
+        if outcome(kernel, blocks, out, given, n) != before:
+            fault(name, "results differ with a full pool")
+        (OUT / "pool").write_bytes(pool.get(min(pool.used(), pool.header + max(1, needed // part) * CHUNK)))
+        command = [TWINS, "begins", OUT / "pool", OUT / "whole", described]
+        read = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+        print("full", name, Path(described).stem.split(".")[1], strategy, f"1/{part}", json.dumps(read), flush=True)
+        if read["violations"] or read["wrong"] or (read["full"] and not read["lost"]):
+            fault(name, described, strategy, "with a full pool", read)
+        pool.begin[8:16] = places
+    pool.fresh()
+
+
 def main():
     call("cuInit", 0)
     device, context, props = ctypes.c_int(), PTR(), ctypes.create_string_buffer(200)
@@ -234,9 +259,10 @@ def main():
     for name in dict.fromkeys(row["kernel"] for row in table):
         if len({row["paths"] for row in table if row["kernel"] == name and row["paths"]}) != 1:
             fault(name, "has other paths in other modes or strategies")
-    summary(table)
+    if os.environ.get("TIMES") != "0":
+        summary(table)
     (OUT / "inside.json").write_text(json.dumps(table, indent=1))
-    for name in ("pool", "twins.ptx", *(f"twins.{mode}.json" for mode in MODES)):
+    for name in ("pool", "whole", "twins.ptx", *(f"twins.{mode}.json" for mode in MODES)):
         (OUT / name).unlink(missing_ok=True)
     print(f"{faults} faults")
     return bool(faults)
@@ -271,6 +297,9 @@ def measure(module, symbol, kernel, mode, described, memories, blocks, n):
     call("cuMemcpyHtoD_v2", symbol, pool.at.value.to_bytes(8, "little"), ctypes.c_size_t(8))
     read = check(name, original, copy, described, pool, out, given)
     size = pool.bytes()
+    full(name, original, copy, described, pool, out, given, pool.strategy)
+    if os.environ.get("TIMES") == "0":
+        return {"kernel": name, "mode": mode, "registers": [registers, more], "paths": read["paths"]}
     plain = timed(out.zero, original, blocks, out, given, n)
     with_pool = timed(lambda: (out.zero(), pool.fresh()), copy, blocks, out, given, n)
     asked, lost = [sum(of) for of in zip(*pool.asked())], pool.lost()

@@ -17,9 +17,10 @@ Besides, for each program:
   what the program waited for its images to be rewritten of that;
 - the host's mean cuLaunchKernel…, ns: bare, with `--inside` of a kernel that is not there, and with twins.
 
-WAYS chooses some of the ways ("whole"), LOADING=0 leaves the last two out, ONLY names programs, SECONDS_LEFT (500) ends it.
+WAYS chooses some of the ways ("whole"), LOADING=0 leaves the last two out, ONLY names programs, in that order, SECONDS_LEFT (500)
+ends it.
 
-OTHER_HETRACE, an earlier build, is measured in the same call in the way `default`. Prints a line for each, a summary beside what hip-analyzer's slides
+OTHER_HETRACE, an earlier build, is measured in the same call in the same ways (`other …`). Prints a line for each, a summary beside what hip-analyzer's slides
 have (mean 1.77, median 1.32), and leaves OUT/inside_price.json. `inside_price.py --self-test` needs no GPU: it reads a made pool."""
 
 import glob
@@ -203,6 +204,13 @@ def whole(hetrace, options, program, folder, bare):
     return found
 
 
+def measured(hetrace, way, program, folder, bare):
+    options = WAYS[way]
+    if way == "whole":
+        return whole(hetrace, options, program, folder, bare)
+    return compare(bare, traced(hetrace, ["--inside", "*", *options], program, folder))
+
+
 def waited(inside):
     found = [re.search(r"waited (\d+) ms for (\d+) images", note) for note in inside["notes"]]
     return sum(int(one[1]) for one in found if one) / 1e3
@@ -253,12 +261,13 @@ def main():
     hetrace, programs, out = sys.argv[1:4]
     other = sys.argv[4:]
     os.makedirs(out, exist_ok=True)
+    ways = [name for way in WAYS for name in ([way, f"other {way}"] if other else [way])]
     table, end = [], time.monotonic() + float(os.environ.get("SECONDS_LEFT", "500"))
     only = os.environ.get("ONLY", "").split()
     with tempfile.TemporaryDirectory() as folder:
-        for name, arguments in ARGUMENTS.items():
-            path = os.path.join(programs, name)
-            if not os.path.exists(path) or (only and name not in only) or time.monotonic() > end:
+        for name in only or ARGUMENTS:
+            path, arguments = os.path.join(programs, name), ARGUMENTS[name]
+            if not os.path.exists(path) or time.monotonic() > end:
                 continue
             row = {"program": name}
             try:
@@ -267,20 +276,17 @@ def main():
                 bare = traced(hetrace, [], program, folder)
                 row["bare_ms"] = sum(total for _, total in bare["times"].values()) / 1e6
                 row["launches"] = sum(calls for calls, _ in bare["times"].values())
-                for way, options in WAYS.items():
-                    if way == "whole":
-                        row[way] = whole(hetrace, options, program, folder, bare)
-                    else:
-                        row[way] = compare(bare, traced(hetrace, ["--inside", "*", *options], program, folder))
+                for way in WAYS:
+                    row[way] = measured(hetrace, way, program, folder, bare)
+                    for one in other:
+                        row[f"other {way}"] = measured(one, way, program, folder, bare)
                 if os.environ.get("LOADING", "1") != "0":
                     row["host"] = loading(hetrace, program, folder, bare)
-                for one in other:
-                    row["other"] = compare(bare, traced(one, ["--inside", "*", *ALL], program, folder))
             except Exception as error:  # noqa: BLE001
                 row["error"] = repr(error)[-300:]
             table.append(row)
             shown = {way: (round(row[way]["all"], 3), round(row[way]["twins"] or 0, 3), row[way]["full"], row[way]["pool"] >> 20,
-                           row[way]["same"]) for way in [*WAYS, "other"] if way in row}
+                           row[way]["same"]) for way in ways if way in row}
             print(name, round(row.get("bare_ms", 0), 3), row.get("launches"), shown, row.get("error", ""), flush=True)
             if "whole" in row:
                 of = row["whole"]
@@ -289,15 +295,17 @@ def main():
                       {name: round(value, 3) for name, value in row.get("host", {}).items()}, flush=True)
             with open(os.path.join(out, "inside_price.json"), "w") as file:
                 json.dump(table, file, indent=1)
-    for way in [*WAYS, "other"]:
+    for way in ways:
         for what in ("all", "twins"):
             found = sorted(row[way][what] for row in table if way in row and row[way][what])
             if found:
                 print(f"{way} {what}: {len(found)} programs, mean {statistics.mean(found):.3f}, median {statistics.median(found):.3f}, "
                       f"most {found[-1]:.2f} (slides: 1.77, 1.32)")
-    found = [row["whole"]["twins"] for row in table if row.get("whole", {}).get("twins") and not row["whole"]["full"]]
-    if found:
-        print(f"whole, without those whose pool was full: {len(found)} programs, mean {statistics.mean(found):.3f}, "
+    for way in (way for way in ways if "whole" in way):
+        found = [row[way]["twins"] for row in table if row.get(way, {}).get("twins") and not row[way]["full"]]
+        if not found:
+            continue
+        print(f"{way}, without those whose pool was full: {len(found)} programs, mean {statistics.mean(found):.3f}, "
               f"median {statistics.median(found):.3f}, most {max(found):.2f}")
     for what in ("load_s", "load_cold_s", "load_cached_s", "rewriting_cold_s", "rewriting_cached_s", "launch_ns",
                  "launch_untouched_ns", "launch_twin_ns"):

@@ -74,7 +74,7 @@ def pools(trace):
         with open(path, "rb") as file:
             data = file.read()
         word = lambda at: struct.unpack_from("<I", data, at)[0]
-        asked += sum(word(2048 + 64 * i) + max(word(2064 + 64 * i) - (1 << 31), 0) for i in range(32))
+        asked += sum(word(2048 + 64 * i) + (word(2064 + 64 * i) & 0xFFFFFF) for i in range(32))
         # Rows of 32 places are of large chunks and of small ones in turn.
         for place in range(len(data) // 4096 - 1):
             size = 256 if place >> 5 & 1 else 4096

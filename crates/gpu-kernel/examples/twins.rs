@@ -3,6 +3,9 @@
 //! ```text
 //!  twins MODE IN.ptx OUT.ptx OUT.json   rewrites a module; modes paths, branches, edges, blocks and, without sums, single
 //!  twins read POOL DESCRIPTION.json     decodes a pool, and prints one JSON object for each launch
+//!  twins begins POOL WHOLE DESCRIPTION.json
+//!                                       whether each lane's path in a pool that was full is the begin of that in another pool,
+//!                                       which has all of a launch that did the same
 //! ```
 
 use std::collections::BTreeMap;
@@ -17,6 +20,7 @@ fn main() -> Result<(), Failure> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["read", pool, description] => decode(pool, description),
+        ["begins", pool, whole, description] => begins(pool, whole, description),
         [mode, from, to, described] => twins(mode, from, to, described),
         _ => Err("usage: twins MODE IN.ptx OUT.ptx OUT.json, or twins read POOL DESCRIPTION.json".into()),
     }
@@ -37,6 +41,56 @@ fn twins(mode: &str, from: &str, to: &str, described: &str) -> Result<(), Failur
     let rewritten = rewrite(&text, &request)?;
     std::fs::write(to, rewritten.text)?;
     std::fs::write(described, serde_json::to_string(&rewritten.description)?)?;
+    Ok(())
+}
+
+/// A thread block, a warp of it and a lane of that.
+type Lane = ([u32; 3], u32, u32);
+/// By lane its blocks, and whether it came to its end.
+type Paths = BTreeMap<Lane, (Vec<usize>, bool)>;
+
+/// Returns what lanes of a pool's launches did, and how many violations there are.
+fn paths(pool: &pool::Pool, description: &Description) -> Result<(Paths, usize), Failure> {
+    let (mut paths, mut violations) = (Paths::new(), 0);
+    for launch in &pool.launches {
+        let of = description.kernels.iter().find(|kernel| kernel.number == launch.kernel);
+        let kernel = of.ok_or("a kernel that is not described")?;
+        let graph = kernel.graph()?;
+        let plan = kernel.plan(&graph)?;
+        let decoder = Decoder::new(&graph, &plan);
+        for (block, warp) in
+            launch.blocks.iter().flat_map(|block| block.warps.iter().map(move |w| (block, w)))
+        {
+            for lane in (0..32).filter(|lane| warp.lanes() >> lane & 1 != 0) {
+                let begin = warp.begin(lane).unwrap_or(0);
+                let (path, wrong) = decoder.lane(lane, begin, warp.end(lane), &warp.records);
+                violations += wrong.len();
+                let blocks = path.steps.iter().map(|step| step.block).collect();
+                paths.insert((block.at, warp.number, lane), (blocks, path.ended == Ended::Exit));
+            }
+        }
+    }
+    Ok((paths, violations))
+}
+
+fn begins(pool: &str, whole: &str, described: &str) -> Result<(), Failure> {
+    let description: Description = serde_json::from_slice(&std::fs::read(described)?)?;
+    let (pool, whole) = (pool::read(&std::fs::read(pool)?), pool::read(&std::fs::read(whole)?));
+    let ((found, violations), (all, _)) = (paths(&pool, &description)?, paths(&whole, &description)?);
+    let is_begin = |(lane, (blocks, ended)): (&Lane, &(Vec<usize>, bool))| {
+        all.get(lane).is_some_and(|(path, over)| match over {
+            true => path.starts_with(blocks) && (!ended || path.len() == blocks.len()),
+            // Something is lost in the other one, too.
+            false => path.starts_with(blocks) || blocks.starts_with(path),
+        })
+    };
+    let shown = serde_json::json!({
+        "lanes": found.len(), "of": all.len(), "ended": found.values().filter(|path| path.1).count(),
+        "violations": violations, "wrong": found.iter().filter(|lane| !is_begin(*lane)).count(),
+        "full": pool.full, "lost": pool.lost, "left_out": pool.left_out.values().sum::<u64>(),
+        "faults": format!("{:?}", pool.faults),
+    });
+    println!("{shown}");
     Ok(())
 }
 

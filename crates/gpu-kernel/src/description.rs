@@ -49,6 +49,9 @@ pub struct Kernel {
     pub summed: Vec<bool>,
     /// By block, what it is made of.
     pub blocks: Vec<BlockText>,
+    /// Functions that it calls, as the text names them: what runs in them is not recorded.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<String>,
 }
 
 /// Descriptions that do not say it are of kernels with a clock.
@@ -218,6 +221,7 @@ mod tests {
             sites: plan.sites.iter().map(|site| SiteName::from(*site)).collect(),
             summed: plan.summed.clone(),
             blocks: vec![BlockText::default(); 3],
+            calls: vec![],
         };
         (graph, plan, kernel)
     }

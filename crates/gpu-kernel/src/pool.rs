@@ -12,7 +12,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use hetrace_pool::{Layout, Size, Strategy, is_full, lost, lost_by, places, u32_at, u64_at};
+use hetrace_pool::{Layout, Size, Strategy, is_full, lost, lost_by, lost_since, places, u32_at, u64_at};
 
 use crate::record::{Lanes, Record, WAYS};
 
@@ -30,10 +30,13 @@ pub struct Pool {
     /// Whether there was no room any more for a chunk. From then on warps that begin do not record.
     pub full: bool,
     /// Records that found no room; of lanes that did not end they are not known, and of words of ways only the first of
-    /// lanes. Where leaders have a place each, also those of a warp that were made after one of its leaders had no room.
+    /// lanes.
     pub lost: u64,
     /// Of these, those of kernels by number; of the others it is not known which kernel's they are.
     pub lost_by: BTreeMap<u32, u64>,
+    /// By number of kernels, records that are there and left out: those of a warp, in modes other than paths, that were made after
+    /// one of its leaders had no room ([`end_at`]).
+    pub left_out: BTreeMap<u32, u64>,
     /// In order of their numbers.
     pub launches: Vec<Launch>,
     /// What made no sense.
@@ -146,9 +149,11 @@ fn triple(bytes: &[u8], at: usize) -> [u32; 3] {
 
 /// What was recorded, by where it lies.
 struct Recorded<'a> {
-    /// Behind the pool's header.
+    /// The pool's header.
+    head: &'a [u8],
+    /// What is behind it.
     bytes: &'a [u8],
-    /// Bytes of that.
+    /// Bytes of the header.
     header: usize,
     /// By where a leader's head is, in units of that: what was recorded by cursors, in the order of those.
     slots: BTreeMap<u32, Vec<[u32; 4]>>,
@@ -188,9 +193,9 @@ pub fn read(bytes: &[u8]) -> Pool {
     };
     let (mut heads, faults) = (Vec::new(), &mut pool.faults);
     let header = usize::try_from(layout.header_bytes()).unwrap_or(usize::MAX);
-    let here = bytes.get(header..).unwrap_or_default();
+    let (head, here) = bytes.split_at(header.min(bytes.len()));
     let ends = layout.strategy() == Strategy::Padded && pool.lost > 0;
-    let mut recorded = Recorded { bytes: here, header, slots: BTreeMap::new(), ends };
+    let mut recorded = Recorded { head, bytes: here, header, slots: BTreeMap::new(), ends };
     let there = here.len() as u64 / hetrace_pool::CHUNK;
     for (counter, size) in counters() {
         let taken = layout.asked(bytes, counter, size).min(layout.fitting(counter, size, pool.chunks));
@@ -219,8 +224,7 @@ pub fn read(bytes: &[u8]) -> Pool {
             blocks: blocks.map(|block| thread_block(&recorded, block, faults, &mut late)).collect(),
         });
         if late > 0 {
-            pool.lost += late;
-            *pool.lost_by.entry(one.kernel).or_default() += late;
+            *pool.left_out.entry(one.kernel).or_default() += late;
         }
     }
     pool
@@ -298,9 +302,11 @@ fn warp(pool: &Recorded<'_>, heads: &[Head], faults: &mut Faults, late: &mut u64
     let mut warp = Warp { number: heads.first().map_or(0, |head| head.leader / 32), ..Warp::default() };
     warp.clocks = heads.iter().map(|head| (head.clock, head.global)).collect();
     warp.clocks.sort_unstable();
+    let since = heads.iter().filter_map(|head| lost_since(pool.head, head.multiprocessor)).min();
     let leaders = heads.chunk_by(|a, b| a.leader == b.leader);
-    if let Some(last) = leaders.filter_map(|chunks| leader(pool, chunks, &mut warp, faults)).min() {
-        *late += end_at(&mut warp, last);
+    let full = leaders.filter_map(|chunks| leader(pool, chunks, since, &mut warp, faults)).min();
+    if let Some(end) = full.into_iter().chain(since).min() {
+        *late += end_at(&mut warp, end);
     }
     // What was counted is before the pass that was written with it.
     warp.records.sort_by_key(|record| (record.time, record.repeats == 0));
@@ -326,14 +332,14 @@ fn warp(pool: &Recorded<'_>, heads: &[Head], faults: &mut Faults, late: &mut u64
     warp
 }
 
-/// Leaves out what a warp recorded after a time, and returns how much that was. From then on records of one of its leaders are
-/// missing, and which lanes were in those is not known: with the records of other leaders their paths would have holes.
-fn end_at(warp: &mut Warp, last: u64) -> u64 {
+/// Leaves out what a warp recorded from a time on, and returns how much that was. From then on records of one of its leaders may
+/// be missing, and which lanes were in those is not known: with the records of other leaders their paths would have holes.
+fn end_at(warp: &mut Warp, end: u64) -> u64 {
     let count = |warp: &Warp| warp.records.len() + warp.began.len() + warp.ended.len();
     let before = count(warp);
-    warp.records.retain(|record| record.time <= last);
-    warp.began.retain(|(time, _)| *time <= last);
-    warp.ended.retain(|(time, _)| *time <= last);
+    warp.records.retain(|record| record.time < end);
+    warp.began.retain(|(time, _)| *time < end);
+    warp.ended.retain(|(time, _)| *time < end);
     (before - count(warp)) as u64
 }
 
@@ -344,8 +350,15 @@ fn before(time: u64, low: u32) -> u64 {
     time.wrapping_sub(since)
 }
 
-/// Reads all chunks of a leader. Returns the time of its last record if those after it may be lost.
-fn leader(pool: &Recorded<'_>, heads: &[Head], warp: &mut Warp, faults: &mut Faults) -> Option<u64> {
+/// Reads all chunks of a leader. Returns a time if its records from that on may be lost, as its place is full; `since` is when
+/// the first one was for which there was no place.
+fn leader(
+    pool: &Recorded<'_>,
+    heads: &[Head],
+    since: Option<u64>,
+    warp: &mut Warp,
+    faults: &mut Faults,
+) -> Option<u64> {
     // Counts whose time is that of the record behind them.
     let mut open = warp.records.len();
     let (mut time, mut ended, mut room) = (0u64, 0, 0);
@@ -399,10 +412,10 @@ fn leader(pool: &Recorded<'_>, heads: &[Head], warp: &mut Warp, faults: &mut Fau
             }
         }
     }
-    if !pool.ends || room > 0 {
-        return None;
+    let end = (pool.ends && room == 0).then(|| time.saturating_add(1));
+    if end.or(since).is_some() {
+        // The record behind these counts is lost: they are of a time after the last one.
+        warp.records[open..].iter_mut().for_each(|count| count.time = u64::MAX);
     }
-    // The record behind these counts is lost: they are of a time after the last one.
-    warp.records[open..].iter_mut().for_each(|count| count.time = time.saturating_add(1));
-    Some(time)
+    end
 }

@@ -246,13 +246,13 @@ fn check(text: &str, kernel: &Kernel, way: Way, threads: u32, run: &Run) -> Resu
     Ok(())
 }
 
-/// The same graph in a loop that lanes seldom leave.
-fn again(graph: &Graph) -> Graph {
+/// The same graph in a loop that lanes leave one time in so many and one.
+fn again(graph: &Graph, stays: usize) -> Graph {
     let last = graph.len();
     let to = |to: &usize| if *to == EXIT { last } else { *to };
     let mut blocks: Vec<Vec<usize>> =
         (0..last).map(|block| graph.successors(block).iter().map(to).collect()).collect();
-    blocks.push([vec![0; 40], vec![EXIT]].concat());
+    blocks.push([vec![0; stays], vec![EXIT]].concat());
     Graph::new(blocks).expect("a graph")
 }
 
@@ -365,10 +365,41 @@ fn losses_are_of_the_kernel_whose_place_it_is() {
     }
 }
 
+/// Warps that do not see that a pool is full go on asking, and what a counter has is not only how often.
+#[test]
+fn counters_of_small_chunks_are_held_where_there_is_no_room() {
+    let graph = Graph::new(vec![vec![1, EXIT], vec![0, EXIT]]).expect("a graph");
+    let program = Program::new(&twin(&text(&graph, &mut Random(3)), PATHS).0, "k__hetrace_inside");
+    let counter = |number: usize| hetrace_pool::ASKED_SMALL + hetrace_pool::STRIDE * number;
+    let mut header = hetrace_pool::empty(1);
+    for number in 0..32 {
+        let begin = u32::from_le_bytes(header[counter(number)..][..4].try_into().expect("4 bytes"));
+        let asked = (begin + (1 << 22) + 1000).to_le_bytes();
+        header[counter(number)..][..4].copy_from_slice(&asked);
+    }
+    let memory = run_in(&header, &program, 96, 3, 1).memory;
+    let pool = &memory[POOL..];
+    // Two thread blocks of three warps, each of which asks another counter; who begins late sees that the pool is full.
+    let held = |number: &usize| {
+        let found = hetrace_pool::u32_at(pool, counter(*number));
+        assert_eq!(found >> 24, 0x80 + 32 + *number as u32);
+        found & 0xff_ffff <= (1 << 22) + 2
+    };
+    assert!((0..6).filter(held).count() >= 3);
+    // Lanes that were no leaders at the begin ask any of the others.
+    (6..32).for_each(|number| _ = held(&number));
+    assert!(pool::read(pool).full);
+}
+
 /// Records in a pool, with begins and ends.
 fn records(read: &pool::Pool) -> u64 {
     let warps = read.launches.iter().flat_map(|launch| &launch.blocks).flat_map(|block| &block.warps);
     warps.map(|warp| (warp.records.len() + warp.began.len() + warp.ended.len()) as u64).sum()
+}
+
+/// Records that found no room, and those that are left out for that.
+fn missing(read: &pool::Pool) -> u64 {
+    read.lost + read.left_out.values().sum::<u64>()
 }
 
 #[test]
@@ -416,6 +447,16 @@ fn kernels_that_would_break_are_refused() {
     assert!(refused(".entry k() {").contains("line 1"));
     let none = Request { wanted: &|_| false, ..request };
     assert_eq!(rewrite(&body(""), &none).expect("a module").description.refused, []);
+}
+
+#[test]
+fn functions_that_a_kernel_calls_are_named() {
+    let calls = "call.uni (retval0), _Z1fi, (param0);\ncall.uni g, (param0);\ncall h;\n{ .reg .b32 temp;\n\
+                 call.uni (retval0),\nvprintf,\n(param0, param1);\n}\ncall (retval0), %rd3, (param0), proto;\n";
+    let text = BARRIER.replace("mov.u32 %mark, 0;", &format!("{calls}mov.u32 %mark, 0;"));
+    let kernel = twin(&text, PATHS).1;
+    assert_eq!(kernel.calls, ["_Z1fi", "a function by its address", "g", "h", "vprintf"]);
+    assert_eq!(twin(BARRIER, PATHS).1.calls, [""; 0]);
 }
 
 #[test]
@@ -542,7 +583,7 @@ proptest! {
             let read = pool::read(&run.memory[POOL..]);
             let full = run.memory[POOL + 24] == 1;
             prop_assert_eq!((read.full, read.faults.records, read.faults.gaps), (full, 0, 0), "{:?}", way);
-            prop_assert_eq!(records(&read) + read.lost, run.masks, "{:?}", way);
+            prop_assert_eq!(records(&read) + missing(&read), run.masks, "{:?}", way);
             prop_assert!(read.lost > 0 || !full, "{:?}", way);
             prop_assert!(full || read.lost == 0 || (way.strategy == Strategy::Padded && long), "{:?}", way);
             prop_assert_eq!(read.lost_by.get(&7).copied().unwrap_or(0), read.lost);
@@ -553,7 +594,7 @@ proptest! {
     fn a_place_that_is_full_ends_its_warp_and_contradicts_nothing(
         graph in graphs(6), threads in 2u32..=8, seed: u64, fuel in 280u64..400,
     ) {
-        let graph = again(&graph);
+        let graph = again(&graph, 40);
         let text = text(&graph, &mut Random(seed));
         for way in [0, 1, 2, 3].map(|at| Way { strategy: Strategy::Padded, ..WAYS[at] }) {
             let (twins, kernel) = twin(&text, way);
@@ -563,7 +604,31 @@ proptest! {
             prop_assert_eq!((read.full, read.faults), (false, pool::Faults::default()), "{:?}", way);
             prop_assert_eq!(read.lost_by.get(&7).copied().unwrap_or(0), read.lost);
             if way.mode == Mode::Blocks {
-                prop_assert_eq!(records(&read) + read.lost, run.masks);
+                prop_assert_eq!(records(&read) + missing(&read), run.masks);
+            }
+            begins(&text, &kernel, way, &run, &read)?;
+        }
+    }
+
+    #[test]
+    fn a_pool_that_is_full_ends_lanes_and_contradicts_nothing(
+        graph in graphs(6), threads in 2u32..=40, seed: u64, fuel in 20u64..120, places in 1u64..80,
+        strategy in 0..Strategy::ALL.len(),
+    ) {
+        let graph = again(&graph, 5);
+        let text = text(&graph, &mut Random(seed));
+        for way in WAYS[..5].iter().map(|way| Way { strategy: Strategy::ALL[strategy], ..*way }) {
+            let (twins, kernel) = twin(&text, way);
+            let (header, program) = (header(way.strategy, places), Program::new(&twins, "k__hetrace_inside"));
+            let run = run_fuelled(&header, &program, threads, seed, places, fuel);
+            let read = pool::read(&run.memory[POOL..]);
+            prop_assert_eq!(read.faults, pool::Faults::default(), "{:?}", way);
+            prop_assert!(read.lost > 0 || !read.full && read.left_out.is_empty(), "{:?}", way);
+            // What the launcher says, which counts by the header alone.
+            prop_assert_eq!(read.lost, hetrace_pool::lost(&run.memory[POOL..]));
+            prop_assert_eq!(read.lost_by.get(&7).copied().unwrap_or(0), read.lost);
+            if way.mode == Mode::Blocks {
+                prop_assert_eq!(records(&read) + missing(&read), run.masks, "{:?}", way);
             }
             begins(&text, &kernel, way, &run, &read)?;
         }
@@ -582,7 +647,7 @@ proptest! {
         }
         let read = pool::read(&run.memory[POOL..]);
         // Each group of lanes makes one record at each site.
-        prop_assert_eq!(read.lost + records(&read), run.masks);
+        prop_assert_eq!(missing(&read) + records(&read), run.masks);
         prop_assert_eq!(read.lost > 0, run.memory[POOL + 24] == 1);
         prop_assert_eq!(read.lost_by.get(&7).copied().unwrap_or(0), read.lost);
         let graph = kernel.graph().expect("a graph");

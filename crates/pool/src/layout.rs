@@ -11,7 +11,8 @@
 //! Counters that are not in the header are behind it, with the same steps and the same words; places begin behind them.
 
 use super::{
-    ASKED, ASKED_SMALL, CHUNK, COUNT, COUNTERS, MOST, PLACES, SMALL, STRATEGY, STRIDE, TICKET, u32_at,
+    ASKED, ASKED_SMALL, CHUNK, COUNT, COUNTERS, MOST, PLACES, SMALL, STRATEGY, STRIDE, TICKET, TICKET_BITS,
+    u32_at,
 };
 
 /// How leaders get room for what they record. The names are those of hip-analyzer's ways, which these stand for.
@@ -210,7 +211,15 @@ impl Layout {
             put(COUNT, &u32::try_from(self.counters).unwrap_or(1).to_le_bytes());
         }
         let Some(first) = self.strategy.first() else { return };
-        (0..self.counters).for_each(|counter| put(self.at(counter, first), &TICKET.to_le_bytes()));
+        (0..self.counters)
+            .for_each(|counter| put(self.at(counter, first), &self.ticket(counter, first).to_le_bytes()));
+    }
+
+    /// Returns what a counter of first chunks begins with.
+    fn ticket(self, counter: usize, first: Size) -> u32 {
+        let (place, _) = self.place(counter, first, 0);
+        let is_said = self.strategy == Strategy::Chunks;
+        TICKET | if is_said { u32::try_from(place).unwrap_or(0) << TICKET_BITS } else { 0 }
     }
 
     fn at(self, counter: usize, size: Size) -> usize {
@@ -220,8 +229,12 @@ impl Layout {
     /// Returns how often a counter was asked.
     pub fn asked(self, header: &[u8], counter: usize, size: Size) -> u64 {
         let said = u32_at(header, self.at(counter, size));
-        let is_first = self.strategy.first() == Some(size);
-        u64::from(if is_first { said.saturating_sub(TICKET) } else { said })
+        if self.strategy.first() != Some(size) {
+            return said.into();
+        }
+        let ticket = self.ticket(counter, size);
+        // Traces from before counters said their place have the ticket alone.
+        said.saturating_sub(if said < ticket { TICKET } else { ticket }).into()
     }
 
     /// Returns the place of what a counter gave out with this number, and which of those there it is.

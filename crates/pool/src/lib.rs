@@ -8,7 +8,8 @@
 //!  header:   8  places of chunks      24  not 0: there was no room      2048 + 64 n  counter n: large chunks asked for
 //!           16  lost records          32  where the host sees that            + 8   lost records
 //!           64 + 16 n  sum n of lost records by kernel: its number, plus 1      + 16  small chunks asked for, and TICKET
-//!               + 8    how many
+//!               + 8    how many                                                      (place of its first one << 24)
+//!                                                                               + 24 + 8 m  since when multiprocessor 32 m + n loses
 //! ```
 //! A row has as many places as there are counters, each of the size of a large chunk; sixteen small ones are in one place.
 //! So it is with [`Strategy::Chunks`]; others have other counters, and other things in their rows: [`Layout`].
@@ -48,8 +49,15 @@ pub const ASKED: usize = 2048;
 pub const ASKED_SMALL: usize = ASKED + 16;
 /// Where the first counter of lost records is.
 pub const MISSED: usize = ASKED + 8;
+/// Where the first time of a loss is.
+const SINCE: usize = ASKED + 24;
+/// How many times there are in each step of [`STRIDE`].
+const TIMES: usize = (STRIDE - (SINCE - ASKED)) / 8;
 /// What counters of first chunks begin with, so that a lane can distinguish what one returned from a cursor.
-const TICKET: u32 = 0x8000_0000;
+pub const TICKET: u32 = 0x8000_0000;
+/// Bits of such a counter that count. With [`Strategy::Chunks`] those above have the place of its first small chunk, so that
+/// what a lane got from it says all of where its chunk is.
+pub const TICKET_BITS: u32 = 24;
 
 /// Where the first sum of lost records by kernel is: the kernel's number, plus 1 (u32; 0: it is free), and at 8 its records.
 const LOSSES: usize = 64;
@@ -105,6 +113,19 @@ pub fn loss_slot(kernel: u32) -> usize {
     LOSSES + LOSS * (kernel as usize % SUMS)
 }
 
+/// Returns where a header has since when a multiprocessor's records are lost: all ones less its `%clock64`, so that the first
+/// is the largest number, and 0 is never. Those from 160 on share their places with others.
+pub fn since_slot(multiprocessor: u32) -> usize {
+    let (step, time) = (multiprocessor as usize % COUNTERS, multiprocessor as usize / COUNTERS);
+    SINCE + STRIDE * step + 8 * time.min(TIMES - 1)
+}
+
+/// Returns the `%clock64` of a multiprocessor at which the first record of a leader that found no room was to be made, in modes
+/// other than paths: those before are all there. Nothing if there is none.
+pub fn lost_since(header: &[u8], multiprocessor: u32) -> Option<u64> {
+    Some(!u64_at(header, since_slot(multiprocessor))).filter(|time| *time != u64::MAX)
+}
+
 /// Returns the lost records of each kernel, by its number, that has a sum of its own and lost some.
 pub fn lost_by(header: &[u8]) -> impl Iterator<Item = (u32, u64)> {
     let sums = (0..SUMS).map(|sum| LOSSES + LOSS * sum);
@@ -134,6 +155,11 @@ mod tests {
         assert_eq!(used(&header, 20), 20);
         // Small ones are in the rows between.
         header[ASKED_SMALL + 64 * 9] = 33;
+        assert_eq!(header[ASKED_SMALL + 64 * 9 + 3], 0x80 + 32 + 9);
+        // As it was before it said its place.
+        let mut older = header;
+        older[ASKED_SMALL + 64 * 9 + 3] = 0x80;
+        assert_eq!(Layout::default().asked(&older, 9, Size::Small), 33);
         assert_eq!(Layout::default().asked(&header, 9, Size::Small), 33);
         assert_eq!(used(&header, 1000), 5 * 32 + 10);
         assert_eq!(used(&header[..100], 20), 0);
@@ -146,6 +172,20 @@ mod tests {
         // Somebody else's, of whom no number is known.
         header[loss_slot(0) + 8] = 3;
         assert_eq!((lost(&header), lost_by(&header).collect::<Vec<_>>()), (12, vec![(123, 4)]));
+    }
+
+    #[test]
+    fn each_multiprocessor_has_a_time_since_when_it_loses() {
+        let places: std::collections::BTreeSet<usize> = (0..160).map(since_slot).collect();
+        assert_eq!(places.len(), 160);
+        // Between the words of a counter and those of the next one, and in the header.
+        assert!(places.iter().all(|at| (ASKED_SMALL - ASKED + 4..STRIDE).contains(&((at - ASKED) % STRIDE))));
+        assert!(places.iter().all(|at| *at >= ASKED && at + 8 <= CHUNK as usize));
+        assert_eq!((since_slot(160), since_slot(u32::MAX)), (since_slot(128), since_slot(159)));
+        let mut header = empty(1);
+        assert_eq!((lost_since(&header, 131), lost_since(&[], 0)), (None, None));
+        header[since_slot(131)..][..8].copy_from_slice(&(!77u64).to_le_bytes());
+        assert_eq!((lost_since(&header, 131), lost_since(&header, 130)), (Some(77), None));
     }
 
     #[test]

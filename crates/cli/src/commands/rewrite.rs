@@ -19,7 +19,7 @@ use super::handed;
 use crate::args::{Sites, Strategy};
 
 /// Goes up when the same image becomes another.
-const VERSION: u32 = 5;
+const VERSION: u32 = 6;
 /// Most bytes of the cache; what was used longest ago goes first.
 const CACHE: u64 = 1 << 30;
 

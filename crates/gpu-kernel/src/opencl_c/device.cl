@@ -32,9 +32,10 @@ void __hetrace_chunk(__private __hetrace_item *item) {
     uint counter = (number + turn) & 31, large = (uint)(item->__hetrace_said > 0) ^ (turn >> 5);
     volatile __global uint *asked = pool + 512 + 16 * counter + (large ? 0 : 4);
     uint rows = large ? 1 : 16, first = large ? counter : 32 + counter;
+    uint counts = large ? 0x7fffffff : 0xffffff;
     uint most = places > first ? ((places - first + 63) >> 6) * rows : 0;
-    if ((*asked & 0x7fffffff) >= most) continue;
-    uint taken = atomic_inc(asked) & 0x7fffffff;
+    if ((*asked & counts) >= most) continue;
+    uint taken = atomic_inc(asked) & counts;
     if (taken >= most) continue;
     /* In units of 16 bytes. */
     uint at = 256 + (taken / rows * 64 + first) * 256 + taken % rows * 16;

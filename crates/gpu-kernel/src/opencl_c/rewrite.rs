@@ -283,6 +283,8 @@ impl<'a> Source<'a> {
             sites: plan.sites.iter().map(|site| SiteName::from(*site)).collect(),
             summed: plan.summed.clone(),
             blocks: lines.iter().map(block).collect(),
+            // Of functions of its own with a choice in them the compiler decides whether they are calls.
+            calls: vec![],
         };
         Ok((kernel, inserted))
     }

@@ -5,6 +5,8 @@
 //!    └── as it was ─────────────────────────────────────► text + pool's address + twins, description
 //! ```
 
+use std::collections::BTreeSet;
+
 use hetrace_pool::Strategy;
 
 use super::scan::{BadText, Function, Kind, Module, scan};
@@ -196,8 +198,32 @@ fn kernel(
         sites: plan.sites.iter().map(|site| SiteName::from(*site)).collect(),
         summed: plan.summed.clone(),
         blocks: vec![],
+        calls: calls(text, function),
     };
     Ok((twin, kernel, flow))
+}
+
+/// Returns the functions that a kernel calls: what the compiler did not inline, and what the driver has (`vprintf`).
+fn calls(text: &str, function: &Function) -> Vec<String> {
+    let mut names = BTreeSet::new();
+    for statement in &function.statements {
+        let Kind::Instruction { opcode, operands, .. } = &statement.kind else { continue };
+        if text[opcode.clone()].split('.').next() != Some("call") {
+            continue;
+        }
+        // Behind what it returns, if that is something: `(result), name, (parameters)`.
+        let list = text[operands.clone()].trim_start();
+        let rest =
+            list.strip_prefix('(').and_then(|list| list.split_once(')')).map_or(list, |(_, rest)| rest);
+        let name =
+            rest.trim_start_matches([',', ' ', '\t', '\n']).split([',', ';', ' ']).next().unwrap_or_default();
+        names.insert(if name.starts_with('%') {
+            "a function by its address".to_owned()
+        } else {
+            name.to_owned()
+        });
+    }
+    names.into_iter().collect()
 }
 
 /// Kernels whose warps share out registers among them, or have units that run beside them, break if code comes in between.

@@ -93,8 +93,12 @@ impl Program {
             self.statement(text, statement, scope > 0);
             scopes.resize(self.steps.len() - begin, scope);
         }
-        for (at, inside) in scopes.iter().enumerate() {
-            let mut scope = *inside;
+        let jumps = |at: &usize| match &self.steps[begin + at] {
+            Step::Run { opcode, .. } => ["bra", "brx"].contains(&opcode[0].as_str()),
+            Step::Label | Step::Forget(_) => false,
+        };
+        for at in (0..scopes.len()).filter(jumps) {
+            let mut scope = scopes[at];
             loop {
                 for ((_, name), place) in labels.iter().filter(|((of, _), _)| *of == scope) {
                     self.labels.entry((begin + at, name.clone())).or_insert(*place);
@@ -497,7 +501,8 @@ impl Device {
                     "mov" | "cvt" => a,
                     "add" => a.wrapping_add(b),
                     "sub" => a.wrapping_sub(b),
-                    "not" => !a & 1,
+                    "not" if kind == "pred" => !a & 1,
+                    "not" => !a,
                     "brev" => u64::from((a as u32).reverse_bits()),
                     "clz" => u64::from((a as u32).leading_zeros()),
                     "mul" if opcode[1] == "wide" => (a & 0xffff_ffff) * (b & 0xffff_ffff),
@@ -508,6 +513,7 @@ impl Device {
                     "xor" => a ^ b,
                     "shl" => a << b,
                     "shr" => a >> b,
+                    "min" => a.min(b),
                     "div" => a / b,
                     "rem" => a % b,
                     "selp" => [b, a][(c & 1) as usize],
@@ -591,6 +597,8 @@ impl Device {
                 let value = block.value(lane, operands.last().expect("a value"));
                 let after = match opcode[2].as_str() {
                     "add" => before.wrapping_add(value),
+                    "max" => before.max(value),
+                    "min" => before.min(value),
                     "cas" if before == block.value(lane, &operands[2]) => value,
                     "cas" => before,
                     other => panic!("{name}.{other}"),

@@ -116,6 +116,7 @@ fn lost_row(symbol: &str, loss: Loss) -> InsideLostRow {
         kernel: demangle::full(symbol).into_owned(),
         symbol: symbol.to_owned(),
         records: loss.records,
+        left_out: loss.left_out,
         launches_as_they_were: loss.launches,
         launches_without_records: None,
     }
@@ -273,6 +274,7 @@ fn row(kernel: &Kernel) -> (u64, InsideRow) {
         roofline: (whole && kernel.description.timed).then(InsideRoofline::default),
         blocks,
         loops: loops.collect(),
+        calls: kernel.description.calls.iter().map(|name| demangle::full(name).into_owned()).collect(),
         faults: kernel.counts.faults,
     };
     (cycles, row)
@@ -306,6 +308,7 @@ mod tests {
             sites: vec![],
             summed: vec![],
             blocks: vec![text(3, 8, 0), text(5, 4, 2), text(8, 2, 0), text(9, 1, 0)],
+            calls: vec!["_Z5sharef".to_owned()],
         };
         let block = |lanes, visits, exact, time| BlockCounts { lanes, visits, exact, time };
         let counts = Counts {
@@ -332,7 +335,7 @@ mod tests {
             shapes: vec![shape(1), shape(2)],
         };
         let refused = vec![Refused { name: "gemm".to_owned(), reason: "it has no PTX".to_owned() }];
-        let loss = |records, launches| Loss { records, launches };
+        let loss = |records, launches| Loss { records, launches, left_out: records };
         let losses = [("_Z4spinPfi".to_owned(), loss(2, 5)), ("gone".to_owned(), loss(0, 1))].into();
         Inside { kernels: vec![kernel], refused, lost: 3, losses, problems: vec!["a file is cut".to_owned()] }
     }
@@ -465,6 +468,7 @@ mod tests {
         assert_eq!(value["inside_refused"][0]["reason"], "it has no PTX");
         let lost = &value["inside_lost"][0];
         assert_eq!((&lost["records"], &lost["launches_as_they_were"]), (&2.into(), &5.into()));
+        assert_eq!(lost["left_out"], 2);
         assert_eq!(lost["launches_without_records"], serde_json::Value::Null);
         assert!(serde_json::to_value(Tally::default()).unwrap().get("inside").is_none());
     }

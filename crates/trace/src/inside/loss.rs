@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 pub struct Loss {
     /// Records that found no room.
     pub records: u64,
+    /// Records that are there and left out, as others before them found no room.
+    pub left_out: u64,
     /// Launches that were to be recorded and ran as they were.
     pub launches: u64,
 }
@@ -38,7 +40,7 @@ mod tests {
         let mut losses = Losses::new();
         assert_eq!(add_late(&mut losses, "3 a\n18446744073709551615 b c\nx y\n7\n"), 2);
         assert_eq!(add_late(&mut losses, "4 a\n1 b c\n"), 0);
-        let of = |launches| Loss { records: 0, launches };
+        let of = |launches| Loss { launches, ..Loss::default() };
         assert_eq!(losses, Losses::from([("a".to_owned(), of(7)), ("b c".to_owned(), of(u64::MAX))]));
     }
 }

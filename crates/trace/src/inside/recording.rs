@@ -77,12 +77,15 @@ impl Recording {
         self.pools.is_empty() && self.kernels.is_empty() && self.refused.is_empty()
     }
 
-    /// Notes which kernels' records found no room in a pool.
+    /// Notes which kernels' records found no room in a pool, or are left out for that.
     fn lose(&mut self, pool: &Pool) {
-        for (number, records) in &pool.lost_by {
+        let lost = pool.lost_by.iter().map(|(number, records)| (number, *records, 0));
+        let left = pool.left_out.iter().map(|(number, records)| (number, 0, *records));
+        for (number, records, left_out) in lost.chain(left) {
             if let Some(kernel) = self.kernels.get(number) {
                 let loss = self.losses.entry(kernel.name.clone()).or_default();
-                loss.records = loss.records.saturating_add(*records);
+                loss.records = loss.records.saturating_add(records);
+                loss.left_out = loss.left_out.saturating_add(left_out);
             }
         }
     }

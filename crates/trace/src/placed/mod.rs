@@ -199,6 +199,7 @@ mod tests {
             sites: vec![],
             summed: vec![],
             blocks: vec![BlockText { file: Some("a.cu".to_owned()), line: Some(7), ..BlockText::default() }],
+            calls: vec![],
         }
     }
 

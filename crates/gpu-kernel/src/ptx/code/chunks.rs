@@ -4,7 +4,7 @@
 //! of a leader is small, so that warps that record little take little; all others are large. Where there are none of one
 //! size, it is the other. With `padded` a leader's first chunk is large, and it gets no other.
 
-use hetrace_pool::{COUNT, COUNTERS, Size, Strategy};
+use hetrace_pool::{ASKED_SMALL, COUNT, COUNTERS, MOST, PLACES, STRIDE, Size, Strategy, TICKET, TICKET_BITS};
 
 use super::Coder;
 use super::room::{LOST, MOST_LOST, Room, Way, full, head, home, pool, registers};
@@ -15,6 +15,12 @@ const FAR: u32 = 1 << 24;
 const FAR_PER_SM: u32 = 1 << 21;
 /// Units of 16 bytes in a large chunk.
 const UNITS: u32 = 256;
+/// Counters of small chunks are held here once there is no room: warps that do not see that yet go on asking.
+const HELD: u32 = 1 << 22;
+
+const _: () = assert!(
+    MOST / (2 * COUNTERS as u64) * Size::Small.per_place() < HELD as u64 && HELD < 1 << (TICKET_BITS - 1)
+);
 
 pub(super) struct Chunks;
 
@@ -24,9 +30,9 @@ impl Room for Chunks {
     fn ahead(&self, coder: &mut Coder<'_>) {
         let Some(first) = coder.strategy.first() else { return };
         coder.line("activemask.b32 %#_m;");
-        coder.leader("%#_m");
-        coder.line("not.pred %#_q, %#_q;");
-        coder.line("and.pred %#_l, %#_l, %#_q;");
+        coder.line("mov.u32 %#_x, %lanemask_lt;");
+        coder.line("and.b32 %#_x, %#_m, %#_x;");
+        coder.line("setp.eq.and.u32 %#_l, %#_x, 0, !%#_q;");
         coder.line("add.u32 %#_d, %#_x, 1;");
         own(coder, "%#_v", "%#_u");
         coder.line("mul.wide.u32 %#_a, %#_v, 64;");
@@ -113,6 +119,10 @@ fn chunk(coder: &mut Coder<'_>, over: &str) {
     pool(coder);
     // A first chunk that was asked for at the kernel's begin; first ones are small.
     coder.line("setp.lt.s32 %#_rq, %#_rc, 0;");
+    // Only there is one asked for ahead.
+    if coder.paths && coder.strategy == Strategy::Chunks {
+        ticket(coder, &begin);
+    }
     coder.line("setp.eq.u32 %#_rt, %#_rc, 0;");
     coder.line("or.pred %#_rt, %#_rt, %#_rq;");
     coder.line(&format!("@%#_rt bra {ask};"));
@@ -155,6 +165,9 @@ fn chunk(coder: &mut Coder<'_>, over: &str) {
         }
         attempt(coder, "", &begin);
     }
+    if coder.strategy == Strategy::Chunks {
+        hold(coder);
+    }
     full(coder);
     coder.line(&format!("bra {over};"));
     coder.put(&begin);
@@ -164,6 +177,35 @@ fn chunk(coder: &mut Coder<'_>, over: &str) {
     coder.line("add.u64 %#_ra, %#_ra, %#_rb;");
     head(coder);
     coder.line("mad.lo.u32 %#_ro, %#_ri, 16, 4;");
+}
+
+/// Goes on at `begin` if `#_rc` is what a counter of small chunks returned (`#_rq`) and its chunk is there: `#_rx` as from
+/// [`attempt`]. This is the way of all short warps, and most of what they execute.
+fn ticket(coder: &mut Coder<'_>, begin: &str) {
+    let other = coder.label();
+    coder.line(&format!("@!%#_rq bra {other};"));
+    coder.line(&format!("ld.global.u32 %#_ri, [%#_rb+{PLACES}];"));
+    coder.line(&format!("and.b32 %#_rx, %#_rc, {:#x};", (1u32 << TICKET_BITS) - 1));
+    coder.line(&format!("shr.u32 %#_ru, %#_rc, {TICKET_BITS};"));
+    coder.line(&format!("and.b32 %#_ru, %#_ru, {};", 2 * COUNTERS - 1));
+    coder.line("shr.u32 %#_ry, %#_rx, 4;");
+    coder.line(&format!("mad.lo.u32 %#_ru, %#_ry, {}, %#_ru;", 2 * COUNTERS));
+    coder.line("and.b32 %#_rx, %#_rx, 15;");
+    coder.line("mad.lo.u32 %#_rx, %#_ru, 16, %#_rx;");
+    coder.line("setp.lt.u32 %#_rp, %#_ru, %#_ri;");
+    coder.line(&format!("@%#_rp bra {begin};"));
+    coder.put(&other);
+}
+
+/// Takes a leader's counter of small chunks back to where it has long had none: it would come to the bits above its count. `#_rv` is
+/// the other one, of the second attempt.
+fn hold(coder: &mut Coder<'_>) {
+    coder.line("xor.b32 %#_rv, %#_rv, 16;");
+    coder.line(&format!("shl.b32 %#_rx, %#_rv, {TICKET_BITS};"));
+    coder.line(&format!("add.u32 %#_rx, %#_rx, {:#x};", TICKET + HELD + ((COUNTERS as u32) << TICKET_BITS)));
+    coder.line(&format!("mul.wide.u32 %#_ra, %#_rv, {STRIDE};"));
+    coder.line("add.u64 %#_ra, %#_ra, %#_rb;");
+    coder.line(&format!("red.global.min.u32 [%#_ra+{ASKED_SMALL}], %#_rx;"));
 }
 
 /// Whether the cursor `#_rc`, which is not at the end of a place, is in a large chunk: `#_rp`. Rows of places have large and
@@ -194,7 +236,13 @@ fn attempt(coder: &mut Coder<'_>, asks: &str, begin: &str) {
     coder.line("cvt.u64.u32 %#_ra, %#_ru;");
     coder.line("add.u64 %#_ra, %#_ra, %#_rb;");
     coder.line(&format!("{asks}atom.global.add.u32 %#_rx, [%#_ra+{at}], %#_rh;"));
-    coder.line("and.b32 %#_rx, %#_rx, 0x3fffffff;");
+    let (counts, most) = ((1u32 << TICKET_BITS) - 1, 0x3fff_ffff);
+    if strategy == Strategy::Chunks {
+        coder.line(&format!("selp.b32 %#_ry, {counts:#x}, {most:#x}, %#_rt;"));
+        coder.line("and.b32 %#_rx, %#_rx, %#_ry;");
+    } else {
+        coder.line(&format!("and.b32 %#_rx, %#_rx, {most:#x};"));
+    }
     // Rows of places, one for each counter: large ones in one row, small ones in the next, if there are such.
     let far = if strategy.is_per_multiprocessor() { FAR_PER_SM } else { FAR };
     coder.line(&format!("setp.lt.u32 %#_rp, %#_rx, {far};"));

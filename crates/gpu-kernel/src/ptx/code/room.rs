@@ -4,9 +4,9 @@
 //! All of it stands at each place: lanes that came back from a function that all places call did not go on together on an H100,
 //! and some met in it that were at other places.
 
-use hetrace_pool::{COUNT, COUNTERS, FULL, HOST_FULL, MISSED, loss_slot};
+use hetrace_pool::{COUNT, COUNTERS, FULL, HOST_FULL, MISSED, STRIDE, loss_slot, since_slot};
 
-use super::Coder;
+use super::{Coder, WAY_TO_END};
 
 /// What a family of strategies executes.
 ///
@@ -80,13 +80,16 @@ pub(super) fn say(coder: &mut Coder<'_>, word: u32) {
     coder.put(&missed);
     missing(coder);
     coder.put(&join);
-    // If the leader found no room, all of them have lost it.
-    coder.line("mov.u32 %#_cur, %#_ro;");
-    coder.line("brev.b32 %#_rx, %#_rd;");
-    coder.line("clz.b32 %#_rx, %#_rx;");
-    coder.line("shfl.sync.idx.b32 %#_ry, %#_ro, %#_rx, 31, %#_rd;");
-    coder.line(&format!("setp.ge.u32 %#_rp, %#_ry, {LOST:#x};"));
-    coder.line(&format!("@%#_rp mov.u32 %#_cur, {LOST:#x};"));
+    // Who ends needs no room any more.
+    if word >> 28 != WAY_TO_END {
+        // If the leader found no room, all of them have lost it.
+        coder.line("mov.u32 %#_cur, %#_ro;");
+        coder.line("brev.b32 %#_rx, %#_rd;");
+        coder.line("clz.b32 %#_rx, %#_rx;");
+        coder.line("shfl.sync.idx.b32 %#_ry, %#_ro, %#_rx, 31, %#_rd;");
+        coder.line(&format!("setp.ge.u32 %#_rp, %#_ry, {LOST:#x};"));
+        coder.line(&format!("@%#_rp mov.u32 %#_cur, {LOST:#x};"));
+    }
     coder.put(&over);
     coder.line("}");
 }
@@ -153,8 +156,7 @@ pub(super) fn head(coder: &mut Coder<'_>) {
     coder.line("mov.u32 %#_rh, %tid.x;");
     coder.line("mad.lo.u32 %#_ru, %#_ru, %#_rv, %#_rh;");
     coder.line("mov.u32 %#_rv, %smid;");
-    coder.line("shl.b32 %#_rv, %#_rv, 16;");
-    coder.line("or.b32 %#_ru, %#_ru, %#_rv;");
+    coder.line("mad.lo.u32 %#_ru, %#_rv, 65536, %#_ru;");
     coder.line("st.global.v4.u32 [%#_ra+32], {%#_ry, %#_rx, %#_ru, %#_rs};");
     triple(coder, "ntid");
     coder.line("mov.u32 %#_ru, %#_ry;");
@@ -171,8 +173,11 @@ pub(super) fn begin_sm(coder: &mut Coder<'_>) {
     coder.line("rem.u32 %#_sm, %#_u, %#_v;");
 }
 
-/// There is no room any more: says so (`#_rh` is 1) in the pool at `#_rb`, and where the host sees it.
+/// There is no room any more for the record at `#_rk`: says so (`#_rh` is 1) in the pool at `#_rb`, and where the host sees it.
 pub(super) fn full(coder: &mut Coder<'_>) {
+    if !coder.paths {
+        since(coder);
+    }
     coder.line(&format!("st.volatile.global.u32 [%#_rb+{FULL}], %#_rh;"));
     coder.line(&format!("ld.global.u64 %#_ra, [%#_rb+{HOST_FULL}];"));
     coder.line("setp.ne.u64 %#_rp, %#_ra, 0;");
@@ -180,11 +185,30 @@ pub(super) fn full(coder: &mut Coder<'_>) {
     coder.line(&format!("mov.u32 %#_ro, {:#x};", LOST + 16));
 }
 
+/// Notes since when records of this multiprocessor are lost: lanes of this leader will be in records of others that have room,
+/// and what these have from here on has holes. In mode paths no other one has what a lane did before.
+fn since(coder: &mut Coder<'_>) {
+    coder.line("mov.u64 %#_re, %clock64;");
+    coder.line("cvt.u32.u64 %#_rx, %#_re;");
+    coder.line("sub.u32 %#_rx, %#_rx, %#_rk;");
+    coder.line("cvt.u64.u32 %#_rf, %#_rx;");
+    coder.line("sub.u64 %#_re, %#_re, %#_rf;");
+    coder.line("not.b64 %#_re, %#_re;");
+    coder.line("mov.u32 %#_rx, %smid;");
+    coder.line(&format!("shr.u32 %#_ry, %#_rx, {};", COUNTERS.ilog2()));
+    coder.line(&format!("min.u32 %#_ry, %#_ry, {};", (since_slot(u32::MAX) - since_slot(31)) / 8));
+    coder.line(&format!("and.b32 %#_rx, %#_rx, {};", COUNTERS - 1));
+    coder.line("shl.b32 %#_ry, %#_ry, 3;");
+    coder.line(&format!("mad.lo.u32 %#_rx, %#_rx, {STRIDE}, %#_ry;"));
+    coder.line("cvt.u64.u32 %#_ra, %#_rx;");
+    coder.line("add.u64 %#_ra, %#_ra, %#_rb;");
+    coder.line(&format!("red.global.max.u64 [%#_ra+{}], %#_re;", since_slot(0)));
+}
+
 /// Three numbers, of 32, 16 and 16 bits, in `#_ry` and `#_rx`.
 fn triple(coder: &mut Coder<'_>, of: &str) {
     coder.line(&format!("mov.u32 %#_rx, %{of}.z;"));
-    coder.line("shl.b32 %#_rx, %#_rx, 16;");
     coder.line(&format!("mov.u32 %#_ry, %{of}.y;"));
-    coder.line("or.b32 %#_rx, %#_rx, %#_ry;");
+    coder.line("mad.lo.u32 %#_rx, %#_rx, 65536, %#_ry;");
     coder.line(&format!("mov.u32 %#_ry, %{of}.x;"));
 }

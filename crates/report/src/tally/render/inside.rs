@@ -46,7 +46,9 @@ impl Renderer<'_> {
         if !rows.losses.is_empty() {
             self.heading(&["Lost inside".to_owned(), plural(rows.losses.len() as u64, "kernel")])?;
             let mut columns = vec![Column::left("Name")];
-            columns.extend(["Records", "Launches as they were", "Launches without records"].map(right));
+            columns.extend(
+                ["Records", "Left out", "Launches as they were", "Launches without records"].map(right),
+            );
             let mut table = Table::new(columns);
             for row in &rows.losses {
                 let name = if self.options.full_names {
@@ -55,7 +57,13 @@ impl Renderer<'_> {
                     demangle::short(&row.symbol).into_owned()
                 };
                 let silent = row.launches_without_records.map_or_else(String::new, count);
-                table.row(vec![name, count(row.records), count(row.launches_as_they_were), silent]);
+                table.row(vec![
+                    name,
+                    count(row.records),
+                    count(row.left_out),
+                    count(row.launches_as_they_were),
+                    silent,
+                ]);
             }
             self.table(&table)?;
         }
@@ -109,6 +117,9 @@ impl Renderer<'_> {
         }
         if row.faults > 0 {
             say.push(format!("{} made no sense", plural(row.faults, "record")));
+        }
+        if !row.calls.is_empty() {
+            say.push(format!("not recorded inside of what it calls: {}", row.calls.join(", ")));
         }
         if !row.timed {
             say.push("when a block ran is not known, as its language has no clock".to_owned());

@@ -67,6 +67,8 @@ pub struct InsideRow {
     pub blocks: Vec<InsideBlockRow>,
     /// Its loops, by header.
     pub loops: Vec<InsideLoopRow>,
+    /// Functions that it calls, demangled: what runs in them is not recorded.
+    pub calls: Vec<String>,
     /// Records that made no sense.
     pub faults: u64,
 }
@@ -158,6 +160,8 @@ pub struct InsideLostRow {
     pub symbol: String,
     /// Records that found no room.
     pub records: u64,
+    /// Records that are there and left out: others of their warp, before them, had found no room.
+    pub left_out: u64,
     /// Launches that were to be recorded and ran as they were.
     pub launches_as_they_were: u64,
     /// Launches that were to record and left no record; nothing if the commands of devices are not known.
