@@ -8,7 +8,6 @@ use std::sync::OnceLock;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::param::Param;
-use crate::resolved::Function;
 
 /// Parameters, in their order.
 #[derive(Clone, Default)]
@@ -29,19 +28,19 @@ impl Params {
     }
 }
 
-impl Function {
-    /// Reads a function's line of a model's text, its parameters when they are asked for: they are taken for what they
-    /// should be, so the text must be known to be as it was written. None if the line is not understood.
-    pub fn of_line(line: &str) -> Option<Self> {
-        let begin = line.find(BEGIN)? + BEGIN.len() - 1;
-        let end = begin + list_length(line.get(begin..)?)?;
-        let (before, text, behind) = (line.get(..begin)?, line.get(begin..end)?, line.get(end..)?);
-        let mut function: Function = serde_json::from_str(&[before, "[]", behind].concat()).ok()?;
-        if text.len() > "[]".len() {
-            function.params = Params { text: text.into(), list: OnceLock::new() };
-        }
-        Some(function)
+impl Params {
+    /// Of a JSON text, which is read when they are asked for.
+    pub(crate) fn later(text: &str) -> Self {
+        Self { text: text.into(), list: OnceLock::new() }
     }
+}
+
+/// Cuts a function's line into what is before the list of its parameters, the list, and what is behind it.
+pub(crate) fn cut(line: &str) -> Option<[&str; 3]> {
+    let begin = line.find(BEGIN)? + BEGIN.len() - 1;
+    let (before, rest) = line.split_at_checked(begin)?;
+    let (list, behind) = rest.split_at_checked(list_length(rest)?)?;
+    Some([before, list, behind])
 }
 
 /// Bytes of the list that a JSON text begins with.
@@ -117,33 +116,14 @@ impl<'de> Deserialize<'de> for Params {
 mod tests {
     use super::*;
 
-    const LINE: &str = concat!(
-        r#"{"name":"toyRun","roles":["launch"],"returns":"int","success":"always","params":["#,
-        r#"{"name":"n","type":"int"},{"name":"a","type":"int *","follow":{"how":"waived","why":"a \"]\" of [2]"}}],"#,
-        r#""creates":"toy"}"#
-    );
-
     #[test]
-    fn a_line_is_the_same_function_later() {
-        let whole: Function = serde_json::from_str(LINE).expect("a function");
-        let lazy = Function::of_line(LINE).expect("a function");
-        assert!(lazy.params.list.get().is_none() && lazy.creates.as_deref() == Some("toy"));
-        assert_eq!(lazy, whole);
-        assert_eq!((lazy.params.len(), lazy.params[1].name.as_str()), (2, "a"));
-        let names: Vec<&str> = (&lazy.params).into_iter().map(|p| p.name.as_str()).collect();
-        assert_eq!(names, ["n", "a"]);
-        let again = serde_json::to_string(&lazy).expect("a text");
-        assert_eq!(serde_json::from_str::<Function>(&again).expect("a function"), whole);
-    }
-
-    #[test]
-    fn one_without_parameters_and_what_is_no_function() {
-        let line = r#"{"name":"toyEnd","returns":"int","success":"always","params":[]}"#;
-        assert_eq!(Function::of_line(line).expect("a function").params.as_slice(), []);
-        for wrong in
-            ["", "{}", &LINE[..LINE.len() - 1], &LINE[..LINE.len() - 40], &LINE.replace("params", "p")]
-        {
-            assert!(Function::of_line(wrong).is_none(), "{wrong}");
+    fn a_line_is_cut_where_its_list_is() {
+        let line = r#"{"name":"f","params":[{"name":"a","why":"a \"]\" of [2]"},[]],"creates":["toy"]}"#;
+        let [before, list, behind] = cut(line).expect("three parts");
+        assert_eq!([before, list, behind].concat(), line);
+        assert!(before.ends_with(':') && list.ends_with("[]]") && behind.starts_with(','), "{list}");
+        for wrong in ["", "{}", &line[..line.len() - 20], &line.replace("params", "p")] {
+            assert_eq!(cut(wrong), None, "{wrong}");
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::made::{Engines, Made};
 use crate::memory::{Current, Flags, Holders, Memory, Transfer};
 use crate::one_or_more;
 use crate::param::Follow;
-use crate::params::Params;
+use crate::params::{self, Params};
 use crate::role::Roles;
 
 /// One API, ready to use.
@@ -349,6 +349,14 @@ impl Model {
 }
 
 impl Function {
+    /// Reads a function's line of a model's text, its parameters when they are asked for: they are taken for what they
+    /// should be, so the text must be known to be as it was written. None if the line is not understood.
+    pub fn of_line(line: &str) -> Option<Self> {
+        let [before, list, behind] = params::cut(line)?;
+        let function: Function = serde_json::from_str(&[before, "[]", behind].concat()).ok()?;
+        Some(Self { params: Params::later(list), ..function })
+    }
+
     /// Returns whether equal calls in a row may become one record.
     pub fn may_fold(&self) -> bool {
         self.folds || self.has_role("poll")
@@ -414,4 +422,39 @@ pub struct Command {
     /// The parameter with the address to which a copy writes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LINE: &str = concat!(
+        r#"{"name":"toyRun","roles":["launch"],"returns":"int","success":"always","params":["#,
+        r#"{"name":"n","type":"int"},{"name":"a","type":"int *","follow":{"how":"waived","why":"a \"]\" of [2]"}}],"#,
+        r#""creates":"toy"}"#
+    );
+
+    #[test]
+    fn a_line_is_the_same_function_later() {
+        let whole: Function = serde_json::from_str(LINE).expect("a function");
+        let lazy = Function::of_line(LINE).expect("a function");
+        assert!(lazy.creates.as_deref() == Some("toy"));
+        assert_eq!(lazy, whole);
+        assert_eq!((lazy.params.len(), lazy.params[1].name.as_str()), (2, "a"));
+        let names: Vec<&str> = (&lazy.params).into_iter().map(|p| p.name.as_str()).collect();
+        assert_eq!(names, ["n", "a"]);
+        let again = serde_json::to_string(&lazy).expect("a text");
+        assert_eq!(serde_json::from_str::<Function>(&again).expect("a function"), whole);
+    }
+
+    #[test]
+    fn one_without_parameters_and_what_is_no_function() {
+        let line = r#"{"name":"toyEnd","returns":"int","success":"always","params":[]}"#;
+        assert_eq!(Function::of_line(line).expect("a function").params.as_slice(), []);
+        for wrong in
+            ["", "{}", &LINE[..LINE.len() - 1], &LINE[..LINE.len() - 40], &LINE.replace("params", "p")]
+        {
+            assert!(Function::of_line(wrong).is_none(), "{wrong}");
+        }
+    }
 }

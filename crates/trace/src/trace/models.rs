@@ -187,7 +187,7 @@ mod tests {
         let frame = r#"{"api":"toy","registry":{"file":"","sha256":"","versions":[]},"interpose":{},"errors":"","types":[],"enums":[],"info":{},"#;
         let bytes = format!("{frame}{FUNCTIONS}{lines}{END}").into_bytes();
         let pieces = pieces(std::str::from_utf8(&bytes).expect("a text"));
-        Text { path: PathBuf::from("toy.json"), bytes, pieces, known: functions.len() % 2 == 0 }
+        Text { path: PathBuf::from("toy.json"), bytes, pieces, known: functions.len().is_multiple_of(2) }
     }
 
     fn function(name: &str) -> String {
