@@ -9,7 +9,8 @@ nvcc -arch=compute_80 -ptx makes of tests/h200/cuda/inside.cu.
 
 Each kernel is run as it is and as its twin in each mode: the results must be the same bit by bit, what is decoded must have
 no violation, and each lane's path must be the same in all modes. The same with a pool that has half and an eighth of the places:
-what is decoded must be the begin of each lane's path. Then how long they take, twin by original (not with TIMES=0). The exit
+what is decoded must be the begin of each lane's path. How many lanes ran each block must be what the same kernels count by an
+atomic addition at the begin of each block, which has nothing in common with what records. Then how long they take, twin by original (not with TIMES=0). The exit
 status is 1 if anything is not as it should be.
 
 Variables: MODES chooses modes ("paths blocks"), STRATEGIES how leaders get room (default "chunks"; "all" is each of them), and
@@ -180,6 +181,25 @@ def twin(text, mode, strategy):
     return module, symbol, json.loads(described.read_text()), described
 
 
+def counted(text, out, given):
+    """By kernel: how many lanes ran each block in a launch as that of [`check`], by atomic additions."""
+    to, described = OUT / "counts.ptx", OUT / "counts.json"
+    subprocess.run([TWINS, "counts", text, to, described], check=True)
+    module, symbol, size = load(to.read_bytes() + b"\0"), U64(), ctypes.c_size_t()
+    call("cuModuleGetGlobal_v2", ctypes.byref(symbol), ctypes.byref(size), module, b"hetrace_counts")
+    found = {}
+    for name, (first, blocks) in json.loads(described.read_text()).items():
+        call("cuMemsetD8_v2", symbol, ctypes.c_ubyte(0), size)
+        outcome(function(module, name)[0], 40, out, given, 40 * THREADS - 77)
+        data = ctypes.create_string_buffer(size.value)
+        call("cuMemcpyDtoH_v2", data, symbol, size)
+        counts = [int.from_bytes(data.raw[8 * at:8 * at + 8], "little") for at in range(first, first + blocks)]
+        found[name] = {str(block): count for block, count in enumerate(counts) if count}
+    call("cuModuleUnload", module)
+    to.unlink(), described.unlink()
+    return found
+
+
 def check(name, original, kernel, described, pool, out, given):
     """Results of a small launch with a ragged end, and the lanes' paths."""
     blocks, n = 40, 40 * THREADS - 77
@@ -245,6 +265,9 @@ def main():
         words += (state >> 33).to_bytes(4, "little")
     given.put(bytes(words) * (4 * n // len(words) + 1) if 4 * n % len(words) == 0 else (bytes(words) * (4 * n // len(words) + 1))[:4 * n])
     table = []
+    counts = {}
+    for text in TEXTS:
+        counts.update(counted(text, out, given))
     for mode, text, strategy in ((m, t, s) for m in MODES for t in TEXTS for s in STRATEGIES):
         if time.monotonic() < END:
             pool.use(strategy, sms.value)
@@ -253,6 +276,10 @@ def main():
                 fault(refused)
             for kernel in description["kernels"]:
                 row = {"strategy": strategy, **measure(module, symbol, kernel, mode, described, (pool, out, given), blocks, n)}
+                lanes, name = row.pop("lanes"), kernel["name"]
+                if row["paths"] and lanes != counts[name]:
+                    fault(name, mode, strategy, "lanes of blocks", lanes, "and not", counts[name])
+                row["counted"] = bool(row["paths"]) and [len(lanes), sum(lanes.values())]
                 table.append(row)
                 print(json.dumps(row), flush=True)
             call("cuModuleUnload", module)
@@ -299,14 +326,15 @@ def measure(module, symbol, kernel, mode, described, memories, blocks, n):
     size = pool.bytes()
     full(name, original, copy, described, pool, out, given, pool.strategy)
     if os.environ.get("TIMES") == "0":
-        return {"kernel": name, "mode": mode, "registers": [registers, more], "paths": read["paths"]}
+        return {"kernel": name, "mode": mode, "registers": [registers, more], "paths": read["paths"], "lanes": read["visits"]}
     plain = timed(out.zero, original, blocks, out, given, n)
     with_pool = timed(lambda: (out.zero(), pool.fresh()), copy, blocks, out, given, n)
     asked, lost = [sum(of) for of in zip(*pool.asked())], pool.lost()
     return {"kernel": name, "mode": mode, "registers": [registers, more], "local": local, "original_ms": plain,
             "twin_ms": with_pool, "slowdown": with_pool / plain, "chunks": asked, "lost": lost,
             "bytes_per_record": size / read["records"] if read["records"] else None,
-            "records": read["records"], "paths": read["paths"], "visits": sum(read["visits"].values())}
+            "records": read["records"], "paths": read["paths"], "visits": sum(read["visits"].values()),
+            "lanes": read["visits"]}
 
 
 sys.exit(main())

@@ -6,12 +6,14 @@
 //!  twins begins POOL WHOLE DESCRIPTION.json
 //!                                       whether each lane's path in a pool that was full is the begin of that in another pool,
 //!                                       which has all of a launch that did the same
+//!  twins counts IN.ptx OUT.ptx OUT.json the kernels themselves with an atomic addition at the begin of each block, which counts
+//!                                       the lanes that run it: nothing of what recording is made of
 //! ```
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use hetrace_gpu_kernel::ptx::{Base, Request, rewrite};
+use hetrace_gpu_kernel::ptx::{Base, Kind, Request, flow, rewrite, scan};
 use hetrace_gpu_kernel::{Decoder, Description, Ended, Mode, Strategy, pool};
 
 type Failure = Box<dyn std::error::Error>;
@@ -21,6 +23,7 @@ fn main() -> Result<(), Failure> {
     match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["read", pool, description] => decode(pool, description),
         ["begins", pool, whole, description] => begins(pool, whole, description),
+        ["counts", from, to, described] => counts(from, to, described),
         [mode, from, to, described] => twins(mode, from, to, described),
         _ => Err("usage: twins MODE IN.ptx OUT.ptx OUT.json, or twins read POOL DESCRIPTION.json".into()),
     }
@@ -41,6 +44,46 @@ fn twins(mode: &str, from: &str, to: &str, described: &str) -> Result<(), Failur
     let rewritten = rewrite(&text, &request)?;
     std::fs::write(to, rewritten.text)?;
     std::fs::write(described, serde_json::to_string(&rewritten.description)?)?;
+    Ok(())
+}
+
+/// What a module calls the counters of its blocks.
+const COUNTS: &str = "hetrace_counts";
+
+/// By kernel: where its first counter is, and how many there are.
+fn counts(from: &str, to: &str, described: &str) -> Result<(), Failure> {
+    let text = String::from_utf8_lossy(&std::fs::read(from)?).into_owned();
+    let module = scan(&text)?;
+    let (mut inserted, mut kernels, mut next) = (Vec::new(), BTreeMap::new(), 0);
+    for function in module.functions.iter().filter(|function| function.entry) {
+        let flow = flow(&text, function)?;
+        kernels.insert(text[function.name.clone()].to_owned(), [next, flow.bodies.len()]);
+        for (block, body) in flow.bodies.iter().enumerate() {
+            let statements = function.statements.get(body.statements.clone()).unwrap_or_default();
+            let first = statements.iter().find(|one| matches!(one.kind, Kind::Instruction { .. }));
+            let Some(first) = first else { continue };
+            let at = 8 * (next + block);
+            let count = format!(
+                "{{ .reg .b64 %{COUNTS}; mov.u64 %{COUNTS}, {COUNTS}; red.global.add.u64 [%{COUNTS}+{at}], 1; }}\n\t"
+            );
+            inserted.push((first.span.start, count));
+        }
+        next += flow.bodies.len();
+    }
+    let functions = module.functions.iter().map(|function| function.head.start);
+    let begin = text[..functions.min().unwrap_or(0)].find(".address_size").ok_or("no .address_size")?;
+    let line = text[begin..].find('\n').map_or(text.len(), |end| begin + end + 1);
+    inserted.push((line, format!(".visible .global .align 8 .b64 {COUNTS}[{}];\n", next.max(1))));
+    inserted.sort_by_key(|(at, _)| *at);
+    let (mut made, mut end) = (String::new(), 0);
+    for (at, what) in inserted {
+        made.push_str(&text[end..at]);
+        made.push_str(&what);
+        end = at;
+    }
+    made.push_str(&text[end..]);
+    std::fs::write(to, made)?;
+    std::fs::write(described, serde_json::to_string(&kernels)?)?;
     Ok(())
 }
 
