@@ -184,7 +184,9 @@ impl<'t> Independence<'t> {
         let all = trace.functions().all();
         let ids = || (0u32..).map(FunctionId).take(all.len());
         let functions: Vec<Option<&Function>> = ids().map(|id| trace.described(id)).collect();
+        let occurring = trace.occurring();
         let of = |id: FunctionId| {
+            occurring.get(id.index()).filter(|occurs| **occurs)?;
             let types = types.get(all.get(id.index())?.api)?;
             Some(does(trace.described(id)?, types))
         };

@@ -114,7 +114,9 @@ impl<'t> Signals<'t> {
         let all = trace.functions().all();
         let ids = || (0u32..).map(FunctionId).take(all.len());
         let functions: Vec<Option<&Function>> = ids().map(|id| trace.described(id)).collect();
+        let occurring = trace.occurring();
         let of = |id: FunctionId| {
+            occurring.get(id.index()).filter(|occurs| **occurs)?;
             let (model, function) = trace.model_of(id).zip(trace.described(id))?;
             let types = types.get(all.get(id.index())?.api)?;
             Some(does(function, model, types))
