@@ -10,8 +10,8 @@
 //!                                   └───── inside_ns ──────┘
 //! ```
 //! The same once more with calls between which the nearest caches are filled with other things, as they are behind a
-//! call in which a driver works, and with as many lines of code as a real wrapper has: `cold_ns`. What else is around it in a real program is not in it: caches that the
-//! ring's lines push other data out of, larger arguments, hooks of some functions ([decision 0030], [0084]).
+//! call in which a driver works, and with as many lines of code as a real wrapper has: `cold_ns`. What else is around it in
+//! a real program is not in it: caches that the ring's lines push other data out of, larger arguments, hooks of some functions ([decision 0030], [0084]).
 //!
 //! [decision 0030]: https://github.com/hetrace/hetrace/blob/main/docs/decisions/0030-own-cost.md
 //! [0084]: https://github.com/hetrace/hetrace/blob/main/docs/decisions/0084-statement.md

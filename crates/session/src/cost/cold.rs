@@ -9,39 +9,40 @@ const LINE: usize = 64;
 /// Lines of code, and of data, that are passed through: twice what the nearest caches have.
 const LINES: usize = 1024;
 
+/// Code that calls may come from another codegen unit to.
+macro_rules! code {
+    ($name:literal, $($line:expr),*) => {
+        global_asm!(
+            ".text",
+            ".p2align 6",
+            concat!(".globl ", $name),
+            concat!(".hidden ", $name),
+            concat!($name, ":"),
+            $($line),*
+        );
+    };
+}
+
 // Functions that return at once, each in a line of its own: 64 KiB of code.
-global_asm!(".text", ".p2align 6", "hetrace_cost_other_code:", ".rept 1024", "ret", ".p2align 6", ".endr",);
+code!("hetrace_cost_other_code", ".rept 1024", "ret", ".p2align 6", ".endr");
+
+/// The instruction that goes on elsewhere.
+#[cfg(target_arch = "x86_64")]
+macro_rules! jump {
+    () => {
+        "jmp 2f"
+    };
+}
+#[cfg(not(target_arch = "x86_64"))]
+macro_rules! jump {
+    () => {
+        "b 2f"
+    };
+}
 
 // Lines of code more than our measurement has that a wrapper of a real library runs through for a recorded call: a launch
 // of CUDA's passes 40, of which 12 are those of writing the record (`valgrind --tool=callgrind --dump-instr=yes`).
-#[cfg(target_arch = "x86_64")]
-global_asm!(
-    ".text",
-    ".p2align 6",
-    ".globl hetrace_cost_wrapper_code",
-    ".hidden hetrace_cost_wrapper_code",
-    "hetrace_cost_wrapper_code:",
-    ".rept 28",
-    "jmp 2f",
-    ".p2align 6",
-    "2:",
-    ".endr",
-    "ret",
-);
-#[cfg(not(target_arch = "x86_64"))]
-global_asm!(
-    ".text",
-    ".p2align 6",
-    ".globl hetrace_cost_wrapper_code",
-    ".hidden hetrace_cost_wrapper_code",
-    "hetrace_cost_wrapper_code:",
-    ".rept 28",
-    "b 2f",
-    ".p2align 6",
-    "2:",
-    ".endr",
-    "ret",
-);
+code!("hetrace_cost_wrapper_code", ".rept 28", jump!(), ".p2align 6", "2:", ".endr", "ret");
 
 unsafe extern "C" {
     /// The first of the functions.
