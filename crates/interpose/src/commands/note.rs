@@ -72,7 +72,8 @@ impl Once {
     /// Returns whether this one was not said before. Now it counts as said.
     pub fn is_first(&self, what: u32) -> bool {
         let bit = 1 << (what & 31);
-        self.0.fetch_or(bit, Ordering::Relaxed) & bit == 0
+        // Asked for each command: what was said before is seen without a write, which other threads would wait for.
+        self.0.load(Ordering::Relaxed) & bit == 0 && self.0.fetch_or(bit, Ordering::Relaxed) & bit == 0
     }
 }
 

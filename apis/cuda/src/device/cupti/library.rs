@@ -2,8 +2,7 @@
 
 use std::ffi::{CStr, c_char, c_void};
 
-use hetrace_interpose::dlsym::{Asked, DLSYM};
-use hetrace_interpose::{Object, each_object, is_ours, note};
+use hetrace_interpose::{Object, each_object, foreign, note};
 
 use super::api::API;
 use super::find::{self, Loaded};
@@ -87,29 +86,7 @@ struct Known {
 
 impl Known {
     fn open(&mut self, path: &CStr, tried: &mut impl FnMut() -> bool) -> bool {
-        // SAFETY: a NUL-terminated path. What the library does when it is loaded
-        // is what it would do to any program that uses CUPTI.
-        let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_LAZY | libc::RTLD_LOCAL) };
-        if handle.is_null() {
-            // SAFETY: no preconditions. It takes back the message, which is not
-            // meant for the program.
-            unsafe { libc::dlerror() };
-            return false;
-        }
-        let look_up = |name: &CStr| {
-            let asked = Asked {
-                version: std::ptr::null(),
-                name: name.as_ptr(),
-                handle,
-                caller: is_ours as *const c_void,
-            };
-            // SAFETY: a live handle and a NUL-terminated name. Past our own hook.
-            unsafe { DLSYM.ask(&asked) }
-        };
-        let done = self.try_this(look_up, tried);
-        // SAFETY: no preconditions. It takes back the message of a look-up that failed, which is ours.
-        unsafe { libc::dlerror() };
-        done
+        foreign::open(path, |look_up| self.try_this(look_up, tried)).unwrap_or(false)
     }
 
     fn try_this(&mut self, look_up: impl Fn(&CStr) -> *mut c_void, tried: &mut impl FnMut() -> bool) -> bool {

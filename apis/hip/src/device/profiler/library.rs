@@ -2,8 +2,7 @@
 
 use std::ffi::{CStr, c_void};
 
-use hetrace_interpose::dlsym::{Asked, DLSYM};
-use hetrace_interpose::{each_object, is_ours, note};
+use hetrace_interpose::{each_object, foreign, note};
 
 use super::Why;
 use super::api::API;
@@ -47,22 +46,5 @@ pub fn load() -> Result<bool, Why> {
 
 /// Loads a library and takes its functions; `None` if there is none, or it is another.
 fn open(path: &CStr) -> Option<bool> {
-    // SAFETY: a NUL-terminated path. What the library does when it is loaded is what it would do to any program that is
-    // traced by AMD's own tools.
-    let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_LAZY | libc::RTLD_LOCAL) };
-    let look_up = |name: &CStr| {
-        let asked = Asked {
-            version: std::ptr::null(),
-            name: name.as_ptr(),
-            handle,
-            caller: is_ours as *const c_void,
-        };
-        // SAFETY: a live handle and a NUL-terminated name. Past our own hook.
-        unsafe { DLSYM.ask(&asked) }
-    };
-    let known = !handle.is_null() && !look_up(MARK).is_null();
-    let all = known.then(|| API.load(look_up));
-    // SAFETY: no preconditions. It takes back the message of what failed, which is ours.
-    unsafe { libc::dlerror() };
-    all
+    foreign::open(path, |look_up| (!look_up(MARK).is_null()).then(|| API.load(look_up))).flatten()
 }
