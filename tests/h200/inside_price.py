@@ -17,7 +17,7 @@ Besides, for each program:
   what the program waited for its images to be rewritten of that;
 - the host's mean cuLaunchKernel…, ns: bare, with `--inside` of a kernel that is not there, and with twins.
 
-WAYS chooses some of the ways ("whole"), LOADING=0 leaves the last two out, ONLY names programs, in that order, SECONDS_LEFT (500)
+WAYS chooses some of the ways ("whole"; "" for none), LOADING=0 leaves the last two out, PLACES=0 the bytes per event, ONLY names programs, in that order, SECONDS_LEFT (500)
 ends it.
 
 OTHER_HETRACE, an earlier build, is measured in the same call in the same ways (`other …`). Prints a line for each, a summary beside what hip-analyzer's slides
@@ -57,7 +57,7 @@ FIRST = [int(n) for n in os.environ.get("FIRST", "4 2 1").split()]
 LOADS = ("cuModuleLoad", "cuLibraryLoad")
 LAUNCHES = ("cuLaunchKernel", "cuLaunchKernelEx", "cuLaunchCooperativeKernel")
 # Places of a pool that are read for the bytes of an event; of more, as many in equal steps.
-PLACES = 20000
+PLACES = int(os.environ.get("PLACES", "20000"))
 
 
 def run(command, folder, limit=100):
@@ -173,7 +173,7 @@ def traced(hetrace, options, program, folder):
     times = kernels(tables)
     with open(os.path.join(trace, "hetrace/manifest.json")) as file:
         notes = [note for note in json.load(file)["notes"] if "inside" in note]
-    pools = glob.glob(os.path.join(trace, "inside/*.pool"))
+    pools = glob.glob(os.path.join(trace, "inside/*.pool")) if PLACES else []
     pool = sum(os.path.getsize(path) for path in pools)
     looked, records, chunks = (sum(part) for part in zip(*map(events, pools))) if pools else (0, 0, 0)
     return {"times": times, "order": launches(hetrace, trace), "notes": notes, "pool": pool, "seconds": took, "status": done.returncode,

@@ -10,6 +10,8 @@
 //! it, so between two records of one leader there must be less than 2³² cycles (about two seconds): of a longer time without
 //! a record whole multiples of that are missing.
 
+mod runs;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use hetrace_pool::{Layout, Size, Strategy, is_full, lost, lost_by, lost_since, places, u32_at, u64_at};
@@ -59,7 +61,7 @@ pub struct Faults {
 /// A launch of a kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Launch {
-    /// `%gridid`.
+    /// `%gridid`. A node of an executable graph has the same in each of its runs, which are launches here, one after the other.
     pub grid: u64,
     /// The kernel's number in its process.
     pub kernel: u32,
@@ -125,6 +127,8 @@ struct Head {
     // In the order in which chunks are sorted.
     grid: u64,
     kernel: u32,
+    /// Which of the runs of one `%gridid`.
+    run: u32,
     /// z, y, x.
     block: [u32; 3],
     leader: u32,
@@ -139,6 +143,13 @@ struct Head {
     before: u32,
     threads: [u32; 3],
     blocks: [u32; 3],
+}
+
+impl Head {
+    /// Returns where it ends, in units from the begin of a pool with a header of so many bytes.
+    fn end(&self, header: usize) -> u32 {
+        u32::try_from((header + self.at + self.bytes) / RECORD).unwrap_or(u32::MAX)
+    }
 }
 
 /// Three numbers, of 32, 16 and 16 bits.
@@ -213,7 +224,10 @@ pub fn read(bytes: &[u8]) -> Pool {
     }
     faults.records += orphans(&mut recorded, &heads);
     heads.sort_unstable();
-    for launch in heads.chunk_by(|a, b| (a.grid, a.kernel) == (b.grid, b.kernel)) {
+    if runs::separate(&mut heads, header) {
+        heads.sort_unstable();
+    }
+    for launch in heads.chunk_by(|a, b| (a.grid, a.kernel, a.run) == (b.grid, b.kernel, b.run)) {
         let Some(one) = launch.first() else { continue };
         let (blocks, mut late) = (launch.chunk_by(|a, b| a.block == b.block), 0);
         pool.launches.push(Launch {
@@ -272,6 +286,7 @@ fn head(pool: &[u8], at: usize, size: usize) -> Option<Head> {
         grid: u64_at(bytes, 0),
         // 0 is a chunk that was not begun.
         kernel: u32_at(bytes, 24).checked_sub(1)?,
+        run: 0,
         block: [z, y, x],
         leader: leader & 0xffff,
         clock: u64_at(bytes, 8),
@@ -366,7 +381,7 @@ fn leader(
         room = (head.bytes - HEADER) / RECORD;
         // Where the chunk before it ends: in units from the pool's begin.
         faults.gaps += u64::from(head.before != ended);
-        ended = u32::try_from((pool.header + head.at + head.bytes) / RECORD).unwrap_or(u32::MAX);
+        ended = head.end(pool.header);
         let mut timed = false;
         for [low, lanes, chosen, last] in pool.of(head) {
             room = room.saturating_sub(1);

@@ -23,6 +23,19 @@ fn nodes_of_graphs_launch_twins_however_they_are_set() {
     assert_eq!(ran(&run), twins(&[("k1000", 4), ("k2000__hetrace_inside", 4)]));
 }
 
+/// A node that was captured with a library's kernel: the driver names its function and the kernel, and both are the program's.
+#[test]
+fn what_was_captured_shows_the_programs_kernel() {
+    let bed = Bed::new(TEXT.as_bytes());
+    let seen = "its kernel: 1 1 1, nothing behind: 1\n";
+    let bare = bed.run(&[], &["captured"], &[]);
+    check_seen(&bare, seen);
+    assert_eq!(ran(&bare), twins(&[("k1000", 1)]));
+    let run = bed.run(ALL, &["captured"], &[]);
+    check_seen(&run, seen);
+    assert_eq!(ran(&run), twins(&[("k1000__hetrace_inside", 1)]));
+}
+
 /// What the program links has twins of the kernels in its inputs, as bytes and as files.
 #[test]
 fn linked_code_has_twins() {

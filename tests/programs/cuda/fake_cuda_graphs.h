@@ -90,7 +90,8 @@ static CUresult set_node(CUgraph g, const struct fake_node *node, const void *pa
     return read_params(&g->nodes[node->index], params, has_kernel, any);
 }
 
-static CUresult get_node(const struct fake_node *node, void *out, int any)
+/* As the driver does: of a library's kernel its function in the current context, and where there is room the kernel, too. */
+static CUresult get_node(const struct fake_node *node, void *out, int has_kernel, int any)
 {
     const struct node *n = &node->graph->nodes[node->index];
     if (!n->function)
@@ -98,7 +99,12 @@ static CUresult get_node(const struct fake_node *node, void *out, int any)
     if (any)
         memset(out, 0, 256);
     struct kernel_params *p = any ? (void *)((char *)out + 16) : out;
+    struct fake_function *kernel = n->function->kernel ? n->function->kernel : n->function->module->library ? n->function : NULL;
     p->function = n->function;
+    if (kernel && function_of(&p->function, kernel) != CUDA_SUCCESS)
+        return CUDA_ERROR_INVALID_HANDLE;
+    if (has_kernel)
+        p->kernel = kernel;
     for (int i = 0; i < 3; i++)
         p->sizes[i] = n->grid[i], p->sizes[3 + i] = n->block[i];
     p->sizes[6] = n->shared;
@@ -126,11 +132,11 @@ EXPORT CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec x, struct fake_nod
 EXPORT CUresult cuGraphExecNodeSetParams(CUgraphExec x, struct fake_node *node, void *p)
 { ENTER(cuGraphExecNodeSetParams); LEAVE(set_node(x, node, p, 1, 1)); }
 EXPORT CUresult cuGraphKernelNodeGetParams(struct fake_node *node, void *out)
-{ ENTER(cuGraphKernelNodeGetParams); LEAVE(get_node(node, out, 0)); }
+{ ENTER(cuGraphKernelNodeGetParams); LEAVE(get_node(node, out, 0, 0)); }
 EXPORT CUresult cuGraphKernelNodeGetParams_v2(struct fake_node *node, void *out)
-{ ENTER(cuGraphKernelNodeGetParams_v2); LEAVE(get_node(node, out, 0)); }
+{ ENTER(cuGraphKernelNodeGetParams_v2); LEAVE(get_node(node, out, 1, 0)); }
 EXPORT CUresult cuGraphNodeGetParams(struct fake_node *node, void *out)
-{ ENTER(cuGraphNodeGetParams); LEAVE(get_node(node, out, 1)); }
+{ ENTER(cuGraphNodeGetParams); LEAVE(get_node(node, out, 1, 1)); }
 
 /* Of a CUDA_MEMCPY3D: addresses of any kind. */
 EXPORT CUresult cuGraphMemcpyNodeGetParams(struct fake_node *node, uint64_t out[25])

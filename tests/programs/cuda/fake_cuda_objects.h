@@ -539,7 +539,6 @@ static CUresult get_function(struct fake_function **out, struct fake_module *m, 
     return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuModuleGetFunction(CUfunction *f, CUmodule m, const char *n) { ENTER(cuModuleGetFunction); LEAVE(get_function(f, m, n)); }
 EXPORT CUresult cuLibraryGetKernel(CUkernel *k, CUlibrary l, const char *n) { ENTER(cuLibraryGetKernel); LEAVE(get_function(k, l, n)); }
 
 /* The function of a kernel in the current context has another handle. */
@@ -559,6 +558,14 @@ static CUresult function_of(struct fake_function **out, struct fake_function *k)
     f->next = k->module->functions;
     *out = k->module->functions = f;
     return CUDA_SUCCESS;
+}
+
+/* By a library's module it is the function that its kernel has. */
+EXPORT CUresult cuModuleGetFunction(CUfunction *f, CUmodule m, const char *n)
+{
+    ENTER(cuModuleGetFunction);
+    CUresult e = get_function(f, m, n);
+    LEAVE(e == CUDA_SUCCESS && m->library ? function_of(f, *f) : e);
 }
 
 EXPORT CUresult cuKernelGetFunction(CUfunction *f, CUkernel k) { ENTER(cuKernelGetFunction); LEAVE(function_of(f, k)); }
@@ -612,6 +619,15 @@ static CUresult name_of(const char **out, struct fake_function *f)
 
 EXPORT CUresult cuFuncGetName(const char **out, CUfunction f) { ENTER(cuFuncGetName); LEAVE(name_of(out, f)); }
 EXPORT CUresult cuKernelGetName(const char **out, CUkernel k) { ENTER(cuKernelGetName); LEAVE(name_of(out, k)); }
+
+EXPORT CUresult cuFuncGetModule(CUmodule *out, CUfunction f)
+{
+    ENTER(cuFuncGetModule);
+    if (!f || f->state != ALIVE)
+        LEAVE(CUDA_ERROR_INVALID_HANDLE);
+    *out = f->module;
+    LEAVE(CUDA_SUCCESS);
+}
 
 static CUresult attribute_of(int *out, int attribute)
 {

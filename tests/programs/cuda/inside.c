@@ -29,6 +29,8 @@ CUresult cuGraphAddKernelNode_v2(void **, CUgraph, const void *, size_t, const v
 CUresult cuGraphAddNode(void **, CUgraph, const void *, size_t, void *);
 CUresult cuGraphAddNode_v2(void **, CUgraph, const void *, const void *, size_t, void *);
 CUresult cuGraphKernelNodeSetParams_v2(void *, const void *);
+CUresult cuGraphGetNodes(CUgraph, void **, size_t *);
+CUresult cuGraphKernelNodeGetParams(void *, void *);
 CUresult cuGraphKernelNodeGetParams_v2(void *, void *);
 CUresult cuGraphNodeGetParams(void *, void *);
 CUresult cuGraphNodeSetParams(void *, void *);
@@ -209,6 +211,33 @@ static void of_library(CUlibrary l, int launches)
     launch(f, launches, NULL, 0);
 }
 
+struct kernel_node { CUfunction f; unsigned sizes[7]; void **params, **extra; CUkernel k; CUcontext c; };
+
+/* A node that was captured with a library's kernel has that, and its function. */
+static void of_captured(CUlibrary l)
+{
+    struct kernel_node old = {0}, node = {0};
+    CUkernel k;
+    CUfunction f;
+    CUgraph g;
+    CUgraphExec x;
+    CUstream s;
+    void *made = NULL;
+    size_t count = 1;
+    OK(cuLibraryGetKernel(&k, l, "k1000"));
+    OK(cuStreamCreate(&s, 1));
+    OK(cuStreamBeginCapture_v2(s, 0));
+    launch(k, 1, s, 0);
+    OK(cuStreamEndCapture(s, &g));
+    OK(cuGraphGetNodes(g, &made, &count));
+    OK(cuGraphKernelNodeGetParams(made, &old));
+    OK(cuGraphKernelNodeGetParams_v2(made, &node));
+    OK(cuKernelGetFunction(&f, k));
+    printf("its kernel: %d %d %d, nothing behind: %d\n", old.f == f, node.f == f, node.k == k, old.k == NULL);
+    OK(cuGraphInstantiateWithFlags(&x, g, 0));
+    OK(cuGraphLaunch(x, s));
+}
+
 static void of_graph(CUmodule m, int launches)
 {
     struct { CUfunction f; unsigned sizes[7]; void **params, **extra; CUkernel k; CUcontext c; } node = {0};
@@ -235,7 +264,6 @@ static void of_graph(CUmodule m, int launches)
         OK(cuGraphLaunch(x, s));
 }
 
-struct kernel_node { CUfunction f; unsigned sizes[7]; void **params, **extra; CUkernel k; CUcontext c; };
 struct any_node { int kind, reserved[3]; struct kernel_node kernel; char rest[256 - 16 - sizeof(struct kernel_node)]; };
 
 static const char *name_in(void *node)
@@ -343,13 +371,15 @@ int main(int argc, char **argv)
         else if (!strcmp(way, "wrapper")) {
             wrapper.data = read_all(file);
             OK(cuModuleLoadData(&m, &wrapper));
-        } else if (!strcmp(way, "library"))
+        } else if (!strcmp(way, "library") || !strcmp(way, "captured"))
             OK(cuLibraryLoadData(&l, read_all(file), names, values, 5, NULL, NULL, 0));
         else if (!strcmp(way, "library_file"))
             OK(cuLibraryLoadFromFile(&l, file, NULL, NULL, 0, NULL, NULL, 0));
         else
             return 2;
-        if (l)
+        if (!strcmp(way, "captured"))
+            of_captured(l);
+        else if (l)
             of_library(l, launches);
         else if (!strcmp(way, "graph"))
             of_graph(m, launches);

@@ -48,8 +48,7 @@ unsafe fn with_twin<const N: usize>(parameters: *const [u8; N]) -> Option<[u8; N
     let at = place(&copy, begin);
     // Behind parameters without a context is nothing of theirs.
     let twin = inside::chosen_of_node(word(&copy, at), word(&copy, begin + CONTEXT))?;
-    copy.get_mut(at..at + 8)?.copy_from_slice(&(twin as usize).to_le_bytes());
-    Some(copy)
+    put(&mut copy, at, Some(twin)).then_some(copy)
 }
 
 /// Makes a node or sets one, with a twin if this is chosen; if the driver does not want that, as the program says.
@@ -69,7 +68,8 @@ pub unsafe fn with<const N: usize>(
     call(parameters.cast_mut())
 }
 
-/// Puts the kernel in place of its twin where the driver has written the parameters of a node.
+/// Puts the kernel in place of its twin where the driver has written the parameters of a node: it writes the function and, of a
+/// library's kernel, the kernel, too.
 ///
 /// # Safety
 /// `parameters` is NULL or was filled in if `error` is 0.
@@ -78,17 +78,21 @@ unsafe fn shown<const N: usize>(error: CUresult, parameters: *mut [u8; N]) -> CU
         return error;
     }
     // SAFETY: contract: filled in.
-    if let Some((mut copy, begin)) = unsafe { read(parameters) } {
-        let at = place(&copy, begin);
-        if let Some(own) = inside::of_twin(word(&copy, at))
-            && let Some(bytes) = copy.get_mut(at..at + 8)
-        {
-            bytes.copy_from_slice(&(own as usize).to_le_bytes());
-            // SAFETY: not NULL, as `read` has seen; the program's place, of `N` bytes.
-            unsafe { parameters.write_unaligned(copy) };
-        }
+    let Some((mut copy, begin)) = (unsafe { read(parameters) }) else { return 0 };
+    let (function, kernel) = (word(&copy, begin), word(&copy, begin + KERNEL));
+    let is_changed = put(&mut copy, begin, inside::own_function(function))
+        | put(&mut copy, begin + KERNEL, inside::of_twin(kernel));
+    if is_changed {
+        // SAFETY: not NULL, as `read` has seen; the program's place, of `N` bytes.
+        unsafe { parameters.write_unaligned(copy) };
     }
-    error
+    0
+}
+
+/// Writes a handle into parameters, if there is one and they have room for it.
+fn put(parameters: &mut [u8], at: usize, handle: Option<P>) -> bool {
+    let to = parameters.get_mut(at..at + 8);
+    to.zip(handle).map(|(to, handle)| to.copy_from_slice(&(handle as usize).to_le_bytes())).is_some()
 }
 
 /// Functions that have a node's parameters as their last argument.

@@ -33,7 +33,7 @@ use crate::generated::real;
 pub use jit::Jit;
 pub use twins::{
     chosen_of_node, configured, count_without, function_made, function_of_kernel, kernel_made,
-    library_module, of_twin, without_twins,
+    library_module, of_twin, own_function, without_twins,
 };
 
 type CUresult = u32;

@@ -5,6 +5,7 @@
 //!
 //! What threads have between them here are [`Table`]s, of which loom explores the interleavings, and a counter.
 
+use std::ffi::CString;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use hetrace_interpose::inside::pools;
@@ -166,6 +167,30 @@ pub fn function_of_kernel(function: P, kernel: P) {
     if error == 0 && !twin.is_null() && ready(owner, context) {
         pair(function, twin, owner, context, entry.count());
     }
+}
+
+/// Returns the program's function of a twin's function; none if it is none. That of a library's twin has another handle than the
+/// twin, by which it is not known: its module has both, by their names.
+pub fn own_function(function: P) -> Option<P> {
+    if !is_any() || function.is_null() {
+        return None;
+    }
+    if let Some(own) = of_twin(function) {
+        return Some(own);
+    }
+    let mut name = std::ptr::null();
+    let mut module = null_mut();
+    // SAFETY: a function that the driver has just named, and room for the answer.
+    if unsafe { driver::cuFuncGetName(&mut name, function) } != 0 {
+        return None;
+    }
+    // SAFETY: NULL, or the driver's own text.
+    let own = unsafe { text(name) }.to_bytes().strip_suffix(TWIN.as_bytes())?;
+    // SAFETY: as before.
+    if unsafe { real::cuFuncGetModule(&mut module, function) } != 0 {
+        return None;
+    }
+    find(module, Code::Module, &CString::new(own).ok()?)
 }
 
 /// The program was given the module of a library.

@@ -80,10 +80,14 @@ pub(super) fn time(entry: &Entry) -> u64 {
     }
 }
 
-/// Returns all that a warp recorded in order: of one time, those that begin come first and those that end last.
+/// Returns all that a warp recorded in order: of one time, those that begin come first and those that end last. Each lane that has
+/// a count to say at its end writes who ends with it, so ends of one time are one.
 pub(super) fn entries(warp: &Warp) -> Vec<Entry> {
     let begins = warp.began.iter().map(|(time, lanes)| Entry::Begin { time: *time, lanes: *lanes });
-    let ends = warp.ended.iter().map(|(time, lanes)| Entry::End { time: *time, lanes: *lanes });
+    let ends = warp.ended.chunk_by(|a, b| a.0 == b.0).map(|ends| Entry::End {
+        time: ends.first().map_or(0, |end| end.0),
+        lanes: ends.iter().fold(0, |all, (_, lanes)| all | lanes),
+    });
     let records = warp.records.iter().map(|record| Entry::At(*record));
     let mut entries: Vec<Entry> = begins.chain(records).chain(ends).collect();
     // Stable: what is of one time stays in the order above.

@@ -242,6 +242,8 @@ mod tests {
             [130, 0xffff, 0xffff, AT],
             [140, 0xffff, 0, AT],
             [150, 0xffff, 0xffff, 4 << 28],
+            // As another lane writes it that had a count to say.
+            [150, 0xffff, 0xffff, 4 << 28],
         ];
         pool.extend(chunk(1, 0, 100, &first));
         pool.extend(chunk(2, 32, 500, &[[500, all, all, 3 << 28], [540, all, all, AT]]));

@@ -262,6 +262,17 @@ mod tests {
     }
 
     #[test]
+    fn runs_of_a_node_have_one_number_and_their_own_commands() {
+        // The node's number is from when its graph was made executable: it runs, then another launch, then it runs again.
+        let at = [0u64, 100_000, 200_000];
+        let commands: Vec<Ran> = at.iter().map(|at| ran("a", 50_000 + at, 50_000 + at + 10_000)).collect();
+        let of = |grid, at: u64| launch(grid, 1, TIMER + at, TIMER + at + 9_000);
+        let recording = recording(&[&[of(4, at[0]), of(4, at[2]), of(14, at[1])]]);
+        let placed = Placed::of(&recording, commands);
+        assert_eq!(starts(&placed), [(4, Some(50_000)), (14, Some(150_000)), (4, Some(250_000))]);
+    }
+
+    #[test]
     fn where_records_are_lost_launches_are_found_by_their_times() {
         // Of six commands the second, third and fifth have records, 1 ms apart and jittering by a microsecond.
         let at = [0u64, 1_000_000, 2_000_300, 3_500_000, 4_200_000, 9_000_000];

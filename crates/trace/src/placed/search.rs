@@ -1,7 +1,8 @@
 //! Which command a launch was.
 //!
-//! `%gridid` counts launches in the order in which they were launched. If a process has one context and as many launches of each
-//! kernel as there are commands, they are paired in that order. Else some launches recorded nothing (a full pool, a sample),
+//! `%gridid` counts launches in the order in which they were launched; nodes of a graph have theirs from when that was made
+//! executable, in each of its runs. If a process has one context and as many launches of each kernel as there are commands, they
+//! are paired in that order, unless their times say that it was another one. Else some launches recorded nothing (a full pool, a sample),
 //! or it is not known whose they are, and they are found by their times: the device's timer and the host's clock differ by a
 //! number that changes slowly. Each of the first commands is tried as that of the first launch; the number by which most
 //! launches lie inside of a command of their kernel is taken, the earliest of equal ones.
@@ -29,7 +30,10 @@ pub(super) fn commands(launches: &[Launch<'_>], ran: &[Ran], alone: bool) -> Vec
     }
     if alone && counts.iter().all(|(name, count)| by_kernel.get(name).is_some_and(|ran| ran.len() == *count))
     {
-        return in_order(launches, ran, by_kernel);
+        let places = in_order(launches, ran, &by_kernel);
+        if follow_each_other(launches, ran, &places) {
+            return places;
+        }
     }
     by_kernel.values_mut().for_each(|places| places.sort_by_key(|place| ran[*place].start));
     // Without times nothing is found by them.
@@ -54,17 +58,33 @@ pub(super) fn commands(launches: &[Launch<'_>], ran: &[Ran], alone: bool) -> Vec
 fn in_order(
     launches: &[Launch<'_>],
     ran: &[Ran],
-    by_kernel: BTreeMap<&str, Vec<usize>>,
+    by_kernel: &BTreeMap<&str, Vec<usize>>,
 ) -> Vec<Option<usize>> {
     let mut places = vec![None; launches.len()];
-    for (name, mut of_kernel) in by_kernel {
+    for (name, of_kernel) in by_kernel {
+        let mut of_kernel = of_kernel.clone();
         of_kernel.sort_by_key(|place| (ran[*place].cause, ran[*place].start));
         let mut order: Vec<usize> =
-            (0..launches.len()).filter(|at| launches[*at].kernel.name == name).collect();
-        order.sort_by_key(|at| launches[*at].records.grid);
+            (0..launches.len()).filter(|at| launches[*at].kernel.name == *name).collect();
+        order.sort_by_key(|at| (launches[*at].records.grid, launches[*at].extent));
         order.into_iter().zip(of_kernel).for_each(|(launch, command)| places[launch] = Some(command));
     }
     places
+}
+
+/// Returns whether of commands that began after another one had ended the launches did so, too.
+fn follow_each_other(launches: &[Launch<'_>], ran: &[Ran], places: &[Option<usize>]) -> bool {
+    let timed = launches.iter().zip(places).filter(|(launch, _)| launch.kernel.timed);
+    let mut pairs: Vec<(&Ran, (u64, u64))> =
+        timed.filter_map(|(launch, place)| Some((ran.get((*place)?)?, launch.extent))).collect();
+    pairs.sort_by_key(|(ran, _)| ran.start);
+    let near = NEAR_NS.unsigned_abs();
+    pairs.windows(2).all(|pair| match pair {
+        [(one, first), (next, second)] => {
+            one.end > next.start || first.0 <= second.0.saturating_add(near)
+        }
+        _ => true,
+    })
 }
 
 /// Returns what is to be added to the device's timer, if this command was that launch.

@@ -178,9 +178,12 @@ pub(super) fn full(coder: &mut Coder<'_>) {
     if !coder.paths {
         since(coder);
     }
-    coder.line(&format!("st.volatile.global.u32 [%#_rb+{FULL}], %#_rh;"));
+    // Once: a write to the host's memory for each warp that finds no room would take longer than many a kernel.
+    coder.line(&format!("ld.volatile.global.u32 %#_rx, [%#_rb+{FULL}];"));
+    coder.line("setp.eq.u32 %#_rp, %#_rx, 0;");
+    coder.line(&format!("@%#_rp st.volatile.global.u32 [%#_rb+{FULL}], %#_rh;"));
     coder.line(&format!("ld.global.u64 %#_ra, [%#_rb+{HOST_FULL}];"));
-    coder.line("setp.ne.u64 %#_rp, %#_ra, 0;");
+    coder.line("setp.ne.and.u64 %#_rp, %#_ra, 0, %#_rp;");
     coder.line("@%#_rp st.volatile.global.u32 [%#_ra], %#_rh;");
     coder.line(&format!("mov.u32 %#_ro, {:#x};", LOST + 16));
 }
