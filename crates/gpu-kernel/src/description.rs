@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::graph::{BadGraph, Block, EXIT, Edge, Graph};
 use crate::plan::{Mode, Plan, Site};
+use crate::weights::Weighted;
 
 /// An image that was rewritten.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,6 +53,12 @@ pub struct Kernel {
     /// Functions that it calls, as the text names them: what runs in them is not recorded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<String>,
+    /// A [digest](crate::weights::digest) of its text, by which a later run recognises it; empty where none was made.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub text: String,
+    /// What became of weights of an earlier run, if some were given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weights: Option<Weighted>,
 }
 
 /// Descriptions that do not say it are of kernels with a clock.
@@ -222,6 +229,8 @@ mod tests {
             summed: plan.summed.clone(),
             blocks: vec![BlockText::default(); 3],
             calls: vec![],
+            text: String::new(),
+            weights: None,
         };
         (graph, plan, kernel)
     }

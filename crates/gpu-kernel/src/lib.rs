@@ -25,6 +25,7 @@ pub mod pool;
 pub mod ptx;
 pub mod record;
 mod ways;
+pub mod weights;
 
 pub use counts::{BlockCounts, Counter, Counts, Entry, LoopCounts};
 pub use decode::{Decoder, Ended, Fault, Path, Step, Violation};
@@ -35,3 +36,4 @@ pub use instrument::{Ask, Instrumented, instrument, instrument_source};
 pub use plan::{Mode, Plan, Site};
 pub use ptx::Base;
 pub use record::{Lanes, Record};
+pub use weights::{KernelWeights, Weighted, Weights};
