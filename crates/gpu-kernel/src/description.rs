@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::graph::{BadGraph, Block, EXIT, Edge, Graph};
 use crate::plan::{Mode, Plan, Site};
-use crate::weights::Weighted;
 
 /// An image that was rewritten.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,6 +58,16 @@ pub struct Kernel {
     /// What became of weights of an earlier run, if some were given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weights: Option<Weighted>,
+}
+
+/// What became of weights that were given, in the description of a kernel.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Weighted {
+    /// The trace that they are of.
+    pub trace: String,
+    /// Why they are not those by which it was chosen where the kernel records; missing if they are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unused: Option<String>,
 }
 
 /// Descriptions that do not say it are of kernels with a clock.

@@ -2,11 +2,11 @@
 
 use hetrace_pool::Strategy;
 
-use crate::description::{Description, Refused};
+use crate::description::{Description, Refused, Weighted};
 use crate::opencl_c;
 use crate::plan::Mode;
 use crate::ptx::{Base, Request, image, rewrite};
-use crate::weights::{Weighted, Weights};
+use crate::weights::Weights;
 
 /// What is asked of an image.
 #[expect(missing_debug_implementations, reason = "a function has none")]

@@ -14,7 +14,6 @@
 use petgraph::unionfind::UnionFind;
 
 use crate::graph::{Block, EXIT, Edge, Graph};
-use crate::weights::KernelWeights;
 
 /// Which sites there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -80,13 +79,6 @@ impl Plan {
         Self::weighted(graph, mode, by_depth(graph))
     }
 
-    /// Chooses sites; edges by how often lanes took them in an earlier run, and those that were taken as often by how deep in
-    /// loops they lie.
-    pub fn counted(graph: &Graph, mode: Mode, weights: &KernelWeights) -> Self {
-        let depth = by_depth(graph);
-        Self::weighted(graph, mode, |edge| (weights.edge(edge), depth(edge)))
-    }
-
     /// Chooses sites; edges by how often they are expected to be taken.
     pub fn weighted<W: Ord>(graph: &Graph, mode: Mode, weight: impl Fn(Edge) -> W) -> Self {
         let reachable = graph.reachable();
@@ -126,7 +118,7 @@ impl Plan {
 }
 
 /// Returns how often an edge is expected to be taken, by how deep in loops it lies.
-fn by_depth(graph: &Graph) -> impl Fn(Edge) -> u64 {
+pub(crate) fn by_depth(graph: &Graph) -> impl Fn(Edge) -> u64 {
     let loops = graph.loops();
     move |edge: Edge| {
         let to = graph.target(edge);

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::counts::Counts;
 use crate::description::Kernel;
 use crate::graph::{Block, EXIT, Edge, Graph};
+use crate::plan::{Mode, Plan, by_depth};
 
 /// What an earlier trace says of its kernels.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,16 +28,6 @@ pub struct KernelWeights {
     pub text: String,
     /// By block, and for each of its successors, how often a lane went there.
     pub edges: Vec<Vec<u64>>,
-}
-
-/// What became of weights that were given, in the description of a kernel.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Weighted {
-    /// The trace that they are of.
-    pub trace: String,
-    /// Why they are not those by which it was chosen where the kernel records; missing if they are.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub unused: Option<String>,
 }
 
 /// Returns the digest of a kernel's text: FNV-1a of 64 bits, in hexadecimal.
@@ -98,6 +89,13 @@ impl KernelWeights {
     fn fits(&self, graph: &Graph) -> bool {
         let of = |(block, edges): (Block, &Vec<u64>)| edges.len() == graph.successors(block).len();
         self.edges.len() == graph.len() && self.edges.iter().enumerate().all(of)
+    }
+
+    /// Chooses where to record; edges by how often lanes took them, and those that were taken as often by how deep in loops they
+    /// lie.
+    pub fn plan(&self, graph: &Graph, mode: Mode) -> Plan {
+        let depth = by_depth(graph);
+        Plan::weighted(graph, mode, |edge| (self.edge(edge), depth(edge)))
     }
 
     /// Returns how often lanes took an edge.

@@ -175,11 +175,30 @@ fn capability() -> Option<u32> {
 pub fn launch(kernel: P, stream: P, per_thread: bool, launch: impl Fn(P) -> CUresult) -> CUresult {
     let Some(twin) = twins::chosen(kernel, stream) else { return launch(kernel) };
     if rings() {
-        return ring::launch(kernel, &twin, streams::meant(stream, per_thread), launch);
+        return launch_marked(kernel, &twin, streams::meant(stream, per_thread), launch);
     }
     match launch(twin.handle) {
         0 => 0,
         error => twins::refused(kernel, error, launch),
+    }
+}
+
+/// Launches a twin of which it is to be known when it has ended; or the kernel, where that can't be.
+#[cold]
+fn launch_marked(kernel: P, twin: &twins::Chosen, stream: P, launch: impl Fn(P) -> CUresult) -> CUresult {
+    let Some(begun) = ring::begin(twin.context, twin.count, stream) else {
+        twin.is_late();
+        return launch(kernel);
+    };
+    match launch(twin.handle) {
+        0 => {
+            ring::launched(begun, stream);
+            0
+        }
+        error => {
+            drop(begun);
+            twins::refused(kernel, error, launch)
+        }
     }
 }
 

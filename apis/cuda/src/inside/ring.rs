@@ -8,8 +8,7 @@ use std::sync::atomic::AtomicBool;
 use hetrace_interpose::inside::ring::{self, Begun};
 use hetrace_interpose::inside::twins::once;
 
-use super::twins::Chosen;
-use super::{CUresult, pool, twins};
+use super::pool;
 use crate::device::streams::{State, state};
 use crate::device::{self, driver};
 use crate::generated::prelude::{P, null_mut};
@@ -17,38 +16,28 @@ use crate::generated::prelude::{P, null_mut};
 /// `CU_EVENT_DISABLE_TIMING`.
 const WITHOUT_TIMES: u32 = 2;
 
-/// Launches a twin into a stream, [the one that is meant](crate::device::streams::meant); or the kernel, where it would not be
-/// known when the twin has ended.
-#[cold]
-pub fn launch(kernel: P, twin: &Chosen, stream: P, launch: impl Fn(P) -> CUresult) -> CUresult {
-    let Some(begun) = begin(twin, stream) else {
-        twin.is_late();
-        return launch(kernel);
-    };
-    let error = launch(twin.handle);
-    if error == 0 {
-        let event = begun.event();
-        // SAFETY: an event of ours, of the context that the stream belongs to.
-        let marked = device::own(|| unsafe { driver::cuEventRecord(event, stream) }) == 0;
-        begun.launched(marked);
-        return 0;
-    }
-    drop(begun);
-    twins::refused(kernel, error, launch)
-}
-
-fn begin(twin: &Chosen, stream: P) -> Option<Begun> {
+/// Begins a launch of a kernel's twin in a context, into a stream, [the one that is
+/// meant](crate::device::streams::meant). Returns none where it would not be known when the twin has ended.
+pub fn begin(context: P, kernel: u32, stream: P) -> Option<Begun> {
     if state(stream) != State::Free {
         without_graphs();
         return None;
     }
     let make = || {
-        let _pushed = driver::Pushed::new(twin.context)?;
+        let _pushed = driver::Pushed::new(context)?;
         let mut event = null_mut();
         // SAFETY: room for the answer; the context is current.
         (unsafe { driver::cuEventCreate(&mut event, WITHOUT_TIMES) } == 0).then_some(event)
     };
-    ring::begin(twin.context, twin.count, make, has_ended)
+    ring::begin(context, kernel, make, has_ended)
+}
+
+/// Puts the event of a launch that was made behind it, in its stream.
+pub fn launched(begun: Begun, stream: P) {
+    let event = begun.event();
+    // SAFETY: an event of ours, of the context that the stream belongs to.
+    let marked = device::own(|| unsafe { driver::cuEventRecord(event, stream) }) == 0;
+    begun.launched(marked);
 }
 
 /// Says that what becomes part of a graph does not record.

@@ -12,11 +12,11 @@ use hetrace_pool::Strategy;
 use super::scan::{BadText, Function, Kind, Module, scan};
 use super::twin::{Sums, Twin};
 use super::{Flow, POOL, counts, flow};
-use crate::description::{Description, Kernel, Refused, SiteName, successors};
+use crate::description::{Description, Kernel, Refused, SiteName, Weighted, successors};
 use crate::graph::Graph;
 use crate::plan::{Mode, Plan};
 use crate::ways;
-use crate::weights::{KernelWeights, Weighted, Weights, digest};
+use crate::weights::{KernelWeights, Weights, digest};
 
 /// Sites that a record can name.
 const SITES: usize = 65_534;
@@ -176,7 +176,7 @@ fn kernel(
     let (name, content) =
         (&text[function.name.clone()], digest(&text[function.head.start..function.body.end]));
     let (known, weights) = earlier(request.weights, mode, name, &content, graph);
-    let mut plan = known.map_or_else(|| Plan::new(graph, mode), |known| Plan::counted(graph, mode, known));
+    let mut plan = known.map_or_else(|| Plan::new(graph, mode), |known| known.plan(graph, mode));
     let sums = if sums { Sums::choose(graph, &mut plan, known) } else { Sums::default() };
     if plan.sites.len() > SITES {
         return Err(format!("{} sites: a record has room for {SITES}", plan.sites.len()));
