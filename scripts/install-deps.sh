@@ -3,7 +3,8 @@
 #
 #   scripts/install-deps.sh          to build and to run the tests; Python packages with which
 #                                    tests read what hetrace exports go into target/python, and
-#                                    ROCTX's library, of a later Debian, into target/roctx
+#                                    ROCTX's library, of a later Debian, into target/roctx, and
+#                                    what piglit has of OpenCL into target/piglit
 #   scripts/install-deps.sh --full   also the real programs, peers and tools that the
 #                                    benchmarks and the wider tests use
 #
@@ -15,8 +16,8 @@ set -eu
 tests="build-essential pocl-opencl-icd oclgrind clinfo ocl-icd-opencl-dev opencl-headers
        babeltrace2 otf2-tools nodejs python3 python3-venv libc-bin libc-dev-bin zstd clpeak
        musl-tools gcc-multilib rpm fish zsh libamdhip64-5 libhsa-runtime64-1 librocm-smi64-1 libze1 libze-dev libdnnl-dev
-       libomp-19-dev"
-full="hashcat python3-pyopencl piglit clblast-tests clfft-client
+       libomp-19-dev clblast-tests clfft-client"
+full="hashcat python3-pyopencl piglit
       libopenmm-plugins python3-simtk ffmpeg lttng-tools liblttng-ust-dev python3-lttnganalyses
       gdb ltrace valgrind linux-perf clang-19 libclang-rt-19-dev"
 
@@ -86,6 +87,28 @@ EOF
     rm -rf "$scratch"
 }
 
+# What piglit has of OpenCL, 6 MB of the 2 GB that its package has: unpacked into target/piglit. Tests that lack it say so.
+piglit() {
+    folder=$(dirname "$0")/../target/piglit
+    if installed piglit || [ -n "$(find "$folder" -name cl-program-tester 2>/dev/null)" ] ||
+        ! command -v apt-get >/dev/null 2>&1; then
+        return
+    fi
+    echo "install-deps: unpacking piglit's tests of OpenCL into target/piglit"
+    scratch=$(mktemp -d)
+    mkdir -p "$folder"
+    if ! { (cd "$scratch" && { apt-get -q -o APT::Sandbox::User=root download piglit ||
+        { apt-get -q update && apt-get -q -o APT::Sandbox::User=root download piglit; }; }) &&
+        dpkg-deb --fsys-tarfile "$scratch"/piglit_*.deb | tar x -C "$folder" --wildcards './usr/lib/*/piglit/bin/cl-*' \
+            './usr/lib/*/piglit/lib/libpiglitutil.so*' './usr/lib/*/piglit/lib/libpiglitutil_cl.so*' \
+            './usr/lib/*/piglit/tests/cl' './usr/lib/*/piglit/generated_tests/cl'; } >"$scratch/log" 2>&1; then
+        rm -rf "$folder"
+        tail -n 3 "$scratch/log" >&2
+        echo "install-deps: they could not be had; tests that want them will say so" >&2
+    fi
+    rm -rf "$scratch"
+}
+
 missing=
 for package in $wanted; do
     installed "$package" || missing="$missing $package"
@@ -95,6 +118,7 @@ missing=${missing# }
 if [ -z "$missing" ]; then
     modules
     roctx
+    piglit
     echo "install-deps: everything is here"
     exit 0
 fi
@@ -115,3 +139,4 @@ apt-get update -q
 apt-get install -q -y --no-install-recommends $missing
 modules
 roctx
+piglit

@@ -36,7 +36,7 @@ fuzz_target!(|data: &[u8]| {
         [(Mode::Paths, 2, apart), (Mode::Branches, 1, own), (Mode::Edges, 3, own), (Mode::Blocks, 1, apart)];
     for ((mode, sample, base), strategy) in ways.into_iter().zip(Strategy::ALL) {
         let request =
-            Request { wanted: &|_| true, mode, sums: true, sample, base, strategy, first: 0, image: "" };
+            Request { wanted: &|_| true, mode, sums: true, sample, base, strategy, first: 0, image: "", weights: None };
         if let Ok(rewritten) = rewrite(text, &request) {
             for kernel in &rewritten.description.kernels {
                 let graph = kernel.graph().expect("a graph");

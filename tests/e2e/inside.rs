@@ -4,6 +4,8 @@
 mod jitlink;
 #[path = "inside/losses.rs"]
 mod losses;
+#[path = "inside/ring.rs"]
+mod ring;
 #[path = "cuda/run.rs"]
 mod run;
 #[path = "inside/strategies.rs"]
@@ -14,6 +16,8 @@ mod text;
 mod views;
 #[path = "inside/ways.rs"]
 mod ways;
+#[path = "inside/weights.rs"]
+mod weights;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -414,11 +418,7 @@ fn the_second_run_finds_its_code_in_the_cache() {
 fn what_cannot_be_served_is_refused() {
     for (options, why) in [
         (
-            &["--inside", "*", "--inside-on-full", "ring"][..],
-            "ring: not possible, as warps that run still write",
-        ),
-        (
-            &["--inside", "*", "--inside-strategy", "two-runs"],
+            &["--inside", "*", "--inside-strategy", "two-runs"][..],
             "two-runs: not possible, as no kernel is launched twice",
         ),
         (&["--inside", "a", "--inside", "b", "--inside", "c"], "at most 2 globs"),

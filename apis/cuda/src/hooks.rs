@@ -42,6 +42,11 @@ pub unsafe fn cuGetProcAddress_v2(
     error
 }
 
+/// Returns whether a function's default stream is the thread's.
+const fn is_per_thread(name: &str) -> bool {
+    matches!(name.as_bytes(), [.., b'_', b'p', b't', b's', b'z'])
+}
+
 /// `--kernel-args`: what a launch passes is recorded before the launch. `--inside`: the kernel's twin may be launched in its
 /// place. `launch` launches what it is given.
 macro_rules! launches {
@@ -55,7 +60,7 @@ macro_rules! launches {
         ) -> u32 {
             // SAFETY: the program's own arguments.
             unsafe { kernel_args::launch(time, f, params, extra) };
-            inside::launch(f, stream, launch)
+            inside::launch(f, stream, is_per_thread(stringify!($name)), launch)
         }
     )* };
 }
@@ -74,7 +79,7 @@ macro_rules! cooperative {
         ) -> u32 {
             // SAFETY: the program's own arguments.
             unsafe { kernel_args::launch(time, f, params, std::ptr::null()) };
-            inside::launch(f, stream, launch)
+            inside::launch(f, stream, is_per_thread(stringify!($name)), launch)
         }
     )* };
 }
@@ -100,7 +105,7 @@ macro_rules! configured {
                 // SAFETY: a configuration, as the driver wants it.
                 unsafe { config.cast::<u8>().add(STREAM).cast::<P>().read_unaligned() }
             };
-            inside::launch(f, stream, launch)
+            inside::launch(f, stream, is_per_thread(stringify!($name)), launch)
         }
     )* };
 }

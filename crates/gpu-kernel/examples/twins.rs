@@ -40,6 +40,7 @@ fn twins(mode: &str, from: &str, to: &str, described: &str) -> Result<(), Failur
         strategy: std::env::var("STRATEGY").ok().and_then(|name| Strategy::named(&name)).unwrap_or_default(),
         first: 0,
         image: from,
+        weights: None,
     };
     let rewritten = rewrite(&text, &request)?;
     std::fs::write(to, rewritten.text)?;

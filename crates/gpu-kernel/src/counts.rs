@@ -13,7 +13,7 @@
 
 mod walks;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use walks::Walks;
 
@@ -81,6 +81,8 @@ pub struct Counts {
     pub blocks: Vec<BlockCounts>,
     /// By header.
     pub loops: Vec<LoopCounts>,
+    /// By edge, how often a lane took it, as far as that follows from what is recorded: in mode blocks not the ends of lanes.
+    pub edges: BTreeMap<Edge, u64>,
     /// Lanes that began.
     pub begun: u64,
     /// Lanes that ended. Of those that did not, what they did after their last record is missing.
@@ -353,7 +355,8 @@ impl<'a> Counter<'a> {
             LoopCounts { header, entered, back, trips: trips.histogram }
         });
         let loops = counted.collect();
-        Counts { blocks, loops, begun: self.begun.lanes, ended: self.ended.lanes, faults: self.faults }
+        let (begun, ended) = (self.begun.lanes, self.ended.lanes);
+        Counts { blocks, loops, edges: lanes.into_iter().collect(), begun, ended, faults: self.faults }
     }
 
     fn by_blocks(&self) -> (Vec<BlockCounts>, HashMap<Edge, u64>) {

@@ -52,6 +52,22 @@ pub struct Kernel {
     /// Functions that it calls, as the text names them: what runs in them is not recorded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<String>,
+    /// A [digest](crate::weights::digest) of its text, by which a later run recognises it; empty where none was made.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub text: String,
+    /// What became of weights of an earlier run, if some were given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weights: Option<Weighted>,
+}
+
+/// What became of weights that were given, in the description of a kernel.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Weighted {
+    /// The trace that they are of.
+    pub trace: String,
+    /// Why they are not those by which it was chosen where the kernel records; missing if they are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unused: Option<String>,
 }
 
 /// Descriptions that do not say it are of kernels with a clock.
@@ -222,6 +238,8 @@ mod tests {
             summed: plan.summed.clone(),
             blocks: vec![BlockText::default(); 3],
             calls: vec![],
+            text: String::new(),
+            weights: None,
         };
         (graph, plan, kernel)
     }

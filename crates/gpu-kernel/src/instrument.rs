@@ -2,10 +2,11 @@
 
 use hetrace_pool::Strategy;
 
-use crate::description::{Description, Refused};
+use crate::description::{Description, Refused, Weighted};
 use crate::opencl_c;
 use crate::plan::Mode;
 use crate::ptx::{Base, Request, image, rewrite};
+use crate::weights::Weights;
 
 /// What is asked of an image.
 #[expect(missing_debug_implementations, reason = "a function has none")]
@@ -32,6 +33,8 @@ pub struct Ask<'a> {
     pub first: u32,
     /// How many they may be.
     pub most: u32,
+    /// What lanes did in an earlier run, to choose by where to record.
+    pub weights: Option<&'a Weights>,
 }
 
 /// An image with twins.
@@ -65,9 +68,9 @@ pub fn instrument(ask: &Ask<'_>) -> Result<Instrumented, String> {
         Ok(text) => text,
         Err(error) => return without_text(ask, ask.why.unwrap_or(&error.to_string())),
     };
-    let Ask { hash, wanted, mode, sample, first, most, .. } = *ask;
+    let Ask { hash, wanted, mode, sample, first, most, weights, .. } = *ask;
     let sums = mode == Mode::Branches;
-    let request = Request { wanted, mode, sums, sample, base, strategy, first, image: hash };
+    let request = Request { wanted, mode, sums, sample, base, strategy, first, image: hash, weights };
     let done = rewrite(&text, &request).map_err(|error| error.to_string())?;
     answered(done.text, &done.description, most)
 }
@@ -83,7 +86,10 @@ pub fn instrument_source(ask: &Ask<'_>) -> Result<Instrumented, String> {
     let text = std::str::from_utf8(text).map_err(|_| "its source is not UTF-8".to_owned())?;
     let Ask { hash, wanted, sample, first, most, .. } = *ask;
     let request = opencl_c::Request { wanted, sample, first, image: hash };
-    let done = opencl_c::rewrite(text, &request).map_err(|error| error.to_string())?;
+    let mut done = opencl_c::rewrite(text, &request).map_err(|error| error.to_string())?;
+    let unused = || Some("kernels of OpenCL C record paths, in which nothing is chosen by them".to_owned());
+    let weights = ask.weights.map(|given| Weighted { trace: given.trace.clone(), unused: unused() });
+    done.description.kernels.iter_mut().for_each(|kernel| kernel.weights.clone_from(&weights));
     answered(done.text, &done.description, most)
 }
 

@@ -25,13 +25,15 @@ pub mod pool;
 pub mod ptx;
 pub mod record;
 mod ways;
+pub mod weights;
 
 pub use counts::{BlockCounts, Counter, Counts, Entry, LoopCounts};
 pub use decode::{Decoder, Ended, Fault, Path, Step, Violation};
-pub use description::Description;
+pub use description::{Description, Weighted};
 pub use graph::{Block, Edge, Graph, Loops};
 pub use hetrace_pool::Strategy;
 pub use instrument::{Ask, Instrumented, instrument, instrument_source};
 pub use plan::{Mode, Plan, Site};
 pub use ptx::Base;
 pub use record::{Lanes, Record};
+pub use weights::{KernelWeights, Weights};

@@ -76,17 +76,11 @@ const DEEPEST: u32 = 12;
 impl Plan {
     /// Chooses sites; edges by how deep in loops they lie.
     pub fn new(graph: &Graph, mode: Mode) -> Self {
-        let loops = graph.loops();
-        let depth = |edge: Edge| {
-            let to = graph.target(edge);
-            let depth = loops.depth(edge.from).min(if to == EXIT { 0 } else { loops.depth(to) });
-            PER_LOOP.pow(u32::try_from(depth).unwrap_or(DEEPEST).min(DEEPEST))
-        };
-        Self::weighted(graph, mode, depth)
+        Self::weighted(graph, mode, by_depth(graph))
     }
 
     /// Chooses sites; edges by how often they are expected to be taken.
-    pub fn weighted(graph: &Graph, mode: Mode, weight: impl Fn(Edge) -> u64) -> Self {
+    pub fn weighted<W: Ord>(graph: &Graph, mode: Mode, weight: impl Fn(Edge) -> W) -> Self {
         let reachable = graph.reachable();
         let blocks = (0..graph.len()).filter(|block| reachable[*block]);
         let sites: Vec<Site> = match mode {
@@ -123,8 +117,18 @@ impl Plan {
     }
 }
 
+/// Returns how often an edge is expected to be taken, by how deep in loops it lies.
+pub(crate) fn by_depth(graph: &Graph) -> impl Fn(Edge) -> u64 {
+    let loops = graph.loops();
+    move |edge: Edge| {
+        let to = graph.target(edge);
+        let depth = loops.depth(edge.from).min(if to == EXIT { 0 } else { loops.depth(to) });
+        PER_LOOP.pow(u32::try_from(depth).unwrap_or(DEEPEST).min(DEEPEST))
+    }
+}
+
 /// Returns the edges that are not in the spanning tree of the greatest weight, sorted.
-fn outside_tree(graph: &Graph, reachable: &[bool], weight: impl Fn(Edge) -> u64) -> Vec<Edge> {
+fn outside_tree<W: Ord>(graph: &Graph, reachable: &[bool], weight: impl Fn(Edge) -> W) -> Vec<Edge> {
     let mut edges: Vec<Edge> = graph.edges().filter(|edge| reachable[edge.from]).collect();
     // The heaviest first; those of one weight by place, so that a graph has one plan.
     edges.sort_by_key(|edge| (std::cmp::Reverse(weight(*edge)), *edge));

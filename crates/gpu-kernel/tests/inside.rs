@@ -4,6 +4,8 @@
 mod interpreter;
 #[path = "random/graphs.rs"]
 mod random;
+#[path = "inside/weights.rs"]
+mod weights;
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -11,7 +13,7 @@ use std::fmt::Write;
 use hetrace_gpu_kernel::description::Kernel;
 use hetrace_gpu_kernel::graph::{EXIT, Graph};
 use hetrace_gpu_kernel::ptx::{self, Base, Kind, Request, rewrite};
-use hetrace_gpu_kernel::{Decoder, Ended, Mode, Step, Strategy, pool};
+use hetrace_gpu_kernel::{Decoder, Ended, Mode, Step, Strategy, Weights, pool};
 use hetrace_pool::Layout;
 use interpreter::{Device, Launch, Program, Random, Truth};
 use proptest::prelude::*;
@@ -156,9 +158,14 @@ fn header(strategy: Strategy, places: u64) -> Vec<u8> {
 }
 
 fn twin(text: &str, way: Way) -> (String, Kernel) {
+    twin_by(text, way, None)
+}
+
+/// The same, where it records by weights of an earlier run.
+fn twin_by(text: &str, way: Way, weights: Option<&Weights>) -> (String, Kernel) {
     let Way { mode, sums, sample, base, strategy } = way;
-    let request =
-        Request { wanted: &|name| name == "k", mode, sums, sample, base, strategy, first: 7, image: "x" };
+    let wanted = &|name: &str| name == "k";
+    let request = Request { wanted, mode, sums, sample, base, strategy, first: 7, image: "x", weights };
     let mut rewritten = rewrite(text, &request).expect("twins");
     assert_eq!(rewritten.description.refused, []);
     (rewritten.text, rewritten.description.kernels.remove(0))
@@ -416,6 +423,7 @@ fn kernels_that_would_break_are_refused() {
         strategy: Strategy::Chunks,
         first: 0,
         image: "x",
+        weights: None,
     };
     for (line, reason) in [
         ("setmaxnreg.inc.sync.aligned.u32 96;", "registers"),
@@ -470,6 +478,7 @@ fn a_module_stays_as_it_was_before_its_twins() {
         strategy: Strategy::Chunks,
         first: 3,
         image: "hash",
+        weights: None,
     };
     let text = BARRIER.replace(".visible .entry", ".const .align 4 .b8 big[40000];\n.weak .entry");
     let rewritten = rewrite(&format!("{text}\0\0"), &request(Mode::Branches)).expect("twins");
@@ -719,7 +728,9 @@ proptest! {
             text.replace_range(at..at + 1, &with);
         }
         let Way { mode, sums, sample, base, strategy } = WAYS[way];
-        let request = Request { wanted: &|_| true, mode, sums, sample, base, strategy, first: 0, image: "x" };
+        let wanted = &|_: &str| true;
+        let request =
+            Request { wanted, mode, sums, sample, base, strategy, first: 0, image: "x", weights: None };
         if let Ok(rewritten) = rewrite(&text, &request) {
             for kernel in &rewritten.description.kernels {
                 kernel.plan(&kernel.graph().expect("a graph")).expect("a plan");

@@ -108,6 +108,8 @@ pub mod option {
     pub const INSIDE_SPILL: u32 = 1 << 16;
     /// Migrations of managed memory are not recorded.
     pub const NO_MIGRATIONS: u32 = 1 << 17;
+    /// Pools of [`INSIDE`] are emptied when they are full, and what was in them last is kept.
+    pub const INSIDE_RING: u32 = 1 << 18;
 }
 
 /// Bits of a function's flag byte.

@@ -70,7 +70,8 @@ pub use hetrace_format::manifest;
 pub use hetrace_os::probe as os_probe;
 pub use hetrace_os::sampler::{Ability as SampleAbility, ability as sample_ability};
 pub use hetrace_ring::abi::inside::{
-    KERNELS as INSIDE_KERNELS, PARTS as INSIDE_PARTS, TEXT as INSIDE_TEXT, WHY as INSIDE_WHY,
+    KERNELS as INSIDE_KERNELS, PARTS as INSIDE_PARTS, TEXT as INSIDE_TEXT, WEIGHTS as INSIDE_WEIGHTS,
+    WHY as INSIDE_WHY,
 };
 pub use inject::{Injection, Way, dormant, is_absent, loader};
 pub use inside::{INSIDE_CHOICES, Inside, Strategy, answer as inside_answer};

@@ -92,6 +92,8 @@ pub struct Options {
     pub inside: bool,
     /// Whether their pools are memory of the host.
     pub inside_spill: bool,
+    /// Whether they are emptied when they are full.
+    pub inside_ring: bool,
     /// See [`Capture::no_migrations`].
     pub no_migrations: bool,
 }
@@ -101,7 +103,16 @@ impl Options {
     pub fn to_page(self) -> (u32, u32) {
         let Self { block, fold, devices, sources, build_logs, kernel_args, properties, .. } = self;
         let Self {
-            buffers, window, hash_copies, py_stacks, stacks, inside, inside_spill, no_migrations, ..
+            buffers,
+            window,
+            hash_copies,
+            py_stacks,
+            stacks,
+            inside,
+            inside_spill,
+            inside_ring,
+            no_migrations,
+            ..
         } = self;
         let (events, sampled, every) = match devices {
             None | Some(DeviceTimes::Auto) => (false, false, 0),
@@ -125,6 +136,7 @@ impl Options {
             (stacks, option::STACKS),
             (inside, option::INSIDE),
             (inside_spill, option::INSIDE_SPILL),
+            (inside_ring, option::INSIDE_RING),
             (no_migrations, option::NO_MIGRATIONS),
         ];
         (all.into_iter().filter(|(on, _)| *on).fold(0, |bits, (_, bit)| bits | bit), every)
@@ -153,6 +165,7 @@ impl Options {
             stacks: has(option::STACKS),
             inside: has(option::INSIDE),
             inside_spill: has(option::INSIDE_SPILL),
+            inside_ring: has(option::INSIDE_RING),
             no_migrations: has(option::NO_MIGRATIONS),
         }
     }
@@ -216,12 +229,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_page_says_what_was_asked_for(on in any::<[bool; 14]>(), devices in times()) {
+        fn the_page_says_what_was_asked_for(on in any::<[bool; 15]>(), devices in times()) {
             let [block, fold, sources, build_logs, kernel_args, properties, buffers, window, hash_copies, ..] = on;
             let (py_stacks, stacks, inside, inside_spill, no_migrations) = (on[9], on[10], on[11], on[12], on[13]);
+            let inside_ring = on[14];
             let options = Options {
                 block, fold, devices, sources, build_logs, kernel_args, properties, buffers, window, hash_copies,
-                py_stacks, stacks, inside, inside_spill, no_migrations,
+                py_stacks, stacks, inside, inside_spill, inside_ring, no_migrations,
             };
             let (bits, every) = options.to_page();
             prop_assert_eq!(Options::of_page(bits, every), options);

@@ -199,7 +199,7 @@ fn shared(options: &RunOptions, session: &Path, libraries: &[Found]) -> io::Resu
     options.capture.choose(control.page());
     if let Some(wanted) = &options.inside {
         wanted.choose(control.page());
-        inside::make(session)?;
+        inside::make(session, wanted)?;
     }
     Ok(control)
 }

@@ -41,6 +41,7 @@ fn page(options: &RunOptions) -> Options {
         stacks,
         inside: options.inside.is_some(),
         inside_spill: options.inside.as_ref().is_some_and(|inside| inside.spill),
+        inside_ring: options.inside.as_ref().is_some_and(|inside| inside.ring),
         no_migrations: *no_migrations,
     }
 }

@@ -3,6 +3,7 @@
  *
  *   inside WAY FILE [LAUNCHES [COPIES]]
  *
+ * INSIDE_FIRST is the name of the kernel in modules that is launched first, if not k1000.
  * It prints names of kernels, logs and errors. */
 #define _GNU_SOURCE
 #include "fake_cuda.h"
@@ -188,7 +189,8 @@ static void of_module(CUmodule m, int launches)
     OK(cuModuleGetFunctionCount(&count, m));
     OK(cuModuleEnumerateFunctions(list, 8, m));
     print_names("functions", count, list, 8);
-    OK(cuModuleGetFunction(&a, m, "k1000"));
+    const char *first = getenv("INSIDE_FIRST");
+    OK(cuModuleGetFunction(&a, m, first ? first : "k1000"));
     OK(cuModuleGetFunction(&b, m, "k2000"));
     OK(cuFuncSetAttribute(a, 8, SHARED));
     launch(a, launches, NULL, SHARED);

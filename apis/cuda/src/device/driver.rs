@@ -116,6 +116,7 @@ driver! {
     cuMemHostGetDevicePointer_v2(address: *mut u64, at: P, flags: u32);
     cuMemsetD8Async(address: u64, value: u8, bytes: usize, stream: P);
     cuMemcpyHtoDAsync_v2(to: u64, from: *const std::ffi::c_void, bytes: usize, stream: P);
+    cuMemcpyDtoDAsync_v2(to: u64, from: u64, bytes: usize, stream: P);
     cuMemcpyDtoHAsync_v2(to: P, from: u64, bytes: usize, stream: P);
     cuModuleGetGlobal_v2(address: *mut u64, bytes: *mut usize, module: P, name: *const c_char);
     cuGraphGetNodes(graph: P, nodes: *mut P, count: *mut usize);

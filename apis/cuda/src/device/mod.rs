@@ -30,7 +30,7 @@ mod pool;
 mod quick;
 pub mod record;
 mod slot;
-mod streams;
+pub mod streams;
 
 use events::Wanted;
 pub use late::look_at_session;

@@ -13,6 +13,7 @@ mod jit;
 pub mod link;
 mod own;
 mod pool;
+mod ring;
 mod twins;
 
 use std::ffi::CStr;
@@ -22,11 +23,11 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use hetrace_interpose::inside::image;
 pub use hetrace_interpose::inside::is_on;
 use hetrace_interpose::inside::twins::say_late;
-use hetrace_interpose::inside::{Replaced, Use, replaced, say_waited};
+use hetrace_interpose::inside::{Replaced, Use, replaced, rings, say_waited};
 use hetrace_interpose::{ErrnoGuard, pid};
 
-use crate::device::driver;
 use crate::device::record::Note;
+use crate::device::{driver, streams};
 use crate::generated::prelude::{P, c_void};
 use crate::generated::real;
 
@@ -168,19 +169,37 @@ fn capability() -> Option<u32> {
     (0..count).filter_map(of).min()
 }
 
-/// Launches a kernel, or its twin. A twin that the driver does not want is not tried again.
+/// Launches a kernel, or its twin. A twin that the driver does not want is not tried again. `per_thread`: the default stream is
+/// the thread's.
 #[inline]
-pub fn launch(kernel: P, stream: P, launch: impl Fn(P) -> CUresult) -> CUresult {
+pub fn launch(kernel: P, stream: P, per_thread: bool, launch: impl Fn(P) -> CUresult) -> CUresult {
     let Some(twin) = twins::chosen(kernel, stream) else { return launch(kernel) };
-    let error = launch(twin);
-    if error == 0 || driver::stays(error as i32) {
-        return error;
+    if rings() {
+        return launch_marked(kernel, &twin, streams::meant(stream, per_thread), launch);
     }
-    let own = launch(kernel);
-    if own == 0 {
-        twins::give_up(kernel, error);
+    match launch(twin.handle) {
+        0 => 0,
+        error => twins::refused(kernel, error, launch),
     }
-    own
+}
+
+/// Launches a twin of which it is to be known when it has ended; or the kernel, where that can't be.
+#[cold]
+fn launch_marked(kernel: P, twin: &twins::Chosen, stream: P, launch: impl Fn(P) -> CUresult) -> CUresult {
+    let Some(begun) = ring::begin(twin.context, twin.count, stream) else {
+        twin.is_late();
+        return launch(kernel);
+    };
+    match launch(twin.handle) {
+        0 => {
+            ring::launched(begun, stream);
+            0
+        }
+        error => {
+            drop(begun);
+            twins::refused(kernel, error, launch)
+        }
+    }
 }
 
 /// A context is about to end: what its kernels recorded is taken. NULL: one of which nothing is known; what it has is missed

@@ -75,6 +75,15 @@ impl Own {
         self.run(bytes, what, || unsafe { driver::cuMemcpyDtoHAsync_v2(to.cast(), from, bytes, self.stream) })
     }
 
+    /// Copies on the device, and waits.
+    ///
+    /// # Safety
+    /// There are `bytes` at `from`, and room for them at `to`.
+    pub unsafe fn copy(&self, to: u64, from: u64, bytes: usize, what: &'static [u8]) -> Result<(), Refused> {
+        // SAFETY: contract: as many bytes on both sides, which live until `run` has waited.
+        self.run(bytes, what, || unsafe { driver::cuMemcpyDtoDAsync_v2(to, from, bytes, self.stream) })
+    }
+
     /// Enqueues a command, waits for it, and counts it.
     fn run(&self, bytes: usize, what: &'static [u8], command: impl FnOnce() -> i32) -> Result<(), Refused> {
         let begun = self.mark(0);

@@ -6,7 +6,7 @@
 use hetrace_interpose::commands::pages;
 use hetrace_interpose::inside::pool::{CHUNK, FULL, HOST_FULL, Layout};
 use hetrace_interpose::inside::pools::{self, Uncopied, header};
-use hetrace_interpose::inside::{PoolFile, spills, strategy};
+use hetrace_interpose::inside::{PoolFile, pool_bytes, ring, rings, spills, strategy};
 
 use super::Code;
 use super::own::{Own, Refused, ok};
@@ -66,6 +66,11 @@ fn layout() -> Layout {
     Layout::new(strategy, if known { count.unsigned_abs() } else { 1 })
 }
 
+/// Returns how much of a context's memory is its pool: half of one that is emptied, as behind it is what is kept.
+fn part(bytes: u64) -> u64 {
+    if rings() { (bytes / 2 & !(CHUNK - 1)).max(CHUNK) } else { bytes }
+}
+
 /// Returns a pool's address, and where the host sees that it is full.
 fn on_device(context: P, bytes: u64) -> Result<(u64, *mut u8), Refused> {
     let _entered = enter(context)?;
@@ -73,7 +78,7 @@ fn on_device(context: P, bytes: u64) -> Result<(u64, *mut u8), Refused> {
     // SAFETY: room for the answer.
     let error = unsafe { driver::cuMemAlloc_v2(&mut raw, (bytes + CHUNK) as usize) };
     ok(error, b"memory of the device; see --inside-buffer")?;
-    let address = raw.next_multiple_of(CHUNK);
+    let (address, bytes) = (raw.next_multiple_of(CHUNK), part(bytes));
     let mut header = header(layout(), bytes);
     let mut full = pages(CHUNK as usize);
     // Without it twins are launched, and look themselves.
@@ -136,8 +141,50 @@ pub fn end(is_it: impl Fn(P) -> bool) {
     pools::end(is_it, take);
 }
 
+/// Keeps what is in a context's pool behind it, and empties it; nothing is in flight that may write there. Returns whether that
+/// was done.
+pub fn empty(context: P) -> bool {
+    let Some(address) = pools::there(context) else { return false };
+    let bytes = part(pool_bytes());
+    let done = enter(context).and_then(|_entered| {
+        let own = Own::new()?;
+        let mut host = [0; 8];
+        // SAFETY: 8 bytes of a pool's header, and room for them; the pool, and as much behind it, is ours.
+        unsafe {
+            own.read(host.as_mut_ptr(), address + HOST_FULL as u64, host.len(), b"reading its header")?;
+            own.copy(address + bytes, address, bytes as usize, b"keeping it")?;
+            own.zero(address, bytes as usize, b"zeroing it")?;
+        }
+        let mut header = header(layout(), bytes);
+        if let Some(place) = header.get_mut(HOST_FULL..HOST_FULL + 8) {
+            place.copy_from_slice(&host);
+        }
+        // SAFETY: the header lies at the begin of the pool.
+        unsafe { own.write(address, &header, b"its header") }
+    });
+    match done {
+        Ok(()) => pools::emptied(context),
+        Err((error, what)) => {
+            let note =
+                Note::new().text(b"--inside: a pool could not be emptied, and stays full: ").text(what);
+            note.text(b" (CUDA error ").number(error.unsigned_abs().into()).text(b")").leave();
+        }
+    }
+    done.is_ok()
+}
+
 /// Takes what is in a pool.
 fn take(context: P, address: u64, bytes: u64) {
+    let bytes = part(bytes);
+    // What was kept came first.
+    if rings() && ring::keeps(context) {
+        take_at(context, address + bytes, bytes);
+    }
+    take_at(context, address, bytes);
+    ring::end(context);
+}
+
+fn take_at(context: P, address: u64, bytes: u64) {
     // What spills is in its file.
     if !spills()
         && let Err((error, what)) = copy_out(context, address, bytes)

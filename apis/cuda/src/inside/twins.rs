@@ -8,13 +8,13 @@
 use std::ffi::CString;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use hetrace_interpose::inside::pools;
 pub use hetrace_interpose::inside::twins::of_twin;
 use hetrace_interpose::inside::twins::{self, Twin, count, expect, is_any, of, once, pair, part, twin_name};
+use hetrace_interpose::inside::{pools, rings};
 use hetrace_interpose::ring::abi::inside::TWIN;
 use hetrace_interpose::table::Table;
 
-use super::{CUresult, Code, find, pool};
+use super::{CUresult, Code, find, pool, ring};
 use crate::device::driver;
 use crate::device::record::{Note, text};
 use crate::generated::prelude::{P, null_mut};
@@ -52,9 +52,27 @@ fn twins_in(code: P) -> Option<u64> {
     CODE.get(code as u64).filter(|twins| *twins > 0)
 }
 
+/// A twin that is to be launched.
+#[derive(Debug)]
+pub struct Chosen {
+    pub handle: P,
+    /// Where it records.
+    pub context: P,
+    /// Which kernel's launches are counted for it.
+    pub count: u32,
+    twin: &'static Twin,
+}
+
+impl Chosen {
+    /// It runs as it was, as there is no room.
+    pub fn is_late(&self) {
+        self.twin.is_late();
+    }
+}
+
 /// Returns the twin that is to be launched in place of a kernel; none if this launch is not chosen.
 #[inline]
-pub fn chosen(kernel: P, stream: P) -> Option<P> {
+pub fn chosen(kernel: P, stream: P) -> Option<Chosen> {
     if !is_any() {
         return None;
     }
@@ -73,13 +91,20 @@ pub fn chosen(kernel: P, stream: P) -> Option<P> {
 
 /// As [`chosen`], for a node of a graph that runs in `context`; NULL: the current one.
 pub fn chosen_of_node(kernel: P, context: P) -> Option<P> {
-    let is_any = is_any() && !kernel.is_null();
-    is_any.then(|| choose(kernel, || if context.is_null() { driver::current() } else { context })).flatten()
+    if !is_any() || kernel.is_null() {
+        return None;
+    }
+    if rings() {
+        of(kernel).iter().for_each(|_| ring::without_graphs());
+        return None;
+    }
+    let context = || if context.is_null() { driver::current() } else { context };
+    choose(kernel, context).map(|chosen| chosen.handle)
 }
 
-fn choose(kernel: P, context: impl FnOnce() -> P) -> Option<P> {
+fn choose(kernel: P, context: impl FnOnce() -> P) -> Option<Chosen> {
     let twin = of(kernel).filter(|twin| twin.records())?;
-    let of = match twin.context() {
+    let context = match twin.context() {
         // A library's: in each context there is another variable.
         all if all.is_null() => {
             let context = context();
@@ -87,11 +112,24 @@ fn choose(kernel: P, context: impl FnOnce() -> P) -> Option<P> {
         }
         context => context,
     };
-    if pools::is_full(of) {
+    if pools::is_full(context) && !(rings() && ring::turn(context)) {
         twin.is_late();
         return None;
     }
-    Some(twin.handle())
+    Some(Chosen { handle: twin.handle(), context, count: twin.count(), twin })
+}
+
+/// The driver refused a twin: the kernel is launched, if the context is as it was.
+#[cold]
+pub fn refused(kernel: P, error: CUresult, launch: impl Fn(P) -> CUresult) -> CUresult {
+    if driver::stays(error as i32) {
+        return error;
+    }
+    let own = launch(kernel);
+    if own == 0 {
+        give_up(kernel, error);
+    }
+    own
 }
 
 /// Returns whether a library's twins can record in a context.

@@ -10,6 +10,8 @@ use hetrace_session::{INSIDE_CHOICES, Inside as Asked};
 
 use super::{Launches, size};
 
+mod earlier;
+
 /// Where kernels record.
 #[derive(Debug, Clone, Copy, ValueEnum, Default, PartialEq, Eq)]
 pub enum Sites {
@@ -70,7 +72,8 @@ pub enum Full {
     /// Records are dropped, counted and reported
     #[default]
     Drop,
-    /// The oldest are overwritten: not possible, and refused
+    /// The pool is two: when one is full and no kernel writes there any more, the other one's records, the oldest, give way.
+    /// Kernels of OpenCL drop; kernels in CUDA graphs run as they were
     Ring,
     /// As `drop`; the pool is memory of the host, and what is in it survives a trap and the end of the program
     Spill,
@@ -125,6 +128,10 @@ pub struct Inside {
     /// How kernels get room there, to compare what that costs; kernels of OpenCL have `chunks` only
     #[arg(long, value_enum, default_value_t, value_name = "STRATEGY", env = "HETRACE_INSIDE_STRATEGY")]
     pub inside_strategy: Strategy,
+    /// Choose by what an earlier run recorded inside of the same kernels where they record, and not by how deep in loops
+    /// their blocks are. For --inside-mode edges and branches; a kernel whose text is another one in that trace is named
+    #[arg(long, value_name = "TRACE", env = "HETRACE_INSIDE_WEIGHTS")]
+    pub inside_weights: Option<PathBuf>,
     /// What happens when that memory is full
     #[arg(long, value_enum, default_value_t, value_name = "POLICY", env = "HETRACE_INSIDE_ON_FULL")]
     pub inside_on_full: Full,
@@ -149,13 +156,6 @@ impl Inside {
         if self.inside.len() > INSIDE_CHOICES {
             bail!("--inside accepts at most {INSIDE_CHOICES} globs");
         }
-        if self.inside_on_full == Full::Ring {
-            bail!(
-                "--inside-on-full ring: not possible, as warps that run still write into the oldest chunks; to keep the end of a \
-                 run, choose late launches (KERNEL@FIRST..LAST), fewer of them (--inside-sample launches:N) or of their blocks \
-                 (--inside-sample ctas:N), or use a larger --inside-buffer"
-            );
-        }
         let strategy = self.inside_strategy.strategy()?;
         if !(LEAST..=MOST).contains(&self.inside_buffer) {
             bail!("--inside-buffer accepts 64K to 32G");
@@ -174,17 +174,38 @@ impl Inside {
             buffer: self.inside_buffer,
             strategy,
             spill: self.inside_on_full == Full::Spill,
+            ring: self.inside_on_full == Full::Ring,
+            weights: self.weights()?,
             helper: self.helper()?,
         }))
+    }
+
+    /// Returns what an earlier trace says of kernels, as the helper reads it; nothing if that was not asked for.
+    fn weights(&self) -> Result<Vec<u8>> {
+        let Some(trace) = &self.inside_weights else { return Ok(Vec::new()) };
+        if matches!(self.inside_mode, Sites::Paths | Sites::Blocks) {
+            bail!(
+                "--inside-weights: in mode {} nothing is chosen by weights: all choices, or all blocks, have their place; use \
+                 --inside-mode edges or branches",
+                self.mode()
+            );
+        }
+        let weights =
+            earlier::weights(trace).with_context(|| format!("--inside-weights {}", trace.display()))?;
+        Ok(serde_json::to_vec(&weights)?)
+    }
+
+    /// Returns the name of the mode.
+    fn mode(&self) -> String {
+        self.inside_mode.to_possible_value().map_or_else(String::new, |mode| mode.get_name().to_owned())
     }
 
     /// Returns the command that rewrites an image: `hetrace rewrite`, or what `HETRACE_INSIDE_HELPER` names.
     fn helper(&self) -> Result<Vec<OsString>> {
         let own = || std::env::current_exe().context("--inside: this program's own file can't be found");
         let program = std::env::var_os("HETRACE_INSIDE_HELPER").map(PathBuf::from).map_or_else(own, Ok)?;
-        let mode =
-            self.inside_mode.to_possible_value().map_or_else(String::new, |mode| mode.get_name().to_owned());
-        let mut command = vec![program.into_os_string(), "rewrite".into(), format!("--mode={mode}").into()];
+        let mode = format!("--mode={}", self.mode());
+        let mut command = vec![program.into_os_string(), "rewrite".into(), mode.into()];
         if let Some(Sample::Blocks(blocks)) = self.inside_sample {
             command.push(format!("--blocks={blocks}").into());
         }

@@ -11,8 +11,8 @@ use anyhow::{Context, Result};
 use clap::Args;
 use hetrace_gpu_kernel::plan::Mode;
 use hetrace_gpu_kernel::ptx;
-use hetrace_gpu_kernel::{Ask, Base, Instrumented, instrument, instrument_source};
-use hetrace_session::{INSIDE_KERNELS, inside_answer};
+use hetrace_gpu_kernel::{Ask, Base, Instrumented, Weights, instrument, instrument_source};
+use hetrace_session::{INSIDE_KERNELS, INSIDE_WEIGHTS, inside_answer};
 use sha2::{Digest, Sha256};
 
 use super::handed;
@@ -83,11 +83,14 @@ fn done(args: &Rewrite) -> Result<Instrumented> {
             None => {}
         }
     }
+    // The launcher put it there before the program started.
+    let weights = fs::read(args.image.with_file_name(INSIDE_WEIGHTS)).unwrap_or_default();
+    let known = (!weights.is_empty()).then(|| serde_json::from_slice::<Weights>(&weights)).transpose();
+    let known = known.context("what an earlier run says of kernels can't be read")?;
     // A reason is not of the image alone.
-    let cache = if why.is_none() { Cache::of(args, &image, (first, device, use_)) } else { None };
-    let known = cache.as_ref().and_then(Cache::get);
-    let done = match known {
-        Some(known) => known,
+    let cache = if why.is_none() { Cache::of(args, &image, (first, device, use_), &weights) } else { None };
+    let done = match cache.as_ref().and_then(Cache::get) {
+        Some(done) => done,
         None => {
             let done = rewrites(&Ask {
                 image: &image,
@@ -106,6 +109,7 @@ fn done(args: &Rewrite) -> Result<Instrumented> {
                 strategy,
                 first,
                 most: INSIDE_KERNELS,
+                weights: known.as_ref(),
             })
             .map_err(anyhow::Error::msg)?;
             // A cache that can't be written is none.
@@ -142,7 +146,7 @@ struct Cache {
 
 impl Cache {
     /// Returns none if there is no place for a cache.
-    fn of(args: &Rewrite, image: &[u8], wanted: (u32, u32, Option<&str>)) -> Option<Cache> {
+    fn of(args: &Rewrite, image: &[u8], wanted: (u32, u32, Option<&str>), weights: &[u8]) -> Option<Cache> {
         let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache"));
         let base = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
         let folder = base.or_else(home)?.join("hetrace/inside");
@@ -151,6 +155,10 @@ impl Cache {
         let mut key = Sha256::new();
         key.update(format!("{options:?}\n"));
         strategy.iter().for_each(|strategy| key.update(format!("{strategy:?}\n")));
+        // Without them the key is what it was before there were any.
+        if !weights.is_empty() {
+            key.update(format!("weights {:x?}\n", &Sha256::digest(weights)[..]));
+        }
         key.update(image);
         let name: String = key.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
         Some(Cache { file: folder.join(name), folder })

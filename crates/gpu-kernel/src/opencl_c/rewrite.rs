@@ -285,6 +285,8 @@ impl<'a> Source<'a> {
             blocks: lines.iter().map(block).collect(),
             // Of functions of its own with a choice in them the compiler decides whether they are calls.
             calls: vec![],
+            text: String::new(),
+            weights: None,
         };
         Ok((kernel, inserted))
     }

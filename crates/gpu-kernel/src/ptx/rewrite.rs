@@ -12,9 +12,11 @@ use hetrace_pool::Strategy;
 use super::scan::{BadText, Function, Kind, Module, scan};
 use super::twin::{Sums, Twin};
 use super::{Flow, POOL, counts, flow};
-use crate::description::{Description, Kernel, Refused, SiteName, successors};
+use crate::description::{Description, Kernel, Refused, SiteName, Weighted, successors};
+use crate::graph::Graph;
 use crate::plan::{Mode, Plan};
 use crate::ways;
+use crate::weights::{KernelWeights, Weights, digest};
 
 /// Sites that a record can name.
 const SITES: usize = 65_534;
@@ -57,11 +59,13 @@ pub struct Request<'a> {
     pub first: u32,
     /// The hash of the image, for the description.
     pub image: &'a str,
+    /// What lanes did in an earlier run, to choose by where to record.
+    pub weights: Option<&'a Weights>,
 }
 
 impl std::fmt::Debug for Request<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { wanted: _, mode, sums, sample, base, strategy, first, image } = self;
+        let Self { wanted: _, mode, sums, sample, base, strategy, first, image, weights } = self;
         let mut shown = f.debug_struct("Request");
         shown.field("mode", mode).field("sums", sums).field("sample", sample);
         shown
@@ -69,6 +73,7 @@ impl std::fmt::Debug for Request<'_> {
             .field("strategy", strategy)
             .field("first", first)
             .field("image", image)
+            .field("weights", weights)
             .finish_non_exhaustive()
     }
 }
@@ -168,8 +173,11 @@ fn kernel(
     // Lanes find those that went the same ways by `match`.
     let mode = if request.mode == Mode::Paths && !matches { Mode::Branches } else { request.mode };
     let sums = request.sums && mode == Mode::Branches && matches;
-    let mut plan = Plan::new(graph, mode);
-    let sums = if sums { Sums::choose(graph, &mut plan) } else { Sums::default() };
+    let (name, content) =
+        (&text[function.name.clone()], digest(&text[function.head.start..function.body.end]));
+    let (known, weights) = earlier(request.weights, mode, name, &content, graph);
+    let mut plan = known.map_or_else(|| Plan::new(graph, mode), |known| known.plan(graph, mode));
+    let sums = if sums { Sums::choose(graph, &mut plan, known) } else { Sums::default() };
     if plan.sites.len() > SITES {
         return Err(format!("{} sites: a record has room for {SITES}", plan.sites.len()));
     }
@@ -191,7 +199,7 @@ fn kernel(
     let twin = twin.write(request.sample)?;
     let kernel = Kernel {
         number,
-        name: text[function.name.clone()].to_owned(),
+        name: name.to_owned(),
         mode,
         timed: true,
         successors: successors(graph),
@@ -199,8 +207,28 @@ fn kernel(
         summed: plan.summed.clone(),
         blocks: vec![],
         calls: calls(text, function),
+        text: content,
+        weights,
     };
     Ok((twin, kernel, flow))
+}
+
+/// Returns the weights by which it is chosen where a kernel records, and what its description says of those that were given.
+fn earlier<'w>(
+    given: Option<&'w Weights>,
+    mode: Mode,
+    name: &str,
+    text: &str,
+    graph: &Graph,
+) -> (Option<&'w KernelWeights>, Option<Weighted>) {
+    let Some(given) = given else { return (None, None) };
+    let found = match mode {
+        Mode::Edges | Mode::Branches => given.of(name, text, graph),
+        // All choices, and all blocks.
+        Mode::Paths | Mode::Blocks => Err(format!("nothing is chosen by them in mode {}", mode.name())),
+    };
+    let known = found.as_ref().ok().copied();
+    (known, Some(Weighted { trace: given.trace.clone(), unused: found.err() }))
 }
 
 /// Returns the functions that a kernel calls: what the compiler did not inline, and what the driver has (`vprintf`).

@@ -9,6 +9,7 @@ use super::{TWIN, pressure};
 use crate::graph::{Block, EXIT, Edge, Graph};
 use crate::plan::{Mode, Plan, Site};
 use crate::ways;
+use crate::weights::KernelWeights;
 
 /// Registers for passes that are added up: more would cost more by fewer warps than they save.
 const REGISTERS: usize = 8;
@@ -27,9 +28,9 @@ pub(super) struct Sums {
 }
 
 impl Sums {
-    /// Chooses sites in loops, the innermost first, those that stay in a loop or leave it before others, while there are
-    /// registers; and has the plan say so.
-    pub(super) fn choose(graph: &Graph, plan: &mut Plan) -> Self {
+    /// Chooses sites in loops, those first that lanes passed most often in an earlier run, if that is known, else the innermost;
+    /// those that stay in a loop or leave it before others, while there are registers; and has the plan say so.
+    pub(super) fn choose(graph: &Graph, plan: &mut Plan, weights: Option<&KernelWeights>) -> Self {
         let loops = graph.loops();
         let mut found = Vec::new();
         for (site, place) in plan.sites.iter().enumerate() {
@@ -43,9 +44,10 @@ impl Sums {
                 (false, true) => Summing::Stay(1),
                 _ => Summing::Ways,
             };
-            found.push((std::cmp::Reverse(loops.depth(block)), summing.registers(), site, summing, block));
+            let often = (weights.map_or(0, |weights| weights.block(block)), loops.depth(block));
+            found.push((std::cmp::Reverse(often), summing.registers(), site, summing, block));
         }
-        found.sort_by_key(|(depth, registers, site, ..)| (*depth, *registers, *site));
+        found.sort_by_key(|(often, registers, site, ..)| (*often, *registers, *site));
         let (mut sums, mut registers) = (Sums::default(), 0);
         for (_, needs, site, summing, block) in found {
             if registers + needs <= REGISTERS {

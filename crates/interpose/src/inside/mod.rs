@@ -7,8 +7,10 @@
 //! and in the session's folder, as the launcher and its helpers do: there files become known whole, by renaming them,
 //! and each task writes a part of its own.
 
+mod gate;
 pub mod image;
 pub mod pools;
+pub mod ring;
 pub mod twins;
 
 use std::ffi::CStr;
@@ -19,8 +21,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 pub use hetrace_pool as pool;
 use hetrace_pool::{CHUNK, Strategy};
 use hetrace_ring::abi::inside::{
-    ANSWER, ASK, Answer, FOLDER, IMAGES, KERNELS, LATE, LINKED, PARAMETER, PART, PARTS, POOL, SOURCE, TEXT,
-    WHY, patience_ms,
+    ANSWER, ASK, Answer, FOLDER, IMAGES, KERNELS, LINKED, PARAMETER, PART, PARTS, POOL, SOURCE, TEXT, WHY,
+    patience_ms,
 };
 use hetrace_ring::abi::option;
 use hetrace_ring::writer::drainer_lives;
@@ -40,6 +42,11 @@ pub fn is_on() -> bool {
 /// Returns whether pools are memory of the host.
 pub fn spills() -> bool {
     session().is_some_and(|session| session.option(option::INSIDE_SPILL))
+}
+
+/// Returns whether pools are emptied when they are full, so that what was recorded last is kept.
+pub fn rings() -> bool {
+    session().is_some_and(|session| session.option(option::INSIDE_RING))
 }
 
 /// Returns how kernels get room in a pool.
@@ -295,11 +302,11 @@ fn leave(code: &[u8], end: &str, bytes: &[u8]) {
     }
 }
 
-/// Leaves a list of launches that came when there was no room any more: a line for each kernel, with their number and its name.
-fn leave_late(list: &[u8]) {
+/// Leaves a list of launches, whose name ends so: a line for each kernel, with their number and its name.
+fn leave_list(kind: &str, list: &[u8]) {
     let _errno = ErrnoGuard::new();
     // A program that this process ran before may have left one.
-    let name = |number: u32, end: &str| format!("{FOLDER}/{}-{number}{LATE}{end}", own::pid());
+    let name = |number: u32, end: &str| format!("{FOLDER}/{}-{number}{kind}{end}", own::pid());
     let is_free = |number: &u32| open(&name(*number, ""), libc::O_RDONLY).map(close).is_none();
     if let Some(number) = (0..POOLS).find(is_free) {
         ask(list, &name(number, PART), &name(number, ""));

@@ -16,7 +16,7 @@ use crate::prelude::P;
 use crate::published::Published;
 
 /// Contexts that have a pool at the same time; kernels of more do not record.
-const MOST: usize = 64;
+pub(super) const MOST: usize = 64;
 static POOLS: [Pool; MOST] = [const { Pool::new() }; MOST];
 /// Whether a thread makes or ends pools.
 static BUSY: Claim = Claim::new();
@@ -69,6 +69,11 @@ pub fn of(context: P, make: impl FnOnce(u64) -> Option<(u64, *mut u8)>) -> Optio
     alone(|| known(context).map_or_else(|| made(context, make), address)).flatten()
 }
 
+/// Returns the number of a context's pool, less than [`MOST`]; none if it has none.
+pub(super) fn place(context: P) -> Option<usize> {
+    POOLS.iter().position(|pool| !context.is_null() && pool.context.get() == context)
+}
+
 /// Makes a context's pool, alone.
 fn made(context: P, make: impl FnOnce(u64) -> Option<(u64, *mut u8)>) -> Option<u64> {
     let Some(place) = known(null_mut()) else {
@@ -96,6 +101,15 @@ pub fn is_full(context: P) -> bool {
     let flag = known(context).map_or(null_mut(), |pool| pool.full.get());
     // SAFETY: NULL, or memory that stays, by the contract of `make` in `of`.
     !context.is_null() && unsafe { flag.as_ref() }.is_some_and(|full| full.load(Ordering::Relaxed) != 0)
+}
+
+/// A context's pool has room again: nothing is in flight that may find it full.
+pub fn emptied(context: P) {
+    let flag = known(context).map_or(null_mut(), |pool| pool.full.get());
+    // SAFETY: NULL, or memory that stays, by the contract of `make` in `of`.
+    if let Some(full) = unsafe { flag.as_ref() }.filter(|_| !context.is_null()) {
+        full.store(0, Ordering::Relaxed);
+    }
 }
 
 /// Calls `take` with contexts that are about to end, where their pools are, and the bytes of these; they have none any more.

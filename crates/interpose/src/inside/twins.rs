@@ -9,7 +9,7 @@
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-use hetrace_ring::abi::inside::TWIN;
+use hetrace_ring::abi::inside::{LATE, OVER, TWIN};
 
 use super::{Chosen, chosen as choice};
 use crate::commands::{Mapped, Note, Zeroed};
@@ -20,7 +20,7 @@ use crate::table::Table;
 /// Handles with a twin that are distinguished.
 const MOST: usize = 8192;
 /// Kernels whose launches are counted, by name.
-const KERNELS: usize = 4096;
+pub(super) const KERNELS: usize = 4096;
 /// Longest name of a kernel that gets a twin.
 const NAME: usize = 4000;
 
@@ -42,6 +42,8 @@ struct Count {
     every: AtomicU32,
     /// Launches that were chosen after their context's pool was full: they ran as they were.
     late: AtomicU64,
+    /// Launches whose records were overwritten.
+    over: AtomicU64,
     /// Its name, which stays, and the bytes of that; 0: it could not be kept.
     name: AtomicU64,
     length: AtomicU64,
@@ -234,13 +236,25 @@ pub fn twin_name<T>(name: &[u8], then: impl FnOnce(&CStr) -> Option<T>) -> Optio
     CStr::from_bytes_with_nul(buffer.get(..=end)?).ok().and_then(then)
 }
 
-/// Calls `each` with kernels of which launches were chosen and ran as they were, as there was no room any more, and how many
-/// these were. A name that could not be kept is empty.
-fn without_room(mut each: impl FnMut(&[u8], u64)) {
+/// Launches of a kernel, by its count, have recorded what was overwritten.
+pub(super) fn overwritten(kernel: usize, launches: u64) {
+    if let Some(count) = COUNTS.or_map().get(kernel) {
+        count.over.fetch_add(launches, Ordering::Relaxed);
+    }
+}
+
+/// Returns how many that were.
+#[cfg(test)]
+pub(super) fn overwritten_of(kernel: usize) -> u64 {
+    COUNTS.or_map().get(kernel).map_or(0, |count| count.over.load(Ordering::Relaxed))
+}
+
+/// Calls `each` with kernels of which `number` is not 0, and that. A name that could not be kept is empty.
+fn with_some(number: impl Fn(&Count) -> &AtomicU64, mut each: impl FnMut(&[u8], u64)) {
     let used = COUNTED.load(Ordering::Acquire).min(KERNELS);
     for count in COUNTS.all().iter().take(used) {
-        let (late, at) = (count.late.load(Ordering::Relaxed), count.name.load(Ordering::Acquire));
-        if late == 0 {
+        let (some, at) = (number(count).load(Ordering::Relaxed), count.name.load(Ordering::Acquire));
+        if some == 0 {
             continue;
         }
         let name: &[u8] = match at {
@@ -250,28 +264,41 @@ fn without_room(mut each: impl FnMut(&[u8], u64)) {
                 std::slice::from_raw_parts(at as *const u8, count.length.load(Ordering::Relaxed) as usize)
             },
         };
-        each(name, late);
+        each(name, some);
     }
 }
 
-/// Says which kernels' launches came when there was no room any more, and leaves their list: when the program ends.
+/// Says which kernels' launches came when there was no room any more, and of which the records were overwritten, and leaves
+/// their lists: when the program ends.
 pub fn say_late() {
+    let (late, list) = listed(|count| &count.late);
+    if late > 0 {
+        let note = Note::new().text(b"--inside: ").number(late);
+        note.text(b" launches ran as they were, as there was no room any more for what they would record")
+            .leave();
+        super::leave_list(LATE, &list);
+    }
+    let (over, list) = listed(|count| &count.over);
+    if over > 0 {
+        let note = Note::new().text(b"--inside: what ").number(over);
+        note.text(b" launches recorded was overwritten by later ones").leave();
+        super::leave_list(OVER, &list);
+    }
+}
+
+/// Returns how many launches there are by a number of their kernels' counts, and a line for each kernel.
+fn listed(number: impl Fn(&Count) -> &AtomicU64) -> (u64, Vec<u8>) {
     let (mut all, mut list) = (0u64, Vec::new());
-    without_room(|name, late| {
-        all = all.saturating_add(late);
+    with_some(number, |name, some| {
+        all = all.saturating_add(some);
         if name.is_empty() {
             return;
         }
-        list.extend(format!("{late} ").into_bytes());
+        list.extend(format!("{some} ").into_bytes());
         list.extend(name);
         list.push(b'\n');
     });
-    if all > 0 {
-        let note = Note::new().text(b"--inside: ").number(all);
-        note.text(b" launches ran as they were, as there was no room any more for what they would record")
-            .leave();
-        super::leave_late(&list);
-    }
+    (all, list)
 }
 
 #[cfg(all(test, not(loom)))]

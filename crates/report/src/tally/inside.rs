@@ -88,7 +88,10 @@ impl InsideRows {
             let of_symbol = self.kernels.iter().filter(|row| row.symbol == symbol).map(|row| row.launches);
             let silent = launched.saturating_sub(of_symbol.fold(0, u64::saturating_add));
             match self.losses.iter_mut().find(|row| row.symbol == symbol) {
-                Some(row) => row.launches_without_records = Some(silent),
+                // Those that left records which are not there any more are not without.
+                Some(row) => {
+                    row.launches_without_records = Some(silent.saturating_sub(row.launches_overwritten))
+                }
                 None if silent > 0 => self.losses.push(InsideLostRow {
                     launches_without_records: Some(silent),
                     ..lost_row(symbol, Loss::default())
@@ -118,6 +121,7 @@ fn lost_row(symbol: &str, loss: Loss) -> InsideLostRow {
         records: loss.records,
         left_out: loss.left_out,
         launches_as_they_were: loss.launches,
+        launches_overwritten: loss.overwritten,
         launches_without_records: None,
     }
 }
@@ -309,6 +313,8 @@ mod tests {
             summed: vec![],
             blocks: vec![text(3, 8, 0), text(5, 4, 2), text(8, 2, 0), text(9, 1, 0)],
             calls: vec!["_Z5sharef".to_owned()],
+            text: String::new(),
+            weights: None,
         };
         let block = |lanes, visits, exact, time| BlockCounts { lanes, visits, exact, time };
         let counts = Counts {
@@ -321,7 +327,7 @@ mod tests {
             loops: vec![LoopCounts { header: 1, entered: 128, back: 832, trips: vec![8, 0, 20, 100] }],
             begun: 128,
             ended: 120,
-            faults: 0,
+            ..Counts::default()
         };
         let kernel = Kernel {
             pid: 7,
@@ -335,7 +341,7 @@ mod tests {
             shapes: vec![shape(1), shape(2)],
         };
         let refused = vec![Refused { name: "gemm".to_owned(), reason: "it has no PTX".to_owned() }];
-        let loss = |records, launches| Loss { records, launches, left_out: records };
+        let loss = |records, launches| Loss { records, launches, left_out: records, ..Loss::default() };
         let losses = [("_Z4spinPfi".to_owned(), loss(2, 5)), ("gone".to_owned(), loss(0, 1))].into();
         Inside { kernels: vec![kernel], refused, lost: 3, losses, problems: vec!["a file is cut".to_owned()] }
     }

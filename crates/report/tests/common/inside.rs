@@ -79,7 +79,7 @@ pub fn recording() -> Recording {
         kernels: [(4096, spin())].into(),
         pools: vec![OfProcess { pid: 9, pool }],
         lost: 12,
-        losses: [("_Z4spinPfi".to_owned(), Loss { records: 9, launches: 3, left_out: 0 })].into(),
+        losses: [("_Z4spinPfi".to_owned(), Loss { records: 9, launches: 3, ..Loss::default() })].into(),
         ..Recording::default()
     }
 }

@@ -7,8 +7,10 @@
 //!  inside/HASH.text      the PTX of machine code, by the content of that: of an API that made it, for one that loads it
 //!  inside/HASH.parts     what machine code was linked of, by its content: for each input a line `BYTES NAME`, and its bytes
 //!  inside/HASH.why        why there is neither, where it is known
+//!  inside/weights       what an earlier run says of kernels, for the helper; there before any program starts
 //!  inside/PID-N.pool    what kernels recorded, N from 0 for each context
 //!  inside/PID-N.late    launches that came when there was no room any more: a line for each kernel, how many and its name
+//!  inside/PID-N.over    launches whose records were overwritten by later ones, in the same way
 //! ```
 //! The same image is asked for once, whichever process needs it. Whoever asks waits for so long ([`patience_ms`]) and then
 //! goes on with what it had.
@@ -29,12 +31,16 @@ pub const TEXT: &str = ".text";
 pub const PARTS: &str = ".parts";
 /// Ends the names of reasons for which there is no text.
 pub const WHY: &str = ".why";
+/// What an earlier run says of kernels.
+pub const WEIGHTS: &str = "weights";
 /// Ends the names of answers.
 pub const ANSWER: &str = ".answer";
 /// Ends the names of pools.
 pub const POOL: &str = ".pool";
 /// Ends the names of lists of launches that came too late.
 pub const LATE: &str = ".late";
+/// Ends the names of lists of launches whose records were overwritten.
+pub const OVER: &str = ".over";
 /// Behind a name while its file is being written.
 pub const PART: &str = ".part";
 /// First bytes of an answer.

@@ -10,7 +10,7 @@
 mod desk;
 mod helper;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Read};
@@ -20,7 +20,7 @@ use std::sync::atomic::Ordering;
 
 use hetrace_pool::{CHUNK, Layout};
 use hetrace_ring::abi;
-use hetrace_ring::abi::inside::{FOLDER, LATE, PART, POOL};
+use hetrace_ring::abi::inside::{FOLDER, LATE, OVER, PART, POOL, WEIGHTS};
 
 use crate::access::Access;
 use crate::options::Launches;
@@ -45,6 +45,10 @@ pub struct Inside {
     pub strategy: Strategy,
     /// Pools are memory of the host: what is in them survives the program.
     pub spill: bool,
+    /// Pools are emptied when they are full: what was recorded last is kept.
+    pub ring: bool,
+    /// What an earlier run says of kernels, as the helper reads it; nothing if it was not asked for.
+    pub weights: Vec<u8>,
     /// The helper and its arguments. It gets two more: the image, and where the answer goes.
     pub helper: Vec<OsString>,
 }
@@ -69,18 +73,17 @@ pub(crate) fn collect(session: &Path, trace: &Path, access: Access) -> Vec<Strin
     let (from, to) = (session.join(FOLDER), trace.join(FOLDER));
     let mut notes = Vec::new();
     let (mut pools, mut lost) = (0u64, Loss::default());
-    let mut refused = BTreeSet::new();
-    let mut kernels = 0;
+    let mut found = Found::default();
     for entry in fs::read_dir(&from).into_iter().flatten().flatten() {
         let file = entry.file_name();
         let Some(name) = file.to_str() else { continue };
         let done = if name.ends_with(POOL) {
             pools += 1;
             pool(&entry.path(), &to.join(name), access, &mut lost)
-        } else if name.ends_with(LATE) {
+        } else if name.ends_with(LATE) || name.ends_with(OVER) {
             moved(&entry.path(), &to.join(name), access)
         } else if name.ends_with(".json") {
-            description(&entry.path(), &to.join(name), access, &mut refused, &mut kernels)
+            description(&entry.path(), &to.join(name), access, &mut found)
         } else {
             continue;
         };
@@ -88,6 +91,7 @@ pub(crate) fn collect(session: &Path, trace: &Path, access: Access) -> Vec<Strin
             notes.push(format!("--inside: {name} is missing in the trace: {error}"));
         }
     }
+    let Found { refused, kernels, weighted, unweighted } = found;
     if kernels > 0 || pools > 0 {
         let chunks = lost.used;
         notes.push(format!(
@@ -104,7 +108,45 @@ pub(crate) fn collect(session: &Path, trace: &Path, access: Access) -> Vec<Strin
         ));
     }
     notes.extend(refused.into_iter().map(|why| format!("--inside: {why}")));
+    notes.extend(weighted.into_iter().map(|(trace, kernels)| {
+        format!("--inside-weights: it was chosen by {trace} where {kernels} kernels record")
+    }));
+    notes.extend(unweighted.into_iter().map(|why| format!("--inside-weights: {why}")));
     notes
+}
+
+/// What descriptions say of kernels.
+#[derive(Debug, Default)]
+struct Found {
+    /// Those that stay as they were, and why.
+    refused: BTreeSet<String>,
+    /// How many can record.
+    kernels: usize,
+    /// How many of them do so by weights of an earlier trace, by that.
+    weighted: BTreeMap<String, usize>,
+    /// Those that do not although there were some, and why.
+    unweighted: BTreeSet<String>,
+}
+
+impl Found {
+    fn add(&mut self, said: &serde_json::Value) {
+        let of = |value: &serde_json::Value, name: &str| value[name].as_str().unwrap_or("?").to_owned();
+        let all = |name: &str| said[name].as_array().cloned().unwrap_or_default();
+        self.kernels += all("kernels").len();
+        for one in all("refused") {
+            self.refused.insert(format!("{} is as it was: {}", of(&one, "name"), of(&one, "reason")));
+        }
+        for one in all("kernels") {
+            let weights = &one["weights"];
+            if weights.is_null() {
+                continue;
+            }
+            match weights["unused"].as_str() {
+                Some(why) => _ = self.unweighted.insert(format!("not used for {}: {why}", of(&one, "name"))),
+                None => *self.weighted.entry(of(weights, "trace")).or_default() += 1,
+            }
+        }
+    }
 }
 
 /// What found no room.
@@ -155,31 +197,26 @@ fn moved(from: &Path, to: &Path, access: Access) -> io::Result<()> {
 }
 
 /// Moves the description of an image, and notes the kernels that stay as they were.
-fn description(
-    from: &Path,
-    to: &Path,
-    access: Access,
-    refused: &mut BTreeSet<String>,
-    kernels: &mut usize,
-) -> io::Result<()> {
+fn description(from: &Path, to: &Path, access: Access, found: &mut Found) -> io::Result<()> {
     let (file, size) = open(from, LONGEST)?;
     let mut text = Vec::new();
     file.take(size).read_to_end(&mut text)?;
     let said: serde_json::Value = serde_json::from_slice(&text).map_err(io::Error::other)?;
-    let of = |value: &serde_json::Value, name: &str| value[name].as_str().unwrap_or("?").to_owned();
-    *kernels += said["kernels"].as_array().map_or(0, Vec::len);
-    for one in said["refused"].as_array().into_iter().flatten() {
-        refused.insert(format!("{} is as it was: {}", of(one, "name"), of(one, "reason")));
-    }
+    found.add(&said);
     access.need_folder(to.parent().unwrap_or(Path::new(".")))?;
     io::Write::write_all(&mut access.make_file(to)?, &text)?;
     fs::remove_file(from)
 }
 
 /// Makes the folder in which programs and launcher meet.
-pub(crate) fn make(session: &Path) -> io::Result<()> {
+pub(crate) fn make(session: &Path, inside: &Inside) -> io::Result<()> {
     use std::os::unix::fs::DirBuilderExt;
-    fs::DirBuilder::new().mode(0o700).create(session.join(FOLDER))
+    let folder = session.join(FOLDER);
+    fs::DirBuilder::new().mode(0o700).create(&folder)?;
+    if inside.weights.is_empty() {
+        return Ok(());
+    }
+    fs::write(folder.join(WEIGHTS), &inside.weights)
 }
 
 /// Returns whether a file is still being written.

@@ -19,7 +19,7 @@ fn shell(script: &str) -> Vec<OsString> {
 /// Asks a desk with this helper for an image. Returns the answer and what the report says.
 fn ask(helper: &[OsString]) -> (Answer, String) {
     let session = tempfile::tempdir().expect("a folder");
-    make(session.path()).expect("made");
+    make(session.path(), &Inside::default()).expect("made");
     let folder = session.path().join(FOLDER);
     let trace = TraceFolder::new(session.path().join("trace"), [0; 16], false);
     let inside = Inside { helper: helper.to_vec(), ..Inside::default() };
@@ -98,8 +98,9 @@ fn a_helper_that_hangs_is_ended_with_what_it_started() {
 #[test]
 fn pools_and_descriptions_go_into_the_trace() {
     let (session, trace) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
-    make(session.path()).expect("made");
+    make(session.path(), &Inside { weights: b"{}".to_vec(), ..Inside::default() }).expect("made");
     let folder = session.path().join(FOLDER);
+    assert_eq!(fs::read(folder.join(WEIGHTS)).expect("there before any program"), b"{}");
     // Three chunks were asked for, there are two: of a file with room for five, three are kept.
     let mut pool = vec![0u8; 5 * 4096];
     pool[..24].copy_from_slice(&[0u64, 2, 40].map(u64::to_le_bytes).concat());
@@ -107,20 +108,26 @@ fn pools_and_descriptions_go_into_the_trace() {
     pool[4096..4100].copy_from_slice(b"used");
     fs::write(folder.join("7-0.pool"), &pool).expect("written");
     fs::write(folder.join("7-1.pool.part"), &pool).expect("written");
-    let said =
-        r#"{"image":"abc","kernels":[{"number":0,"name":"k"}],"refused":[{"name":"m","reason":"no room"}]}"#;
+    let said = r#"{"image":"abc","kernels":[{"number":0,"name":"k","weights":{"trace":"/t"}},
+        {"number":1,"name":"l","weights":{"trace":"/t","unused":"its text is another one there"}}],
+        "refused":[{"name":"m","reason":"no room"}]}"#;
     fs::write(folder.join("abc-0.json"), said).expect("written");
     fs::write(folder.join("7-0.late"), "5 k\n").expect("written");
+    fs::write(folder.join("7-0.over"), "6 k\n").expect("written");
     std::os::unix::fs::symlink("/etc/passwd", folder.join("evil.json")).expect("made");
     let notes = collect(session.path(), trace.path(), Access::Owner);
     assert_eq!(fs::read(trace.path().join("inside/7-0.pool")).expect("there"), pool[..3 * 4096]);
     assert_eq!(fs::read_to_string(trace.path().join("inside/abc-0.json")).expect("there"), said);
     assert_eq!(fs::read_to_string(trace.path().join("inside/7-0.late")).expect("there"), "5 k\n");
+    assert_eq!(fs::read_to_string(trace.path().join("inside/7-0.over")).expect("there"), "6 k\n");
+    assert!(!trace.path().join("inside/weights").exists(), "it is not what was recorded");
     assert!(!trace.path().join("inside/evil.json").exists());
     assert!(!trace.path().join("inside/7-1.pool").exists(), "it was not whole");
     let all = notes.join("\n");
     for wanted in [
-        "1 kernels can record; 1 pools with 2 chunks",
+        "2 kernels can record; 1 pools with 2 chunks",
+        "--inside-weights: it was chosen by /t where 1 kernels record",
+        "--inside-weights: not used for l: its text is another one there",
         "40 records",
         "m is as it was: no room",
         "evil.json is missing",

@@ -192,6 +192,8 @@ mod tests {
             summed: plan.summed,
             blocks: vec![BlockText { instructions: 4, ..BlockText::default() }; 3],
             calls: vec![],
+            text: String::new(),
+            weights: None,
         }
     }
 
@@ -258,7 +260,7 @@ mod tests {
         std::fs::write(trace.path().join("inside/7-0.late"), "3 spin\n2 never\n").unwrap();
         let inside = Inside::read(&Files::open(trace.path()).unwrap());
         assert_eq!((inside.problems, inside.lost, inside.refused.len()), (vec![], 12, 1));
-        let loss = |records, launches| Loss { records, launches, left_out: 0 };
+        let loss = |records, launches| Loss { records, launches, ..Loss::default() };
         assert_eq!(
             inside.losses,
             Losses::from([("never".to_owned(), loss(0, 2)), ("spin".to_owned(), loss(6, 3))])

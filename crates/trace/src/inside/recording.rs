@@ -7,7 +7,7 @@ use hetrace_format::files::INSIDE;
 use hetrace_gpu_kernel::Description;
 use hetrace_gpu_kernel::pool::{self, Pool};
 
-use super::loss::{Losses, add_late};
+use super::loss::{Loss, Losses, add_list};
 use super::{Described, Refused};
 
 /// What was recorded inside of a trace's kernels, launch by launch.
@@ -46,7 +46,9 @@ impl Recording {
             if let Some(pid) = name.strip_suffix(".pool").and_then(process) {
                 pools.push((pid, path));
             } else if name.ends_with(".late") {
-                recording.late(files, &path);
+                recording.list(files, &path, |loss| &mut loss.launches);
+            } else if name.ends_with(".over") {
+                recording.list(files, &path, |loss| &mut loss.overwritten);
             } else if name.ends_with(".json") {
                 match description(files, &path) {
                     Ok(found) => {
@@ -90,13 +92,13 @@ impl Recording {
         }
     }
 
-    /// Reads a list of launches that came too late.
-    fn late(&mut self, files: &Files, path: &str) {
+    /// Reads a list of launches, and adds them to a sum of their kernels.
+    fn list(&mut self, files: &Files, path: &str, sum: fn(&mut Loss) -> &mut u64) {
         let list = match files.read(path) {
             Ok(list) => String::from_utf8_lossy(&list.unwrap_or_default()).into_owned(),
             Err(error) => return self.problems.push(format!("{path}: {error}")),
         };
-        let bad = add_late(&mut self.losses, &list);
+        let bad = add_list(&mut self.losses, &list, sum);
         if bad > 0 {
             self.problems.push(format!("{path}: {bad} lines make no sense"));
         }

@@ -200,6 +200,8 @@ mod tests {
             summed: vec![],
             blocks: vec![BlockText { file: Some("a.cu".to_owned()), line: Some(7), ..BlockText::default() }],
             calls: vec![],
+            text: String::new(),
+            weights: None,
         }
     }
 

@@ -49,6 +49,8 @@ impl Renderer<'_> {
             columns.extend(
                 ["Records", "Left out", "Launches as they were", "Launches without records"].map(right),
             );
+            let is_ring = rows.losses.iter().any(|row| row.launches_overwritten > 0);
+            columns.extend(is_ring.then(|| right("Launches overwritten")));
             let mut table = Table::new(columns);
             for row in &rows.losses {
                 let name = if self.options.full_names {
@@ -57,13 +59,15 @@ impl Renderer<'_> {
                     demangle::short(&row.symbol).into_owned()
                 };
                 let silent = row.launches_without_records.map_or_else(String::new, count);
-                table.row(vec![
+                let mut cells = vec![
                     name,
                     count(row.records),
                     count(row.left_out),
                     count(row.launches_as_they_were),
                     silent,
-                ]);
+                ];
+                cells.extend(is_ring.then(|| count(row.launches_overwritten)));
+                table.row(cells);
             }
             self.table(&table)?;
         }

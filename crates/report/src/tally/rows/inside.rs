@@ -164,6 +164,8 @@ pub struct InsideLostRow {
     pub left_out: u64,
     /// Launches that were to be recorded and ran as they were.
     pub launches_as_they_were: u64,
+    /// Launches whose records were overwritten by later ones.
+    pub launches_overwritten: u64,
     /// Launches that were to record and left no record; nothing if the commands of devices are not known.
     pub launches_without_records: Option<u64>,
 }

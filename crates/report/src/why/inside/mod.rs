@@ -54,6 +54,7 @@ pub(super) fn insides(trace: &Trace, watch: Option<Watch<'_>>) -> Result<Vec<Ins
             launches: kernel.launches,
             lost_records: loss(kernel).records,
             lost_launches: loss(kernel).launches,
+            overwritten_launches: loss(kernel).overwritten,
             ns: around.ns,
             causes: causes::causes(kernel, &around),
         }

@@ -12,6 +12,7 @@ fn lost(row: &InsideRow) -> Option<String> {
     let parts = [
         (row.lost_records, "record", "found no room"),
         (row.lost_launches, "launch", "came after that and ran as they were"),
+        (row.overwritten_launches, "launch", "recorded what later ones have overwritten"),
     ];
     let parts = parts.into_iter().filter(|(n, ..)| *n > 0);
     let parts: Vec<String> = parts.map(|(n, what, why)| format!("{} {why}", plural(n, what))).collect();

@@ -19,6 +19,9 @@ pub struct InsideRow {
     /// Launches that were to be recorded and ran as they were, as there was no room any more.
     #[serde(skip_serializing_if = "is_zero")]
     pub lost_launches: u64,
+    /// Launches whose records were overwritten by later ones.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub overwritten_launches: u64,
     /// Time on the device of those whose commands are known; recording is in it.
     pub ns: u64,
     /// Why it is slow, what weighs most first.

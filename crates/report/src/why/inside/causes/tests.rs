@@ -32,7 +32,7 @@ fn kernel(blocks: [(u64, u64, u64); 3]) -> Kernel {
             loops: vec![LoopCounts { header: 1, entered: blocks[0].1, back, trips: vec![] }],
             begun: blocks[0].1,
             ended: blocks[0].1,
-            faults: 0,
+            ..Counts::default()
         },
         shapes: vec![shape()],
     }
