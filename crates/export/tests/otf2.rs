@@ -72,7 +72,7 @@ fn prints_as_expected() -> bool {
     known
 }
 
-const PRINTED: [&str; 12] = [
+const PRINTED: [&str; 13] = [
     "collectives",
     "collector",
     "device",
@@ -82,6 +82,7 @@ const PRINTED: [&str; 12] = [
     "lost",
     "probe_ranges",
     "ranges",
+    "ranges_itt",
     "stacks",
     "telemetry",
     "unfinished",
