@@ -138,8 +138,8 @@ fn arguments_are_decoded() {
         "x_type=__itt_metadata_u32, y_type=__itt_metadata_double, length=2, x_data=[0a 00 00 00 14 00 00 00], x_size=8, \
          y_data=[00 00 00 00 00 00 e0 3f 00 00 00 00 00 00 f8 3f], y_size=16)"
             .to_owned(),
-        "x_size=8, y_data=[00 00 00 00 00 00 e0 3f ".to_owned(),
-        format!("__itt_formatted_metadata_add(domain={app}, registered={})", handle("__itt_string_handle_create(string=\"%llu of %s\")")),
+        "x_data=[], x_size=0, y_data=[00 00 00 00 00 00 e0 3f ".to_owned(),
+        format!(", registered={}) ", handle("__itt_string_handle_create(string=\"%llu of %s\")")),
         format!(
             "__itt_track_create(group={}, registered={}, kind=__itt_track_type_normal) = {} ",
             handle("__itt_track_group_create("),

@@ -38,8 +38,7 @@ fn integers_are_as_wide_as_the_interface_has_them() {
             "cblas_ddot(N=4, X=0x…incX=1, Y=0x…incY=1) = 70",
             "cblas_ddot_64(N=2, ",
             "LAPACKE_dgesv(matrix_layout=LAPACK_ROW_MAJOR, n=2, nrhs=1, a=0x…lda=2, ipiv=0x…ldb=1) = 0",
-            "LAPACKE_dgesv(matrix_layout=LAPACK_ROW_MAJOR, n=-5, ",
-            "= -2",
+            "LAPACKE_dgesv(matrix_layout=LAPACK_ROW_MAJOR, n=-5, …= -2",
         ]);
     }
 }

@@ -20,7 +20,7 @@ pub fn programs() -> &'static Path {
 
 fn build(out: &Path) {
     let library = |name: &str, source: &str, options: &[&str], with: &[&str]| {
-        let soname = format!("-Wl,-soname,{name}");
+        let soname = format!("-Wl,-soname,{}", name.trim_start_matches("stub/"));
         let all = [&["-shared", "-fPIC", &soname], options].concat();
         cc(out, name, source, &all, with);
     };
@@ -33,7 +33,10 @@ fn build(out: &Path) {
     cc(out, "by_rt", "program.c", &[], &["libmkl_rt.so.3"]);
     cc(out, "lp64", "program.c", &[], &["libmkl_intel_lp64.so.3"]);
     cc(out, "ilp64", "program.c", &[], &["libmkl_intel_ilp64.so.3"]);
-    cc(out, "real", "real.c", &[], &["libmkl_rt.so.3"]);
+    // To be linked to only: the fake does not have all that the program calls of the real one.
+    std::fs::create_dir_all(out.join("stub")).expect("a folder");
+    library("stub/libmkl_rt.so.3", "stub.c", &[], &[]);
+    cc(out, "real", "real.c", &[], &["stub/libmkl_rt.so.3"]);
     cc(out, "linked", "both.c", &["-DLINKED"], &["libother.so.0"]);
     cc(out, "bare", "both.c", &[], &[]);
 }

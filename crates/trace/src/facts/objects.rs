@@ -129,7 +129,8 @@ pub fn object_types(model: &Model) -> Vec<ObjectType> {
             name: base.to_owned(),
             counted: model.functions.iter().any(retained),
             // Domains and texts of APIs that only mark ranges are meant to live as long as the program.
-            leaks: model.functions.iter().any(made) && model.functions.iter().any(enqueues),
+            leaks: model.functions.iter().any(made)
+                && model.functions.iter().any(|f| enqueues(f) || f.has_role("compute")),
             event: !queues.contains(&base)
                 && model.context.as_deref() != Some(base)
                 && model.functions.iter().any(|f| f.has_role("marker") || f.has_role("enqueue"))
