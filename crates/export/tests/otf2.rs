@@ -72,7 +72,7 @@ fn prints_as_expected() -> bool {
     known
 }
 
-const PRINTED: [&str; 13] = [
+const PRINTED: [&str; 12] = [
     "collectives",
     "collector",
     "device",
@@ -82,7 +82,6 @@ const PRINTED: [&str; 13] = [
     "lost",
     "probe_ranges",
     "ranges",
-    "ranges_itt",
     "stacks",
     "telemetry",
     "unfinished",
