@@ -23,6 +23,9 @@ typedef struct ittCounter_st *ittCounter;
 typedef struct ittHeap_st *ittHeap;
 typedef struct ittFrame_st *ittFrame;
 typedef struct ittClock_st *ittClock;
+typedef struct ittHistogram_st *ittHistogram;
+typedef struct ittTrackGroup_st *ittTrackGroup;
+typedef struct ittTrack_st *ittTrack;
 /* An address that stands for an object of the program's. */
 typedef uint64_t ittAddress;
 
@@ -69,6 +72,10 @@ typedef enum {
     __itt_sync_barrier = 1,
     __itt_sync_mutex = 2
 } ittSyncKind;
+
+typedef enum {
+    __itt_track_type_normal = 0
+} ittTrackKind;
 
 /* What begins and ends of tasks answer instead of a level. */
 typedef enum {
@@ -141,6 +148,18 @@ void __itt_metadata_add(ittDomain domain, uint64_t id, uint64_t extra, ittString
 void __itt_metadata_str_add(ittDomain domain, uint64_t id, uint64_t extra, ittString registered, const char *data, size_t length);
 void __itt_metadata_add_with_scope(ittDomain domain, ittScope scope, ittString registered, ittMetadata value_type, size_t count, const void *data, size_t size);
 void __itt_metadata_str_add_with_scope(ittDomain domain, ittScope scope, ittString registered, const char *data, size_t length);
+/* `registered` is the format; what follows it is not recorded */
+void __itt_formatted_metadata_add(ittDomain domain, ittString registered);
+void __itt_formatted_metadata_add_overlapped(ittDomain domain, uint64_t id, uint64_t extra, ittString registered);
+
+/* Histograms: `length` columns; without `x_data` they lie side by side */
+ittHistogram __itt_histogram_create(ittDomain domain, const char *name, ittMetadata x_type, ittMetadata y_type);
+void __itt_histogram_submit(ittHistogram histogram, ittMetadata x_type, ittMetadata y_type, size_t length, const void *x_data, size_t x_size, const void *y_data, size_t y_size);
+
+/* Tracks: places on which a thread's later tasks are to be drawn */
+ittTrackGroup __itt_track_group_create(ittString registered, ittTrackKind kind);
+ittTrack __itt_track_create(ittTrackGroup group, ittString registered, ittTrackKind kind);
+void __itt_set_track(ittTrack track);
 void __itt_relation_add_to_current(ittDomain domain, ittRelation relation, uint64_t tail, uint64_t tail_extra);
 void __itt_relation_add(ittDomain domain, uint64_t head, uint64_t head_extra, ittRelation relation, uint64_t tail, uint64_t tail_extra);
 

@@ -135,6 +135,18 @@ fn arguments_are_decoded() {
             .to_owned(),
         "data=\"input.txt\", length=9)".to_owned(),
         "data=\"whole\", length=0)".to_owned(),
+        "x_type=__itt_metadata_u32, y_type=__itt_metadata_double, length=2, x_data=[0a 00 00 00 14 00 00 00], x_size=8, \
+         y_data=[00 00 00 00 00 00 e0 3f 00 00 00 00 00 00 f8 3f], y_size=16)"
+            .to_owned(),
+        "x_data=[], x_size=0, y_data=[00 00 00 00 00 00 e0 3f ".to_owned(),
+        format!(", registered={}) ", handle("__itt_string_handle_create(string=\"%llu of %s\")")),
+        format!(
+            "__itt_track_create(group={}, registered={}, kind=__itt_track_type_normal) = {} ",
+            handle("__itt_track_group_create("),
+            handle("__itt_string_handle_create(string=\"a track\")"),
+            handle("__itt_track_create(")
+        ),
+        format!("__itt_set_track(track={}) ", handle("__itt_track_create(")),
         "relation=__itt_relation_is_dependent_on, tail=6, tail_extra=0)".to_owned(),
         "object_type=\"Spin Lock\", name=\"a lock\", kind=__itt_sync_mutex)".to_owned(),
         "address=0x2000, moved=0x3000, size=128, initialized=0)".to_owned(),

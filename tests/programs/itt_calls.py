@@ -148,6 +148,25 @@ def metadata():
     itt("relation_add", app, Id(5, 0, 0), I32(1), Id(6, 0, 0))
 
 
+def histograms():
+    """With places of the columns, and without."""
+    app, size = domain("app"), ctypes.c_size_t
+    both = P(itt("histogram_create", app, TEXT(b"latencies"), I32(3), I32(8), returns=P))
+    places, heights = (ctypes.c_uint32 * 2)(10, 20), (ctypes.c_double * 2)(0.5, 1.5)
+    itt("histogram_submit", both, size(2), ctypes.cast(places, P), ctypes.cast(heights, P))
+    itt("histogram_submit", both, size(2), P(None), ctypes.cast(heights, P))
+
+
+def tracks():
+    app = domain("app")
+    group = P(itt("track_group_create", text("group of tracks"), I32(0), returns=P))
+    track = P(itt("track_create", group, text("a track"), I32(0), returns=P))
+    itt("set_track", track)
+    itt("set_track", P(None))
+    itt("formatted_metadata_add", app, text("%llu of %s"), U64(3), TEXT(b"four"))
+    itt("formatted_metadata_add_overlapped", app, Id(5, 0, 0), text("%d"), I32(7))
+
+
 def threads():
     itt("thread_set_name", TEXT(b"main of ITT"))
     in_thread(lambda: (itt("thread_set_name", TEXT(b"worker")), itt("thread_ignore")))
@@ -262,7 +281,21 @@ def paused():
     named("behind")
 
 
-PARTS = [tasks, overlapped, regions, moments, counters, metadata, threads, collection, clocks, objects, errno]
+PARTS = [
+    tasks,
+    overlapped,
+    regions,
+    moments,
+    counters,
+    metadata,
+    histograms,
+    tracks,
+    threads,
+    collection,
+    clocks,
+    objects,
+    errno,
+]
 
 if __name__ == "__main__":
     if len(sys.argv) > 1:

@@ -73,6 +73,7 @@ pub(crate) fn prototypes(api: &Value) -> (String, Vec<Prototype>) {
     let mut sizes = Vec::new();
     // What a type looks like where only its size matters.
     let mut plain = |name: &str| {
+        let name = name.strip_prefix("const ").filter(|bare| !bare.contains('*')).unwrap_or(name);
         let found = types.iter().find(|t| t["name"] == name);
         let kind = found.and_then(|t| t["kind"].as_str()).unwrap_or("");
         match kind {

@@ -19,6 +19,7 @@ pub mod fake_libraries;
 pub mod fake_nccl;
 pub mod fake_nvshmem;
 pub mod fake_oneccl;
+pub mod fake_onemkl;
 pub mod fake_opencl;
 pub mod fake_rccl;
 pub mod fake_rocm;

@@ -90,6 +90,10 @@ flat! {
         => (d, id.address, id.extra, name, of, count as u64, data, bytes_of(of, count));
     __itt_metadata_add_with_scope(d: P, scope: u32, name: P, of: u32, count: usize, data: *const c_void)
         => (d, scope, name, of, count as u64, data, bytes_of(of, count));
+    __itt_formatted_metadata_add_overlapped(d: P, id: Id, format: P) => (d, id.address, id.extra, format);
+    __itt_histogram_submit(histogram: P, length: usize, x: *const c_void, y: *const c_void)
+        => (histogram, objects::types(histogram)[0], objects::types(histogram)[1], length as u64,
+            x, there(x, bytes_of(objects::types(histogram)[0], length)), y, there(y, bytes_of(objects::types(histogram)[1], length)));
     __itt_heap_allocate_end(heap: P, at: *const u64, size: usize, initialized: i32)
         => (heap, behind(at), size as u64, initialized);
     __itt_heap_reallocate_end(heap: P, from: u64, at: *const u64, size: usize, initialized: i32)
@@ -182,6 +186,11 @@ fn size_of_value(value_type: u32) -> usize {
 
 fn bytes_of(value_type: u32, count: usize) -> u64 {
     size_of_value(value_type).saturating_mul(count) as u64
+}
+
+/// Bytes behind an address: none behind NULL.
+fn there(data: *const c_void, bytes: u64) -> u64 {
+    if data.is_null() { 0 } else { bytes }
 }
 
 /// The bits of a value.

@@ -78,6 +78,7 @@ static FUNCTIONS: &[(&str, Address)] = functions! {
         __itt_metadata_add __itt_metadata_add_with_scope __itt_relation_add_to_current __itt_relation_add
         __itt_id_create_ex __itt_id_destroy_ex __itt_task_begin_ex __itt_task_begin_fn_ex
         __itt_task_begin_overlapped_ex __itt_task_end_overlapped_ex __itt_marker_ex __itt_thread_set_name
+        __itt_formatted_metadata_add_overlapped __itt_histogram_submit
         __itt_counter_set_value __itt_counter_set_value_v3 __itt_counter_set_value_ex
         __itt_heap_allocate_end __itt_heap_reallocate_end __itt_event_create __itt_event_start
         __itt_event_end __itt_mark_create __itt_mark __itt_mark_off __itt_mark_global
@@ -88,7 +89,8 @@ static FUNCTIONS: &[(&str, Address)] = functions! {
         __itt_counter_create_typed __itt_counter_create_v3 __itt_counter_destroy __itt_counter_inc
         __itt_counter_inc_delta __itt_counter_dec __itt_counter_dec_delta __itt_counter_inc_v3
         __itt_counter_inc_delta_v3 __itt_counter_dec_v3 __itt_counter_dec_delta_v3
-        __itt_clock_domain_create __itt_clock_domain_reset __itt_task_end_ex __itt_get_timestamp
+        __itt_formatted_metadata_add __itt_histogram_create __itt_track_group_create __itt_track_create
+        __itt_set_track __itt_clock_domain_create __itt_clock_domain_reset __itt_task_end_ex __itt_get_timestamp
         __itt_sync_create __itt_sync_rename __itt_sync_destroy __itt_sync_prepare __itt_sync_cancel
         __itt_sync_acquired __itt_sync_releasing __itt_fsync_prepare __itt_fsync_cancel
         __itt_fsync_acquired __itt_fsync_releasing __itt_heap_function_create __itt_heap_allocate_begin

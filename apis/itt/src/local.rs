@@ -1,7 +1,7 @@
 //! What ITT's functions answer. Nothing real stands behind them, so the generated `real` functions lead here.
 
 use std::ffi::c_void;
-use std::ptr::{null, without_provenance_mut};
+use std::ptr::{null, null_mut, without_provenance_mut};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use hetrace_interpose::ranges::{levels, named};
@@ -69,6 +69,10 @@ nothing! {
     __itt_metadata_str_add(P, u64, u64, P, *const i8, u64);
     __itt_metadata_add_with_scope(P, u32, P, u32, u64, *const c_void, u64);
     __itt_metadata_str_add_with_scope(P, u32, P, *const i8, u64);
+    __itt_formatted_metadata_add(P, P);
+    __itt_formatted_metadata_add_overlapped(P, u64, u64, P);
+    __itt_histogram_submit(P, u32, u32, u64, *const c_void, u64, *const c_void, u64);
+    __itt_set_track(P);
     __itt_relation_add_to_current(P, u32, u64, u64);
     __itt_relation_add(P, u64, u64, u32, u64, u64);
     __itt_clock_domain_reset();
@@ -283,6 +287,19 @@ unsafe extern "C" fn __itt_counter_create_v3(_: P, _: *const i8, value_type: u32
     objects::counter(value_type)
 }
 
+unsafe extern "C" fn __itt_histogram_create(domain: P, name: *const i8, x_type: u32, y_type: u32) -> P {
+    // SAFETY: the program's text.
+    unsafe { objects::histogram(domain, name.cast(), [x_type, y_type]) }
+}
+
+unsafe extern "C" fn __itt_track_group_create(registered: P, kind: u32) -> P {
+    objects::track(registered, null_mut(), kind)
+}
+
+unsafe extern "C" fn __itt_track_create(group: P, registered: P, kind: u32) -> P {
+    objects::track(registered, group, kind)
+}
+
 unsafe extern "C" fn __itt_clock_domain_create(_: u64, _: u64) -> P {
     objects::unique()
 }
@@ -314,6 +331,8 @@ pub fn fill() {
          __itt_counter_dec_delta_v3 __itt_counter_set_value __itt_counter_set_value_v3
          __itt_counter_set_value_ex __itt_metadata_add __itt_metadata_str_add
          __itt_metadata_add_with_scope __itt_metadata_str_add_with_scope __itt_relation_add_to_current
+         __itt_formatted_metadata_add __itt_formatted_metadata_add_overlapped __itt_histogram_create
+         __itt_histogram_submit __itt_track_group_create __itt_track_create __itt_set_track
          __itt_relation_add __itt_clock_domain_create __itt_clock_domain_reset __itt_id_create_ex
          __itt_id_destroy_ex __itt_task_begin_ex __itt_task_begin_fn_ex __itt_task_end_ex
          __itt_task_begin_overlapped_ex __itt_task_end_overlapped_ex __itt_marker_ex __itt_get_timestamp

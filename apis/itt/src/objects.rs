@@ -54,6 +54,31 @@ pub struct Counter {
     pub next: *mut Counter,
 }
 
+/// `__itt_histogram`.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Histogram {
+    domain: P,
+    name: *const c_char,
+    wide: P,
+    /// An `__itt_metadata_type` of columns' places, and one of their heights.
+    types: [u32; 2],
+    extra: (i32, P),
+    next: *mut Histogram,
+}
+
+/// `__itt_track`, and with nothing around it `__itt_track_group`.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Track {
+    name: P,
+    /// Its group; of a group its first track.
+    group: P,
+    kind: u32,
+    extra: (i32, P),
+    next: *mut Track,
+}
+
 /// An object that is in a list.
 trait Listed: Sized {
     fn name(&self) -> *const c_char;
@@ -168,6 +193,31 @@ pub unsafe fn value_type(counter: P) -> u32 {
     unsafe { counter.cast::<Counter>().as_ref() }.map_or(0, |c| c.value_type)
 }
 
+/// A histogram of the program's; NULL if there is no room.
+///
+/// # Safety
+/// `name` is NULL or NUL-terminated.
+pub unsafe fn histogram(domain: P, name: *const c_char, types: [u32; 2]) -> P {
+    // SAFETY: contract: not NULL, so NUL-terminated.
+    let name = if name.is_null() { name } else { keep(unsafe { CStr::from_ptr(name) }) };
+    let none = null_mut();
+    place(Histogram { domain, name, wide: none, types, extra: (0, none), next: null_mut() }).cast()
+}
+
+/// The types of a histogram's columns: their places and their heights.
+///
+/// # Safety
+/// `histogram` is NULL or what [`histogram`] made.
+pub unsafe fn types(histogram: P) -> [u32; 2] {
+    // SAFETY: contract: NULL, or a histogram, which is never freed and never changes.
+    unsafe { histogram.cast::<Histogram>().as_ref() }.map_or([0; 2], |h| h.types)
+}
+
+/// A track of a group, or a group; NULL if there is no room.
+pub fn track(name: P, group: P, kind: u32) -> P {
+    place(Track { name, group, kind, extra: (0, null_mut()), next: null_mut() }).cast()
+}
+
 /// Returns something that no other object of the process is; NULL if there is no memory.
 pub fn unique() -> P {
     // As large as any of ITT's structs.
@@ -274,6 +324,8 @@ mod tests {
         }
         assert_eq!((size_of::<Domain>(), size_of::<Text>(), size_of::<Counter>()), (48, 40, 72));
         assert_eq!((offset_of!(Counter, value_type), offset_of!(Counter, next)), (32, 64));
+        assert_eq!((offset_of!(Histogram, types), offset_of!(Histogram, next)), (24, 48));
+        assert_eq!((offset_of!(Track, kind), offset_of!(Track, next)), (16, 40));
     }
 
     #[test]

@@ -83,6 +83,7 @@ fn model_json(model: &Model) -> Result<String, String> {
     let texts = |items: Result<Vec<String>, String>| items.map(lines);
     let mut extra = String::new();
     for (name, text, empty) in [
+        ("recorded", json(&model.recorded)?, model.recorded.is_empty()),
         ("members", json(&model.members)?, model.members.is_empty()),
         ("chains", json(&model.chains)?, model.chains.is_empty()),
         ("handed_out", json(&model.handed_out)?, model.handed_out.is_none()),

@@ -9,6 +9,9 @@ use crate::expr::{self, Scope, before};
 use crate::rust_type::{self, ident};
 use crate::{heading, tables};
 
+/// Registers in which numbers with a fraction are passed.
+const FLOATS: usize = 8;
+
 /// A prototype's parts as text.
 struct Prototype {
     /// `a: T, b: U`
@@ -17,6 +20,8 @@ struct Prototype {
     result: String,
     /// `a, b`
     args: String,
+    /// The type of the real function.
+    ty: String,
 }
 
 fn prototype(model: &Model, f: &Function) -> Result<Prototype, String> {
@@ -26,10 +31,23 @@ fn prototype(model: &Model, f: &Function) -> Result<Prototype, String> {
         params.push(format!("{}: {}", ident(&p.name), rust_type::param(model, p).map_err(at)?));
     }
     let result = rust_type::result(model, &f.returns).map_err(at)?;
+    let mut args: Vec<String> = f.params.iter().map(|p| ident(&p.name)).collect();
+    let mut fixed = params.join(", ");
+    if let Some(variadic) = &f.variadic {
+        fixed = format!("{}, ...", params.get(..variadic.named).unwrap_or_default().join(", "));
+        // A register that the program has not set has something in it all the same; nobody reads it.
+        let rest = (0..variadic.passed).map(|i| (format!("register{i}"), "u64"));
+        for (name, ty) in rest.chain((0..FLOATS).map(|i| (format!("float{i}"), "f64"))) {
+            params.push(format!("{name}: {ty}"));
+            args.push(name);
+        }
+    }
+    let result = result.map(|r| format!(" -> {r}")).unwrap_or_default();
     Ok(Prototype {
         params: params.join(", "),
-        result: result.map(|r| format!(" -> {r}")).unwrap_or_default(),
-        args: f.params.iter().map(|p| ident(&p.name)).collect::<Vec<_>>().join(", "),
+        args: args.join(", "),
+        ty: format!("unsafe extern \"C\" fn({fixed}){result}"),
+        result,
     })
 }
 
@@ -38,8 +56,7 @@ pub fn real(model: &Model) -> Result<String, String> {
     let mut out = heading(model, "use super::prelude::*;");
     let mut known = String::new();
     for (index, f) in model.functions.iter().enumerate() {
-        let Prototype { params, result, args } = prototype(model, f)?;
-        let ty = format!("unsafe extern \"C\" fn({params}){result}");
+        let Prototype { params, result, args, ty } = prototype(model, f)?;
         let name = &f.name;
         let (generic, instance, table) = if tables::by_loader(model, f) {
             ("", "", format!("REAL[{index}]"))
@@ -68,8 +85,8 @@ pub fn wrappers(model: &Model) -> Result<String, String> {
     if model.functions.len() > most {
         return Err(format!("{} functions; a ring's records can name {most}", model.functions.len()));
     }
-    let changed = model.functions.iter().any(|f| f.changed.is_some());
-    let names = if changed { "\nuse super::tables::NAMES;" } else { "" };
+    let chosen = model.interpose.shared || model.functions.iter().any(|f| f.changed.is_some());
+    let names = if chosen { "\nuse super::tables::NAMES;" } else { "" };
     let mut out = heading(model, &format!("use super::prelude::*;{names}"));
     for index in 0..model.functions.len() {
         wrapper(model, index, &mut out)?;
@@ -79,7 +96,7 @@ pub fn wrappers(model: &Model) -> Result<String, String> {
 
 fn wrapper(model: &Model, index: usize, out: &mut String) -> Result<(), String> {
     let f = &model.functions[index];
-    let Prototype { params, result, args } = prototype(model, f)?;
+    let Prototype { params, result, args, .. } = prototype(model, f)?;
     let by_loader = tables::by_loader(model, f);
     let mut body = String::new();
     if let Success::OutZero(name) = &f.success {
@@ -112,8 +129,10 @@ fn wrapper(model: &Model, index: usize, out: &mut String) -> Result<(), String> 
         caps => format!("{{ {caps}{entry} }}"),
     };
     let uses_ok = exit.contains("ok");
+    let narrowed =
+        recorded(model, &f.returns).map_or(String::new(), |by| format!("let result = {by}(result); "));
     let exit = format!(
-        "move |result| {{ {}{}{exit} }}",
+        "move |result| {{ {narrowed}{}{}{exit} }}",
         caps(&exit),
         if uses_ok { format!("let ok = {ok}; ") } else { "let _ = result; ".to_owned() }
     );
@@ -139,12 +158,13 @@ fn wrapper(model: &Model, index: usize, out: &mut String) -> Result<(), String> 
         let _ = writeln!(body, "    call(on, {id}, move || {entry}, {call}, {exit}, {after})");
     }
     let prototype = (params.as_str(), result.as_str());
-    export(f, index, by_loader, prototype, &body, out);
+    export(model, f, index, by_loader, prototype, &body, out);
     Ok(())
 }
 
 /// Writes a wrapper as a symbol of the library, or as a function that the loader does not export.
 fn export(
+    model: &Model,
     f: &Function,
     index: usize,
     by_loader: bool,
@@ -157,6 +177,11 @@ fn export(
         // A struct that is passed by value is copied for each call in between.
         let kind = match &f.changed {
             Some(_) => format!("changed_wrapper! {{ NAMES, #[unsafe(export_name = \"{name}\")]"),
+            None if model.interpose.shared => {
+                let by_value = params.contains("Val<") || result.contains("Val<");
+                let inner = if by_value { "value_wrapper" } else { "wrapper" };
+                format!("shared_wrapper! {{ NAMES, {inner}, #[unsafe(export_name = \"{name}\")]")
+            }
             None if params.contains("Val<") || result.contains("Val<") => {
                 "value_wrapper! { #[unsafe(no_mangle)]".to_owned()
             }
@@ -200,7 +225,10 @@ pub(crate) fn tuple(mut parts: Vec<String>) -> String {
 pub(crate) fn entry_field(scope: &Scope<'_>, field: &layout::Field) -> Result<String, String> {
     let f = scope.function;
     Ok(match &field.source {
-        Source::Param(i) => ident(&f.params[*i].name),
+        Source::Param(i) => {
+            let name = ident(&f.params[*i].name);
+            recorded(scope.model, &f.params[*i].ctype).map_or(name.clone(), |by| format!("{by}({name})"))
+        }
         Source::Behind(i) => behind(scope, &f.params[*i], None)?,
         Source::Member { param, path } => member(scope, &f.params[*param], path, None)?,
         Source::Return | Source::Tracer => "()".to_owned(),
@@ -221,6 +249,12 @@ pub(crate) fn exit_field(scope: &Scope<'_>, field: &layout::Field) -> Result<Str
         }
         Source::Tracer => "()".to_owned(),
     })
+}
+
+/// Returns the function that values of a type go through before they are recorded.
+fn recorded(model: &Model, ctype: &str) -> Option<String> {
+    let ctype = ctype.strip_prefix("const ").unwrap_or(ctype);
+    model.recorded.get(ctype).map(|r| format!("crate::measure::{}", r.by))
 }
 
 /// Returns when an output is there.

@@ -279,6 +279,35 @@ macro_rules! changed_wrapper {
     };
 }
 
+/// As [`wrapper!`], for a function whose name libraries of others have, too: the symbol is a jump that first asks which
+/// function the call would reach without us.
+#[macro_export]
+macro_rules! shared_wrapper {
+    ($names:path, $wrapper:ident, #[$export:meta] $index:literal $name:ident ( $($arg:ident : $ty:ty),* ) $(-> $ret:ty)? , $on:ident, $body:block) => {
+        #[cfg(target_arch = "x86_64")]
+        $crate::$wrapper! { $index $name($($arg: $ty),*) $(-> $ret)?, $on, $body }
+
+        #[cfg(target_arch = "x86_64")]
+        const _: () = {
+            #[$export]
+            #[unsafe(naked)]
+            pub unsafe extern "C" fn symbol() {
+                std::arch::naked_asm!(
+                    "jmp hetrace_choosing + {place}",
+                    place = const 16 * ($names.len() + $index),
+                )
+            }
+        };
+
+        // Without the jump nobody may stand before the symbol: it may be another library's.
+        #[cfg(not(target_arch = "x86_64"))]
+        $crate::$wrapper! { $index $name($($arg: $ty),*) $(-> $ret)?, $on, $body }
+
+        #[cfg(not(target_arch = "x86_64"))]
+        const _: usize = $names.len();
+    };
+}
+
 /// As [`wrapper!`], for a function that is handed out by address: `I` says
 /// which of several real functions with this name is meant.
 #[macro_export]

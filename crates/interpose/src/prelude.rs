@@ -13,7 +13,9 @@ pub use crate::put::*;
 pub use crate::real::{Address, Real};
 pub use crate::ring::abi::flag::HOOK;
 pub use crate::sent::hash_sent;
-pub use crate::{call, changed_wrapper, extension, handing_wrapper, poll, value_wrapper, wrapper};
+pub use crate::{
+    call, changed_wrapper, extension, handing_wrapper, poll, shared_wrapper, value_wrapper, wrapper,
+};
 
 /// A pointer of any kind.
 pub type P = *mut c_void;

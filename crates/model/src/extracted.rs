@@ -148,6 +148,9 @@ pub struct Function {
     pub returns: String,
     /// Its parameters in order.
     pub params: Vec<Param>,
+    /// Any number of further arguments may follow them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub variadic: bool,
 }
 
 /// One parameter of a prototype.

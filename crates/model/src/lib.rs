@@ -49,8 +49,8 @@ pub use param::{Direction, Follow, Param};
 pub use params::Params;
 pub use resolve::{Problem, resolve};
 pub use resolved::{
-    Collective, Command, Communicator, Function, HandedOut, Interpose, Model, Named, Success, Timing, Tools,
-    Union,
+    Collective, Command, Communicator, Function, HandedOut, Interpose, Model, Named, Recorded, Success,
+    Timing, Tools, Union, Variadic,
 };
 pub use role::{ROLES, Roles, is_role};
 pub use semantics::{Chain, FunctionSemantics, Rule, Semantics, Suffixes};

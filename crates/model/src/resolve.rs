@@ -9,7 +9,7 @@ use crate::extracted::{self, Extracted, Kind, Type};
 use crate::glob::glob_matches;
 use crate::memory::HASHED;
 use crate::param::{Direction, Follow, Param};
-use crate::resolved::{Collective, Command, Function, Model, Success, Timing};
+use crate::resolved::{Collective, Command, Function, Model, Success, Timing, Variadic};
 use crate::role::is_role;
 use crate::semantics::{FunctionSemantics, Semantics};
 use crate::spec::ParamSpec;
@@ -40,6 +40,7 @@ pub fn resolve(extracted: &Extracted, semantics: &Semantics) -> Result<Model, Ve
     let mut report = |place: &str, what: String| {
         problems.push(Problem { place: place.to_owned(), what });
     };
+    let extracted = &with_values(extracted, semantics, &mut report);
     if extracted.api != semantics.api {
         report("api", format!("`{}` and `{}` differ", extracted.api, semantics.api));
     }
@@ -74,6 +75,7 @@ pub fn resolve(extracted: &Extracted, semantics: &Semantics) -> Result<Model, Ve
         registry: extracted.registry.clone(),
         interpose: semantics.interpose.clone(),
         errors: semantics.errors.clone(),
+        recorded: semantics.recorded.clone(),
         types: extracted.types.clone(),
         enums: extracted.enums.clone(),
         info: semantics.info.clone(),
@@ -92,6 +94,27 @@ pub fn resolve(extracted: &Extracted, semantics: &Semantics) -> Result<Model, Ve
         holders: semantics.holders.clone(),
         functions,
     })
+}
+
+/// What was extracted, where types that go through a function before they are recorded have the values which that yields.
+fn with_values(
+    extracted: &Extracted,
+    semantics: &Semantics,
+    report: &mut impl FnMut(&str, String),
+) -> Extracted {
+    let mut all = extracted.clone();
+    for (name, recorded) in &semantics.recorded {
+        match all.types.iter_mut().find(|t| t.name == *name) {
+            Some(ty) => ty.values = recorded.values.clone().or(ty.values.take()),
+            None => report("recorded", format!("no type `{name}`")),
+        }
+        if let Some(group) =
+            recorded.values.as_ref().filter(|g| !extracted.enums.iter().any(|e| e.name == **g))
+        {
+            report("recorded", format!("{name}: no enumeration `{group}`"));
+        }
+    }
+    all
 }
 
 /// Described functions that the API does not have.
@@ -195,12 +218,13 @@ fn timing(extracted: &Extracted, semantics: &Semantics, report: &mut impl FnMut(
 fn function(
     extracted: &Extracted,
     semantics: &Semantics,
-    f: &extracted::Function,
+    named: &extracted::Function,
     known: &FunctionSemantics,
     whole: bool,
     groups: &BTreeSet<&str>,
     report: &mut impl FnMut(&str, String),
 ) -> Function {
+    let f = &with_more(named, known, report);
     let params: Vec<Param> =
         f.params.iter().map(|p| param(extracted, semantics, f, known, p, groups, report)).collect();
     let exists = |name: &str| f.params.iter().any(|p| p.name == name);
@@ -258,7 +282,44 @@ fn function(
         queue: bare_queue,
         own_queue: semantics.has_own_queue(&f.name),
         names: known.names,
+        variadic: (f.params.len() > named.params.len() || named.variadic).then(|| Variadic {
+            named: named.params.len(),
+            passed: known.more.iter().filter(|more| *more == "-").count(),
+        }),
     }
+}
+
+/// The function with what follows its named parameters, where that is known.
+fn with_more(
+    f: &extracted::Function,
+    known: &FunctionSemantics,
+    report: &mut impl FnMut(&str, String),
+) -> extracted::Function {
+    /// Integers and addresses that travel in registers.
+    const REGISTERS: usize = 6;
+    let mut all = f.clone();
+    if f.variadic && known.more.is_empty() {
+        report(&f.name, "takes any number of arguments: say in `more` which may follow".to_owned());
+    }
+    if !f.variadic && !known.more.is_empty() {
+        report(&f.name, "`more`, and it takes no more arguments than its parameters".to_owned());
+    }
+    if f.variadic && f.params.len() + known.more.len() > REGISTERS {
+        report(&f.name, format!("`more`: with its parameters there are more than {REGISTERS} registers"));
+    }
+    let mut passed = false;
+    for more in &known.more {
+        match more.split_once(": ") {
+            Some((name, ctype)) if !passed => {
+                all.params.push(extracted::Param { name: name.to_owned(), ctype: ctype.to_owned() });
+            }
+            None if more == "-" => passed = true,
+            _ => {
+                report(&f.name, format!("`more`: `{more}` is neither \"NAME: TYPE\" before all `-` nor `-`"))
+            }
+        }
+    }
+    all
 }
 
 /// Why a function is hooked: it says so, or it sends memory of the host.
@@ -521,6 +582,50 @@ mod tests {
             Ok(_) => String::new(),
             Err(p) => p.iter().map(Problem::to_string).collect::<Vec<_>>().join("; "),
         }
+    }
+
+    #[test]
+    fn what_follows_the_named_arguments_must_be_known() {
+        let of = |variadic: bool, more: &str| {
+            let (mut e, s) = inputs("", &format!("params.out = \"out value\"\n{more}"));
+            e.functions[0].variadic = variadic;
+            resolve(&e, &s)
+                .map(|model| {
+                    let f = &model.functions[0];
+                    (f.params.iter().map(|p| p.name.clone()).collect::<Vec<_>>(), f.variadic)
+                })
+                .map_err(|p| p.iter().map(Problem::to_string).collect::<Vec<_>>().join("; "))
+        };
+        let (names, variadic) = of(true, "more = [\"size: int\", \"-\", \"-\"]").unwrap();
+        assert_eq!(
+            (names.join(" ").as_str(), variadic),
+            ("n out size", Some(Variadic { named: 2, passed: 2 }))
+        );
+        assert_eq!(of(false, "").unwrap().1, None);
+        for (variadic, more, says) in [
+            (true, "", "takes any number of arguments"),
+            (false, "more = [\"-\"]", "no more arguments than its parameters"),
+            (true, "more = [\"-\", \"-\", \"-\", \"-\", \"-\"]", "more than 6 registers"),
+            (true, "more = [\"-\", \"size: int\"]", "neither"),
+        ] {
+            let problem = of(variadic, more).unwrap_err();
+            assert!(problem.contains(says), "{more}: {problem}");
+        }
+    }
+
+    #[test]
+    fn values_of_a_type_may_stand_for_something_else() {
+        let described = "params.out = \"out value\"\n";
+        let (mut e, s) =
+            inputs("", &format!("{described}[recorded]\nint = {{ by = \"low\", values = \"special\" }}"));
+        let problem = resolve(&e, &s).unwrap_err();
+        assert!(problem[0].to_string().contains("no enumeration `special`"), "{problem:?}");
+        let values = vec![("UNKNOWN".to_owned(), i64::MIN)];
+        e.enums.push(extracted::EnumGroup { name: "special".into(), bits: false, values });
+        let model = resolve(&e, &s).unwrap();
+        assert_eq!(model.functions[0].params[0].values.as_deref(), Some("special"));
+        let (e, s) = inputs("", &format!("{described}[recorded]\nlong = {{ by = \"low\" }}"));
+        assert!(resolve(&e, &s).unwrap_err()[0].to_string().contains("no type `long`"));
     }
 
     #[test]

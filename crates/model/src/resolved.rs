@@ -33,6 +33,9 @@ pub struct Model {
     pub interpose: Interpose,
     /// The enumeration that names results.
     pub errors: String,
+    /// What values of a type go through before they are recorded: functions of the API's folder, by the type's name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub recorded: BTreeMap<String, Recorded>,
     /// Named types.
     pub types: Vec<Type>,
     /// Named values.
@@ -158,6 +161,10 @@ pub struct Interpose {
     /// A function's address looked up by name is exchanged only if the library
     /// it lies in also exports this one.
     pub signature: Option<String>,
+    /// Libraries of others export functions of the same names: a call is the API's only if what it reaches is in
+    /// a library that exports `signature`, and goes on unrecorded elsewhere.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub shared: bool,
     /// Libraries, or files by their absolute paths, of which a program needs one
     /// to use the API: where none is on the machine or the program's search path,
     /// the API's library is not loaded. Empty if it always is.
@@ -269,6 +276,29 @@ pub struct Function {
     /// What it names, of a function with the role `name`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub names: Option<Named>,
+    /// How its further arguments are passed on, of one that takes any number of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub variadic: Option<Variadic>,
+}
+
+/// How values of a type are recorded that are not all what is in the register.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Recorded {
+    /// The function of the API's `src/measure.rs` that they go through.
+    pub by: String,
+    /// The enumeration with those that stand for something else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub values: Option<String>,
+}
+
+/// How the arguments behind the named parameters of a function are passed on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Variadic {
+    /// How many of the parameters the prototype names.
+    pub named: usize,
+    /// Registers behind all parameters that are passed on, and not recorded.
+    pub passed: usize,
 }
 
 /// What programs can name in every API.

@@ -13,6 +13,7 @@ pub const ROLES: &[(&str, &str)] = &[
     ("callback", "registers a function of the program to be called later"),
     ("close", "ends the recording of a command buffer, which may run from then on"),
     ("collective", "enqueues an operation among several ranks"),
+    ("compute", "computes on the host before it returns"),
     ("copy", "enqueues a copy between device objects"),
     (
         "counter-add",

@@ -106,6 +106,10 @@ pub struct Semantics {
     /// What takes the place of a deprecated function, by the function's name.
     #[serde(default)]
     pub replaced: BTreeMap<String, String>,
+    /// Types whose values are recorded as a function of the API's `src/measure.rs` returns them, by the type's
+    /// name: what the program passes may be narrower than the type, by what the library is. All of it is passed on.
+    #[serde(default)]
+    pub recorded: BTreeMap<String, crate::Recorded>,
     /// Functions that end objects and memory which they do not name.
     #[serde(default)]
     pub resets: Vec<String>,
@@ -284,6 +288,10 @@ pub struct FunctionSemantics {
     pub communicator: Option<crate::Communicator>,
     /// What it names, of a function with the role `name`, where that is known in all APIs.
     pub names: Option<crate::Named>,
+    /// Arguments that may follow the named parameters of a function which takes any number of them: each is one
+    /// register, passed on whether it is there or not. `"size: long int"` is recorded as a parameter is, `"-"` is not.
+    #[serde(default)]
+    pub more: Vec<String>,
     /// The call can't fail, whatever it answers (`toyLastError`); as no call of an API that reports its calls itself.
     #[serde(default)]
     pub never_fails: bool,

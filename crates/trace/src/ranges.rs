@@ -115,6 +115,8 @@ pub struct Range {
 /// A counter of the program's has another value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Counted {
+    /// The process, and the API whose functions count.
+    pub of: (i64, Option<ApiIndex>),
     /// No other counter of the process and its API has it.
     pub key: u64,
     /// Its name, or its handle if it has none.
@@ -454,7 +456,7 @@ impl<'t> Ranges<'t> {
         };
         self.counts.insert((pid, api, key), value);
         let (name, domain) = (self.handle_name(pid, api, handle), self.handle_name(pid, api, domain));
-        Counted { key, name, domain, time, value }
+        Counted { of, key, name, domain, time, value }
     }
 
     /// What a counter counted last, in the process or in those that it was forked from.

@@ -162,102 +162,123 @@ wrapper! { #[unsafe(no_mangle)] 51 __itt_metadata_add_with_scope(domain: P, scop
 wrapper! { #[unsafe(no_mangle)] 52 __itt_metadata_str_add_with_scope(domain: P, scope: u32, registered: P, data: *const i8, length: u64), on, {
     call(on, 188, move || { let caps = Caps::current(); (domain,scope,registered,text(data, length as usize, caps),length,) }, move |_| real::__itt_metadata_str_add_with_scope(domain, scope, registered, data, length), move |result| { let _ = result; () }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 53 __itt_relation_add_to_current(domain: P, relation: u32, tail: u64, tail_extra: u64), on, {
-    call(on, 191, move || (domain,relation,tail,tail_extra,), move |_| real::__itt_relation_add_to_current(domain, relation, tail, tail_extra), move |result| { let _ = result; () }, || ())
+wrapper! { #[unsafe(no_mangle)] 53 __itt_formatted_metadata_add(domain: P, registered: P), on, {
+    call(on, 191, move || (domain,registered,), move |_| real::__itt_formatted_metadata_add(domain, registered), move |result| { let _ = result; () }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 54 __itt_relation_add(domain: P, head: u64, head_extra: u64, relation: u32, tail: u64, tail_extra: u64), on, {
-    call(on, 194, move || (domain,head,head_extra,relation,tail,tail_extra,), move |_| real::__itt_relation_add(domain, head, head_extra, relation, tail, tail_extra), move |result| { let _ = result; () }, || ())
+wrapper! { #[unsafe(no_mangle)] 54 __itt_formatted_metadata_add_overlapped(domain: P, id: u64, extra: u64, registered: P), on, {
+    call(on, 194, move || (domain,id,extra,registered,), move |_| real::__itt_formatted_metadata_add_overlapped(domain, id, extra, registered), move |result| { let _ = result; () }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 55 __itt_clock_domain_create(function: u64, data: u64) -> P, on, {
-    call(on, 197, move || (function,data,), move |_| real::__itt_clock_domain_create(function, data), move |result| { let _ = result; (result,) }, || ())
+wrapper! { #[unsafe(no_mangle)] 55 __itt_histogram_create(domain: P, name: *const i8, x_type: u32, y_type: u32) -> P, on, {
+    call(on, 197, move || { let caps = Caps::current(); (domain,text(name, 0, caps),x_type,y_type,) }, move |_| real::__itt_histogram_create(domain, name, x_type, y_type), move |result| { let _ = result; (result,) }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 56 __itt_clock_domain_reset(), on, {
-    call(on, 200, move || (), move |_| real::__itt_clock_domain_reset(), move |result| { let _ = result; () }, || ())
+wrapper! { #[unsafe(no_mangle)] 56 __itt_histogram_submit(histogram: P, x_type: u32, y_type: u32, length: u64, x_data: *const c_void, x_size: u64, y_data: *const c_void, y_size: u64), on, {
+    call(on, 200, move || { let caps = Caps::current(); (histogram,x_type,y_type,length,bytes(x_data, x_size as usize, caps),x_size,bytes(y_data, y_size as usize, caps),y_size,) }, move |_| real::__itt_histogram_submit(histogram, x_type, y_type, length, x_data, x_size, y_data, y_size), move |result| { let _ = result; () }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 57 __itt_id_create_ex(domain: P, clock: P, timestamp: u64, id: u64, extra: u64), on, {
-    call(on, 203, move || (domain,clock,timestamp,id,extra,), move |_| real::__itt_id_create_ex(domain, clock, timestamp, id, extra), move |result| { let _ = result; () }, || ())
+wrapper! { #[unsafe(no_mangle)] 57 __itt_track_group_create(registered: P, kind: u32) -> P, on, {
+    call(on, 203, move || (registered,kind,), move |_| real::__itt_track_group_create(registered, kind), move |result| { let _ = result; (result,) }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 58 __itt_id_destroy_ex(domain: P, clock: P, timestamp: u64, id: u64, extra: u64), on, {
-    call(on, 206, move || (domain,clock,timestamp,id,extra,), move |_| real::__itt_id_destroy_ex(domain, clock, timestamp, id, extra), move |result| { let _ = result; () }, || ())
+wrapper! { #[unsafe(no_mangle)] 58 __itt_track_create(group: P, registered: P, kind: u32) -> P, on, {
+    call(on, 206, move || (group,registered,kind,), move |_| real::__itt_track_create(group, registered, kind), move |result| { let _ = result; (result,) }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 59 __itt_task_begin_ex(domain: P, clock: P, timestamp: u64, task: u64, extra: u64, parent: u64, parent_extra: u64, registered: P), on, {
-    call(on, 209, move || (domain,clock,timestamp,task,extra,parent,parent_extra,registered,), move |_| real::__itt_task_begin_ex(domain, clock, timestamp, task, extra, parent, parent_extra, registered), move |result| { let _ = result; () }, || ())
+wrapper! { #[unsafe(no_mangle)] 59 __itt_set_track(track: P), on, {
+    call(on, 209, move || (track,), move |_| real::__itt_set_track(track), move |result| { let _ = result; () }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 60 __itt_task_begin_fn_ex(domain: P, clock: P, timestamp: u64, task: u64, extra: u64, parent: u64, parent_extra: u64, function: u64), on, {
-    call(on, 212, move || (domain,clock,timestamp,task,extra,parent,parent_extra,function,), move |_| real::__itt_task_begin_fn_ex(domain, clock, timestamp, task, extra, parent, parent_extra, function), move |result| { let _ = result; () }, || ())
+wrapper! { #[unsafe(no_mangle)] 60 __itt_relation_add_to_current(domain: P, relation: u32, tail: u64, tail_extra: u64), on, {
+    call(on, 212, move || (domain,relation,tail,tail_extra,), move |_| real::__itt_relation_add_to_current(domain, relation, tail, tail_extra), move |result| { let _ = result; () }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 61 __itt_task_end_ex(domain: P, clock: P, timestamp: u64), on, {
-    call(on, 215, move || (domain,clock,timestamp,), move |_| real::__itt_task_end_ex(domain, clock, timestamp), move |result| { let _ = result; () }, || ())
+wrapper! { #[unsafe(no_mangle)] 61 __itt_relation_add(domain: P, head: u64, head_extra: u64, relation: u32, tail: u64, tail_extra: u64), on, {
+    call(on, 215, move || (domain,head,head_extra,relation,tail,tail_extra,), move |_| real::__itt_relation_add(domain, head, head_extra, relation, tail, tail_extra), move |result| { let _ = result; () }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 62 __itt_task_begin_overlapped_ex(domain: P, clock: P, timestamp: u64, task: u64, extra: u64, parent: u64, parent_extra: u64, registered: P), on, {
-    call(on, 218, move || (domain,clock,timestamp,task,extra,parent,parent_extra,registered,), move |_| real::__itt_task_begin_overlapped_ex(domain, clock, timestamp, task, extra, parent, parent_extra, registered), move |result| { let _ = result; () }, || ())
+wrapper! { #[unsafe(no_mangle)] 62 __itt_clock_domain_create(function: u64, data: u64) -> P, on, {
+    call(on, 218, move || (function,data,), move |_| real::__itt_clock_domain_create(function, data), move |result| { let _ = result; (result,) }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 63 __itt_task_end_overlapped_ex(domain: P, clock: P, timestamp: u64, task: u64, extra: u64), on, {
-    call(on, 221, move || (domain,clock,timestamp,task,extra,), move |_| real::__itt_task_end_overlapped_ex(domain, clock, timestamp, task, extra), move |result| { let _ = result; () }, || ())
+wrapper! { #[unsafe(no_mangle)] 63 __itt_clock_domain_reset(), on, {
+    call(on, 221, move || (), move |_| real::__itt_clock_domain_reset(), move |result| { let _ = result; () }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 64 __itt_marker_ex(domain: P, clock: P, timestamp: u64, marker: u64, extra: u64, registered: P, scope: u32), on, {
-    call(on, 224, move || (domain,clock,timestamp,marker,extra,registered,scope,), move |_| real::__itt_marker_ex(domain, clock, timestamp, marker, extra, registered, scope), move |result| { let _ = result; () }, || ())
+wrapper! { #[unsafe(no_mangle)] 64 __itt_id_create_ex(domain: P, clock: P, timestamp: u64, id: u64, extra: u64), on, {
+    call(on, 224, move || (domain,clock,timestamp,id,extra,), move |_| real::__itt_id_create_ex(domain, clock, timestamp, id, extra), move |result| { let _ = result; () }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 65 __itt_get_timestamp() -> u64, on, {
-    call(on, 227, move || (), move |_| real::__itt_get_timestamp(), move |result| { let _ = result; (result,) }, || ())
+wrapper! { #[unsafe(no_mangle)] 65 __itt_id_destroy_ex(domain: P, clock: P, timestamp: u64, id: u64, extra: u64), on, {
+    call(on, 227, move || (domain,clock,timestamp,id,extra,), move |_| real::__itt_id_destroy_ex(domain, clock, timestamp, id, extra), move |result| { let _ = result; () }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 66 __itt_sync_create(object: u64, object_type: *const i8, name: *const i8, kind: u32), on, {
-    call(on, 230, move || { let caps = Caps::current(); (object,text(object_type, 0, caps),text(name, 0, caps),kind,) }, move |_| real::__itt_sync_create(object, object_type, name, kind), move |result| { let _ = result; () }, || ())
+wrapper! { #[unsafe(no_mangle)] 66 __itt_task_begin_ex(domain: P, clock: P, timestamp: u64, task: u64, extra: u64, parent: u64, parent_extra: u64, registered: P), on, {
+    call(on, 230, move || (domain,clock,timestamp,task,extra,parent,parent_extra,registered,), move |_| real::__itt_task_begin_ex(domain, clock, timestamp, task, extra, parent, parent_extra, registered), move |result| { let _ = result; () }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 67 __itt_sync_rename(object: u64, name: *const i8), on, {
-    call(on, 233, move || { let caps = Caps::current(); (object,text(name, 0, caps),) }, move |_| real::__itt_sync_rename(object, name), move |result| { let _ = result; () }, || ())
+wrapper! { #[unsafe(no_mangle)] 67 __itt_task_begin_fn_ex(domain: P, clock: P, timestamp: u64, task: u64, extra: u64, parent: u64, parent_extra: u64, function: u64), on, {
+    call(on, 233, move || (domain,clock,timestamp,task,extra,parent,parent_extra,function,), move |_| real::__itt_task_begin_fn_ex(domain, clock, timestamp, task, extra, parent, parent_extra, function), move |result| { let _ = result; () }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 68 __itt_sync_destroy(object: u64), on, {
-    call(on, 236, move || (object,), move |_| real::__itt_sync_destroy(object), move |result| { let _ = result; () }, || ())
+wrapper! { #[unsafe(no_mangle)] 68 __itt_task_end_ex(domain: P, clock: P, timestamp: u64), on, {
+    call(on, 236, move || (domain,clock,timestamp,), move |_| real::__itt_task_end_ex(domain, clock, timestamp), move |result| { let _ = result; () }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 69 __itt_sync_prepare(object: u64), on, {
-    call(on, 239, move || (object,), move |_| real::__itt_sync_prepare(object), move |result| { let _ = result; () }, || ())
+wrapper! { #[unsafe(no_mangle)] 69 __itt_task_begin_overlapped_ex(domain: P, clock: P, timestamp: u64, task: u64, extra: u64, parent: u64, parent_extra: u64, registered: P), on, {
+    call(on, 239, move || (domain,clock,timestamp,task,extra,parent,parent_extra,registered,), move |_| real::__itt_task_begin_overlapped_ex(domain, clock, timestamp, task, extra, parent, parent_extra, registered), move |result| { let _ = result; () }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 70 __itt_sync_cancel(object: u64), on, {
-    call(on, 242, move || (object,), move |_| real::__itt_sync_cancel(object), move |result| { let _ = result; () }, || ())
+wrapper! { #[unsafe(no_mangle)] 70 __itt_task_end_overlapped_ex(domain: P, clock: P, timestamp: u64, task: u64, extra: u64), on, {
+    call(on, 242, move || (domain,clock,timestamp,task,extra,), move |_| real::__itt_task_end_overlapped_ex(domain, clock, timestamp, task, extra), move |result| { let _ = result; () }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 71 __itt_sync_acquired(object: u64), on, {
-    call(on, 245, move || (object,), move |_| real::__itt_sync_acquired(object), move |result| { let _ = result; () }, || ())
+wrapper! { #[unsafe(no_mangle)] 71 __itt_marker_ex(domain: P, clock: P, timestamp: u64, marker: u64, extra: u64, registered: P, scope: u32), on, {
+    call(on, 245, move || (domain,clock,timestamp,marker,extra,registered,scope,), move |_| real::__itt_marker_ex(domain, clock, timestamp, marker, extra, registered, scope), move |result| { let _ = result; () }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 72 __itt_sync_releasing(object: u64), on, {
-    call(on, 248, move || (object,), move |_| real::__itt_sync_releasing(object), move |result| { let _ = result; () }, || ())
+wrapper! { #[unsafe(no_mangle)] 72 __itt_get_timestamp() -> u64, on, {
+    call(on, 248, move || (), move |_| real::__itt_get_timestamp(), move |result| { let _ = result; (result,) }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 73 __itt_fsync_prepare(object: u64), on, {
-    call(on, 251, move || (object,), move |_| real::__itt_fsync_prepare(object), move |result| { let _ = result; () }, || ())
+wrapper! { #[unsafe(no_mangle)] 73 __itt_sync_create(object: u64, object_type: *const i8, name: *const i8, kind: u32), on, {
+    call(on, 251, move || { let caps = Caps::current(); (object,text(object_type, 0, caps),text(name, 0, caps),kind,) }, move |_| real::__itt_sync_create(object, object_type, name, kind), move |result| { let _ = result; () }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 74 __itt_fsync_cancel(object: u64), on, {
-    call(on, 254, move || (object,), move |_| real::__itt_fsync_cancel(object), move |result| { let _ = result; () }, || ())
+wrapper! { #[unsafe(no_mangle)] 74 __itt_sync_rename(object: u64, name: *const i8), on, {
+    call(on, 254, move || { let caps = Caps::current(); (object,text(name, 0, caps),) }, move |_| real::__itt_sync_rename(object, name), move |result| { let _ = result; () }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 75 __itt_fsync_acquired(object: u64), on, {
-    call(on, 257, move || (object,), move |_| real::__itt_fsync_acquired(object), move |result| { let _ = result; () }, || ())
+wrapper! { #[unsafe(no_mangle)] 75 __itt_sync_destroy(object: u64), on, {
+    call(on, 257, move || (object,), move |_| real::__itt_sync_destroy(object), move |result| { let _ = result; () }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 76 __itt_fsync_releasing(object: u64), on, {
-    call(on, 260, move || (object,), move |_| real::__itt_fsync_releasing(object), move |result| { let _ = result; () }, || ())
+wrapper! { #[unsafe(no_mangle)] 76 __itt_sync_prepare(object: u64), on, {
+    call(on, 260, move || (object,), move |_| real::__itt_sync_prepare(object), move |result| { let _ = result; () }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 77 __itt_heap_function_create(name: *const i8, of: *const i8) -> P, on, {
-    call(on, 263, move || { let caps = Caps::current(); (text(name, 0, caps),text(of, 0, caps),) }, move |_| real::__itt_heap_function_create(name, of), move |result| { let _ = result; (result,) }, || ())
+wrapper! { #[unsafe(no_mangle)] 77 __itt_sync_cancel(object: u64), on, {
+    call(on, 263, move || (object,), move |_| real::__itt_sync_cancel(object), move |result| { let _ = result; () }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 78 __itt_heap_allocate_begin(heap: P, size: u64, initialized: i32), on, {
-    call(on, 266, move || (heap,size,initialized,), move |_| real::__itt_heap_allocate_begin(heap, size, initialized), move |result| { let _ = result; () }, || ())
+wrapper! { #[unsafe(no_mangle)] 78 __itt_sync_acquired(object: u64), on, {
+    call(on, 266, move || (object,), move |_| real::__itt_sync_acquired(object), move |result| { let _ = result; () }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 79 __itt_heap_allocate_end(heap: P, address: u64, size: u64, initialized: i32), on, {
-    call(on, 269, move || (heap,address,size,initialized,), move |_| real::__itt_heap_allocate_end(heap, address, size, initialized), move |result| { let _ = result; () }, || ())
+wrapper! { #[unsafe(no_mangle)] 79 __itt_sync_releasing(object: u64), on, {
+    call(on, 269, move || (object,), move |_| real::__itt_sync_releasing(object), move |result| { let _ = result; () }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 80 __itt_heap_free_begin(heap: P, address: u64), on, {
-    call(on, 272, move || (heap,address,), move |_| real::__itt_heap_free_begin(heap, address), move |result| { let _ = result; () }, || ())
+wrapper! { #[unsafe(no_mangle)] 80 __itt_fsync_prepare(object: u64), on, {
+    call(on, 272, move || (object,), move |_| real::__itt_fsync_prepare(object), move |result| { let _ = result; () }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 81 __itt_heap_free_end(heap: P, address: u64), on, {
-    call(on, 275, move || (heap,address,), move |_| real::__itt_heap_free_end(heap, address), move |result| { let _ = result; () }, || ())
+wrapper! { #[unsafe(no_mangle)] 81 __itt_fsync_cancel(object: u64), on, {
+    call(on, 275, move || (object,), move |_| real::__itt_fsync_cancel(object), move |result| { let _ = result; () }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 82 __itt_heap_reallocate_begin(heap: P, address: u64, size: u64, initialized: i32), on, {
-    call(on, 278, move || (heap,address,size,initialized,), move |_| real::__itt_heap_reallocate_begin(heap, address, size, initialized), move |result| { let _ = result; () }, || ())
+wrapper! { #[unsafe(no_mangle)] 82 __itt_fsync_acquired(object: u64), on, {
+    call(on, 278, move || (object,), move |_| real::__itt_fsync_acquired(object), move |result| { let _ = result; () }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 83 __itt_heap_reallocate_end(heap: P, address: u64, moved: u64, size: u64, initialized: i32), on, {
-    call(on, 281, move || (heap,address,moved,size,initialized,), move |_| real::__itt_heap_reallocate_end(heap, address, moved, size, initialized), move |result| { let _ = result; () }, || ())
+wrapper! { #[unsafe(no_mangle)] 83 __itt_fsync_releasing(object: u64), on, {
+    call(on, 281, move || (object,), move |_| real::__itt_fsync_releasing(object), move |result| { let _ = result; () }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 84 __itt_module_load(start: u64, end: u64, path: *const i8), on, {
-    call(on, 284, move || { let caps = Caps::current(); (start,end,text(path, 0, caps),) }, move |_| real::__itt_module_load(start, end, path), move |result| { let _ = result; () }, || ())
+wrapper! { #[unsafe(no_mangle)] 84 __itt_heap_function_create(name: *const i8, of: *const i8) -> P, on, {
+    call(on, 284, move || { let caps = Caps::current(); (text(name, 0, caps),text(of, 0, caps),) }, move |_| real::__itt_heap_function_create(name, of), move |result| { let _ = result; (result,) }, || ())
 } }
-wrapper! { #[unsafe(no_mangle)] 85 __itt_module_unload(start: u64), on, {
-    call(on, 287, move || (start,), move |_| real::__itt_module_unload(start), move |result| { let _ = result; () }, || ())
+wrapper! { #[unsafe(no_mangle)] 85 __itt_heap_allocate_begin(heap: P, size: u64, initialized: i32), on, {
+    call(on, 287, move || (heap,size,initialized,), move |_| real::__itt_heap_allocate_begin(heap, size, initialized), move |result| { let _ = result; () }, || ())
+} }
+wrapper! { #[unsafe(no_mangle)] 86 __itt_heap_allocate_end(heap: P, address: u64, size: u64, initialized: i32), on, {
+    call(on, 290, move || (heap,address,size,initialized,), move |_| real::__itt_heap_allocate_end(heap, address, size, initialized), move |result| { let _ = result; () }, || ())
+} }
+wrapper! { #[unsafe(no_mangle)] 87 __itt_heap_free_begin(heap: P, address: u64), on, {
+    call(on, 293, move || (heap,address,), move |_| real::__itt_heap_free_begin(heap, address), move |result| { let _ = result; () }, || ())
+} }
+wrapper! { #[unsafe(no_mangle)] 88 __itt_heap_free_end(heap: P, address: u64), on, {
+    call(on, 296, move || (heap,address,), move |_| real::__itt_heap_free_end(heap, address), move |result| { let _ = result; () }, || ())
+} }
+wrapper! { #[unsafe(no_mangle)] 89 __itt_heap_reallocate_begin(heap: P, address: u64, size: u64, initialized: i32), on, {
+    call(on, 299, move || (heap,address,size,initialized,), move |_| real::__itt_heap_reallocate_begin(heap, address, size, initialized), move |result| { let _ = result; () }, || ())
+} }
+wrapper! { #[unsafe(no_mangle)] 90 __itt_heap_reallocate_end(heap: P, address: u64, moved: u64, size: u64, initialized: i32), on, {
+    call(on, 302, move || (heap,address,moved,size,initialized,), move |_| real::__itt_heap_reallocate_end(heap, address, moved, size, initialized), move |result| { let _ = result; () }, || ())
+} }
+wrapper! { #[unsafe(no_mangle)] 91 __itt_module_load(start: u64, end: u64, path: *const i8), on, {
+    call(on, 305, move || { let caps = Caps::current(); (start,end,text(path, 0, caps),) }, move |_| real::__itt_module_load(start, end, path), move |result| { let _ = result; () }, || ())
+} }
+wrapper! { #[unsafe(no_mangle)] 92 __itt_module_unload(start: u64), on, {
+    call(on, 308, move || (start,), move |_| real::__itt_module_unload(start), move |result| { let _ = result; () }, || ())
 } }

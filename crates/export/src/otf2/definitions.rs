@@ -117,6 +117,15 @@ pub(super) enum Mode {
     Next = 49,
 }
 
+/// What values of a metric are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Number {
+    /// Whole numbers with a sign.
+    Signed,
+    /// Floating-point numbers.
+    Float,
+}
+
 /// All definitions so far.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Definitions {
@@ -291,7 +300,14 @@ impl Definitions {
     }
 
     /// A number that metrics are made of.
-    pub fn metric_member(&mut self, name: &str, description: &str, mode: Mode, unit: &str) -> u32 {
+    pub fn metric_member(
+        &mut self,
+        name: &str,
+        description: &str,
+        mode: Mode,
+        number: Number,
+        unit: &str,
+    ) -> u32 {
         let [name, description, unit] = [name, description, unit].map(|text| self.string(text));
         self.define(Kind::MetricMember, |out, id| {
             out.u32(id);
@@ -300,7 +316,10 @@ impl Definitions {
             // Neither PAPI's nor the system's.
             out.byte(0);
             out.byte(mode as u8);
-            out.byte(types::INT64);
+            out.byte(match number {
+                Number::Signed => types::INT64,
+                Number::Float => types::DOUBLE,
+            });
             // Base and exponent of what values are multiplied with: 10^0.
             out.byte(1);
             out.i64(0);
@@ -399,7 +418,7 @@ mod tests {
         assert_eq!(of(&d, Kind::Comm), [0x16, 7, 0, 1, 1, 1, 2, 0xff, 0]);
         d.window("one", 4);
         assert_eq!(of(&d, Kind::RmaWin), [0x18, 6, 0, 1, 1, 1, 4, 0]);
-        d.metric_member("one", "two", Mode::Point, "one");
+        d.metric_member("one", "two", Mode::Point, Number::Signed, "one");
         assert_eq!(of(&d, Kind::MetricMember), [0x13, 12, 0, 1, 1, 1, 2, 0, 17, 8, 1, 0, 1, 1]);
         d.metric_class(&[0, 1]);
         assert_eq!(of(&d, Kind::MetricClass), [0x14, 7, 0, 2, 0, 1, 1, 2, 1]);

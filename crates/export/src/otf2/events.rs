@@ -205,6 +205,17 @@ pub(super) fn metric(out: &mut Vec<u8>, metric: u32, values: &[i64]) {
     });
 }
 
+/// The value of a metric that is a floating-point number.
+pub(super) fn metric_of(out: &mut Vec<u8>, metric: u32, value: f64) {
+    record(out, METRIC, |data| {
+        data.u32(metric);
+        data.byte(1);
+        data.byte(types::DOUBLE);
+        // Its bits, as those of a number without a sign.
+        data.u64(value.to_bits());
+    });
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -142,7 +142,8 @@ impl Library {
     }
 
     /// Where the symbol of a function goes on whose signature has changed: to
-    /// its wrapper, or past it to the function of an older copy.
+    /// its wrapper, or past it to the function of an older copy; of one whose name others
+    /// have, too, to its wrapper or to another library's function.
     ///
     /// # Safety
     /// As [`Library::choose`].
@@ -153,6 +154,9 @@ impl Library {
         let from = unsafe { *stack };
         // SAFETY: at `stack` lies the return address of a call that has not returned yet.
         unsafe { self.notice(stack) };
+        if let Some(shared) = &self.shared {
+            return self.whose(shared, from, number).unwrap_or(missing);
+        }
         let copy = if several() {
             self.by_caller(from).checked_sub(1)
         } else {

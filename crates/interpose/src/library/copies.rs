@@ -237,8 +237,11 @@ impl Library {
         }
         // Where symbols have versions, only who has none takes all.
         let name = self.names.get(number)?;
-        let takes_all =
-            |o: &Object| (!self.traits.versioned || !self.is_named(o)) && self.claimed(o, name).is_none();
+        let takes_all = |o: &Object| {
+            (!self.traits.versioned || !self.is_named(o))
+                && self.claimed(o, name).is_none()
+                && (self.shared.is_none() || self.copy_with(o).is_some())
+        };
         let instead = self.stand_in().and_then(|o| o.definition(name));
         let address = instead.or_else(|| startup_definition(name, takes_all));
         known.replace(address.unwrap_or(NONE));

@@ -28,9 +28,10 @@
 //! * [`loaders`]: what is particular about a library that is a loader of drivers;
 //! * [`handed`]: functions that the API hands out in tables;
 //! * [`parts`]: a library in several files;
-//! * [`neighbours`]: names that another API has, too;
+//! * [`neighbours`]: names that another API has, too; [`shared`]: names that libraries which are no API's have, too;
 //! * [`started`]: putting right what our presence changed at the start;
 //! * [`thunks`], [`hint`]: the machine code, and what it shows;
+//! * [`named`]: which libraries are loaded, by their names;
 //! * [`unknown`]: functions that the model does not have.
 //!
 //! What can't be done:
@@ -53,12 +54,14 @@ mod loaders;
 #[cfg(test)]
 mod loaders_tests;
 mod moves;
+pub mod named;
 pub mod names;
 mod neighbours;
 mod openers;
 mod parts;
 mod seal;
 mod seen;
+pub mod shared;
 pub mod started;
 #[cfg(test)]
 mod tests;
@@ -71,6 +74,7 @@ pub use copies::{COPIES, Copy};
 pub use handed::Handed;
 pub use loaders::Loader;
 use names::Names;
+use shared::Shared;
 pub use started::global_scope;
 use started::restore;
 
@@ -110,6 +114,8 @@ pub struct Library {
     /// Functions whose symbol has this signature only since a version, and their
     /// wrappers.
     pub changed: &'static [(usize, Version, Address)],
+    /// Which calls of names are whose that other libraries have, too; `None` if the API has its names for itself.
+    pub shared: Option<Shared>,
     /// The jumps that choose, by number.
     pub choosing: fn(usize) -> Option<P>,
     /// The entries of the copies.
@@ -190,7 +196,11 @@ impl Library {
     }
 
     fn wrapper(&self, number: usize) -> Option<P> {
-        (self.wrapper_of)(self.names.get(number)?)
+        match &self.shared {
+            // The symbol is a jump that asks whose the call is.
+            Some(shared) => shared.wrapper(number),
+            None => (self.wrapper_of)(self.names.get(number)?),
+        }
     }
 }
 
@@ -202,9 +212,17 @@ impl Library {
 macro_rules! library {
     (@ changed) => { &[] };
     (@ changed $changed:path) => { &$changed };
+    (@ shared) => { None };
+    (@ shared $wrappers:path) => {
+        Some($crate::library::shared::Shared::new(&$wrappers, {
+            static OTHERS: [$crate::library::shared::Other; COUNT] =
+                [const { $crate::library::shared::Other::unknown() }; COUNT];
+            &OTHERS
+        }))
+    };
     (@ parts) => { &[] };
     (@ parts $parts:expr) => { &$parts };
-    ($names:path, $(changed: $changed:path,)? $(parts: $parts:expr,)? absent: $absent:literal, $traits:expr) => {
+    ($names:path, $(changed: $changed:path,)? $(parts: $parts:expr,)? $(shared: $wrappers:path,)? absent: $absent:literal, $traits:expr) => {
         const COUNT: usize = $names.len();
         const ALL: usize = COUNT * $crate::library::COPIES;
         static INDEX: [u16; $crate::library::index::places(COUNT)] = $crate::library::index::index(&$names);
@@ -230,6 +248,7 @@ macro_rules! library {
             first: &FIRST,
             entries: &ENTRIES,
             changed: $crate::library!(@ changed $($changed)?),
+            shared: $crate::library!(@ shared $($wrappers)?),
             choosing: choosing::thunk,
             entry: entering::thunk,
             missing,

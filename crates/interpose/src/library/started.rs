@@ -202,7 +202,10 @@ impl Library {
             return;
         }
         self.look_before_us();
-        self.settle();
+        match self.shared {
+            Some(_) => self.part_company(),
+            None => self.settle(),
+        }
         let known = |name: &CStr| self.number(name).is_some();
         let mut is_there = false;
         each_object(|object| {

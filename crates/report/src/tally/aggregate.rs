@@ -317,6 +317,8 @@ fn merge_rest(to: &mut Tally, mut from: Tally) {
     to.utilization.extend(from.utilization);
     to.clock_errors.extend(from.clock_errors);
     to.open_ranges.extend(from.open_ranges);
+    // Each is of one process, so none of them is another's.
+    to.counters.extend(from.counters);
     for row in from.probes {
         match to.probes.iter_mut().find(|probe| probe.name == row.name) {
             Some(probe) => {

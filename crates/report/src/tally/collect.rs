@@ -462,6 +462,7 @@ impl Collector<'_> {
                 Vec::new()
             },
             open_ranges: self.marked.open(marked_threads, summary.first.unwrap_or(0)),
+            counters: self.marked.counters(),
             probes,
             probe_ranges,
             unmatched_range_ends: self.marked.unmatched(),

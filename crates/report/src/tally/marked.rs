@@ -4,9 +4,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::cells::RangeCell;
+use super::counters::Counters;
 use super::energy::{Meters, RangeEnergy};
 use super::query::{Choice, Query};
-use super::rows::OpenRangeRow;
+use super::rows::{CounterRow, OpenRangeRow};
 use super::times::Times;
 use hetrace_trace::capture::Capture;
 use hetrace_trace::history::History;
@@ -69,6 +70,7 @@ pub(super) struct Marked<'t> {
     /// The same, now.
     innermost: HashMap<ThreadId, u32>,
     early: Vec<Seen>,
+    counters: Counters,
 }
 
 impl<'t> Marked<'t> {
@@ -84,7 +86,13 @@ impl<'t> Marked<'t> {
             history: History::default(),
             innermost: HashMap::new(),
             early: Vec::new(),
+            counters: Counters::default(),
         }
+    }
+
+    /// What the program counted itself.
+    pub fn counters(&self) -> Vec<CounterRow> {
+        self.counters.rows()
     }
 
     /// Whether calls of a function become steps.
@@ -120,7 +128,15 @@ impl<'t> Marked<'t> {
                 let without = self.without(innermost, range.key);
                 self.now(at.threads.get(range.thread), range.thread, end, without);
             }
-            Step::Mark(_) | Step::Counted(_) => {}
+            Step::Counted(counted) => {
+                let who = at.who();
+                let covered =
+                    |capture: &Capture| capture.parts(counted.time, counted.time + 1).next().is_some();
+                if choice.has_range(who.pid, who.tid, counted.time) && self.capture.is_none_or(covered) {
+                    self.counters.add(&counted);
+                }
+            }
+            Step::Mark(_) => {}
         }
     }
 

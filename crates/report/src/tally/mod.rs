@@ -19,6 +19,7 @@ mod by;
 mod cells;
 mod collect;
 mod counted;
+mod counters;
 mod device;
 mod energy;
 mod estimate;

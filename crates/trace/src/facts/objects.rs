@@ -1,6 +1,6 @@
 //! Types of an API's objects, by what its model says of them.
 
-use hetrace_model::{Collective, Direction, Function, Kind, Model, Param};
+use hetrace_model::{Collective, Direction, Follow, Function, Kind, Model, Param};
 
 /// A type of objects that functions make and programs release.
 #[derive(Clone, Debug)]
@@ -96,7 +96,9 @@ pub fn counted<'m>(model: &Model, function: &'m Function) -> Option<&'m Param> {
     // Events are made by what enqueues.
     let out = |c: &Function| c.has_role("enqueue") && c.params.iter().any(|p| is_out(p, &param.base));
     let event = || is_handle(model, &param.base) && model.functions.iter().any(out);
-    (param.pointers == 0 && (created || event())).then_some(param)
+    // `toyFree(toy *)` ends what the address leads to.
+    let behind = param.pointers == 1 && param.direction == Direction::In && param.follow == Follow::Pointee;
+    ((param.pointers == 0 || behind) && (created || event())).then_some(param)
 }
 
 /// Returns the types of an API's objects that can be released.
@@ -127,7 +129,8 @@ pub fn object_types(model: &Model) -> Vec<ObjectType> {
             name: base.to_owned(),
             counted: model.functions.iter().any(retained),
             // Domains and texts of APIs that only mark ranges are meant to live as long as the program.
-            leaks: model.functions.iter().any(made) && model.functions.iter().any(enqueues),
+            leaks: model.functions.iter().any(made)
+                && model.functions.iter().any(|f| enqueues(f) || f.has_role("compute")),
             event: !queues.contains(&base)
                 && model.context.as_deref() != Some(base)
                 && model.functions.iter().any(|f| f.has_role("marker") || f.has_role("enqueue"))

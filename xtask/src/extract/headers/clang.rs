@@ -160,7 +160,8 @@ fn function<'tu>(
         (Availability::Deprecated, _) | (_, Some(None)) => Some(label.to_owned()),
         _ => None,
     };
-    ExtractedFunction { name, deprecated, returns, params, ..ExtractedFunction::default() }
+    let variadic = f.is_variadic();
+    ExtractedFunction { name, deprecated, returns, params, variadic, ..ExtractedFunction::default() }
 }
 
 /// `PFN_toyCopy_v7000_ptds`.

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 
 use hetrace_trace::telemetry::{Quantity, Telemetry};
 
-use super::super::definitions::{Definitions, LocationKind, Mode};
+use super::super::definitions::{Definitions, LocationKind, Mode, Number};
 use super::super::events;
+use super::counters::Counters;
 use super::output::Output;
 use super::places::Places;
 use crate::Error;
@@ -33,11 +34,12 @@ fn mode(quantity: Quantity) -> Mode {
     }
 }
 
-/// Writes all samples, and says how many there are.
+/// Writes all samples and what programs counted, and says how many values there are.
 pub(in crate::otf2) fn write(
     out: &mut Output,
     places: &mut Places<'_>,
     telemetry: &Telemetry,
+    counters: Counters,
 ) -> Result<u64, Error> {
     let sampled = |quantity: Quantity| {
         telemetry.devices().iter().any(|d| d.series.iter().any(|s| s.quantity == quantity))
@@ -48,7 +50,8 @@ pub(in crate::otf2) fn write(
         .filter(|quantity| sampled(*quantity))
         .map(|quantity| (quantity, class(definitions, quantity)))
         .collect();
-    let mut samples = 0;
+    let counted = counters.classes(definitions);
+    let mut samples = counters.write(out, places, &counted)?;
     for device in telemetry.devices().iter().filter(|d| !d.series.is_empty()) {
         let group = places.monitored(&mut out.archive.definitions, device);
         let who = if device.is_host() { device.label() } else { format!("GPU {}", device.index) };
@@ -78,7 +81,7 @@ fn class(definitions: &mut Definitions, quantity: Quantity) -> u32 {
             [_] => quantity.name().to_owned(),
             _ => format!("{}: {field}", quantity.name()),
         };
-        definitions.metric_member(&name, field, mode(quantity), quantity.unit())
+        definitions.metric_member(&name, field, mode(quantity), Number::Signed, quantity.unit())
     });
     let members: Vec<u32> = members.collect();
     definitions.metric_class(&members)

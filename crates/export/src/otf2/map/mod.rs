@@ -1,6 +1,7 @@
 //! From a walk over a trace to an archive.
 
 mod communicators;
+mod counters;
 mod messages;
 mod metrics;
 mod output;
@@ -209,7 +210,9 @@ impl Exporter<'_, '_> {
         unended += self.started.finish(&mut self.output, end)?;
         self.threads.finish(&mut self.output, end)?;
         self.queues.finish(&mut self.output)?;
-        let samples = metrics::write(&mut self.output, &mut self.places, &Telemetry::read(self.trace))?;
+        let counters = std::mem::take(&mut self.started.counters);
+        let telemetry = Telemetry::read(self.trace);
+        let samples = metrics::write(&mut self.output, &mut self.places, &telemetry, counters)?;
         let archive = &mut self.output.archive;
         ranks::define(archive, &mut self.places, self.communicators, &self.windows);
         for paradigm in self.regions.paradigms() {

@@ -11,6 +11,7 @@ use hetrace_trace::spans::At;
 use super::super::definitions::LocationKind;
 use super::super::events::Value;
 use super::super::lanes::Lanes;
+use super::counters::Counters;
 use super::output::{Attribute, Output, With};
 use super::places::Places;
 use super::regions::Regions;
@@ -36,6 +37,8 @@ pub(in crate::otf2) struct Started {
     with: With,
     /// Ranges that found no place.
     pub crowded: u64,
+    /// What the program counts.
+    pub counters: Counters,
 }
 
 /// What ranges are written with.
@@ -65,7 +68,10 @@ impl Started {
                 threads.instant(out, places, at, region, &self.with)
             }
             // Its call is written as any other.
-            Step::Counted(_) => Ok(()),
+            Step::Counted(counted) => {
+                self.counters.add(counted);
+                Ok(())
+            }
         }
     }
 

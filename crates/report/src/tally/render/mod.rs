@@ -79,6 +79,7 @@ impl Tally {
         renderer.traffic()?;
         renderer.memory()?;
         renderer.ranges()?;
+        renderer.counters()?;
         renderer.probes()?;
         renderer.probe_ranges()?;
         renderer.collectives()?;

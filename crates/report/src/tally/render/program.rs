@@ -48,6 +48,50 @@ impl Renderer<'_> {
         self.narrow_table(&table)
     }
 
+    pub fn counters(&mut self) -> fmt::Result {
+        let rows = &self.tally.counters;
+        if rows.is_empty() {
+            return Ok(());
+        }
+        self.heading(&["Counters".to_owned(), plural(rows.len() as u64, "counter")])?;
+        let several = rows.iter().any(|row| row.pid != rows[0].pid);
+        let unknown = rows.iter().any(|row| row.unknown > 0);
+        let mut columns = vec![Column::left("Name")];
+        if several {
+            columns.push(right("Process"));
+        }
+        columns.extend(["Values", "First", "Last", "Min", "Max", "Average"].map(right));
+        if unknown {
+            columns.push(right("No number"));
+        }
+        let mut table = Table::new(columns);
+        let (shown, hidden) = self.cut(rows);
+        for row in shown {
+            let name = if row.domain.is_empty() {
+                row.name.clone()
+            } else {
+                format!("{}: {}", row.domain, row.name)
+            };
+            let mut cells = vec![name];
+            if several {
+                cells.push(row.pid.to_string());
+            }
+            cells.push(count(row.values));
+            cells.extend(
+                [row.first, row.last, row.min, row.max, row.mean]
+                    .map(|value| value.map_or(String::new(), number)),
+            );
+            if unknown {
+                cells.push(some(row.unknown, count));
+            }
+            table.row(cells);
+        }
+        if !hidden.is_empty() {
+            table.row(vec![others(hidden.len())]);
+        }
+        self.narrow_table(&table)
+    }
+
     pub fn probes(&mut self) -> fmt::Result {
         let rows = &self.tally.probes;
         if rows.is_empty() {
@@ -276,4 +320,16 @@ fn range_name(row: &RangeRow) -> String {
     let domain = if row.domain.is_empty() { String::new() } else { format!("{}/", row.domain) };
     let category = if row.category.is_empty() { String::new() } else { format!(" [{}]", row.category) };
     format!("{domain}{}{category}", row.name)
+}
+
+/// A value of a program's counter: whole if it is, with six digits else.
+fn number(value: f64) -> String {
+    if value.fract() == 0.0 && value.abs() < 1e15 {
+        return format!("{value}");
+    }
+    let digits = 5_i32.saturating_sub(value.abs().log10().floor() as i32);
+    match usize::try_from(digits) {
+        Ok(digits) if digits <= 12 => format!("{value:.digits$}"),
+        _ => format!("{value:.5e}"),
+    }
 }

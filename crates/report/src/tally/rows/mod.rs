@@ -23,7 +23,8 @@ pub use inside::{
     RefusedRow,
 };
 pub use program::{
-    HostTelemetryRow, OpenRangeRow, ProbeRangeRow, ProbeRow, RangeRow, SteppedRow, TelemetryRow, ThrottleRow,
+    CounterRow, HostTelemetryRow, OpenRangeRow, ProbeRangeRow, ProbeRow, RangeRow, SteppedRow, TelemetryRow,
+    ThrottleRow,
 };
 
 pub use sampled::{SampleRow, SampledRow};
@@ -151,6 +152,9 @@ pub struct Tally {
     pub ranges: Vec<RangeRow>,
     /// Ranges without an end.
     pub open_ranges: Vec<OpenRangeRow>,
+    /// Counters that programs keep themselves, by domain, name and process.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub counters: Vec<CounterRow>,
     /// Probes in the program's code, by name.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub probes: Vec<ProbeRow>,

@@ -55,6 +55,36 @@ pub struct OpenRangeRow {
     pub since_ns: u64,
 }
 
+/// A counter that a program keeps itself.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CounterRow {
+    /// The domain; empty for the default one.
+    pub domain: String,
+    /// Its name, or its handle if it has none.
+    pub name: String,
+    /// The process.
+    pub pid: i64,
+    /// How many values it got.
+    pub values: u64,
+    /// How many of which the type is not known, or that are no numbers: they are not in what follows.
+    pub unknown: u64,
+    /// The first value, in whatever unit the program has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first: Option<f64>,
+    /// The last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last: Option<f64>,
+    /// The smallest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min: Option<f64>,
+    /// The largest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max: Option<f64>,
+    /// Average of the values, however long the counter had each.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mean: Option<f64>,
+}
+
 /// A stream whose time goes back.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SteppedRow {
