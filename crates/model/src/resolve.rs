@@ -3,13 +3,15 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
+use crate::command::{Collective, Command};
 use crate::ctype::{base_of, is_function, split_ctype};
 use crate::expr::{Expr, Numbers};
 use crate::extracted::{self, Extracted, Kind, Type};
+use crate::function::{Details, Function, Success};
 use crate::glob::glob_matches;
 use crate::memory::HASHED;
 use crate::param::{Direction, Follow, Param};
-use crate::resolved::{Collective, Command, Function, Model, Success, Timing};
+use crate::resolved::{Model, Timing};
 use crate::role::is_role;
 use crate::semantics::{FunctionSemantics, Semantics};
 use crate::spec::ParamSpec;
@@ -74,8 +76,8 @@ pub fn resolve(extracted: &Extracted, semantics: &Semantics) -> Result<Model, Ve
         registry: extracted.registry.clone(),
         interpose: semantics.interpose.clone(),
         errors: semantics.errors.clone(),
-        types: extracted.types.clone(),
-        enums: extracted.enums.clone(),
+        types: extracted.types.clone().into(),
+        enums: extracted.enums.clone().into(),
         info: semantics.info.clone(),
         members,
         chains,
@@ -227,12 +229,10 @@ fn function(
     if let Some(group) = returns_values.as_ref().filter(|group| !groups.contains(group.as_str())) {
         report(&f.name, format!("result: no enumeration `{group}`"));
     }
-    Function {
-        name: f.name.clone(),
+    let details = Details {
         since: f.since.clone(),
         deprecated: f.deprecated.clone(),
         extension: f.extension.clone(),
-        roles: known.roles.clone().into(),
         returns: f.returns.clone(),
         returns_values,
         success,
@@ -258,7 +258,8 @@ fn function(
         queue: bare_queue,
         own_queue: semantics.has_own_queue(&f.name),
         names: known.names,
-    }
+    };
+    Function::new(f.name.clone(), known.roles.clone().into(), details)
 }
 
 /// Why a function is hooked: it says so, or it sends memory of the host.
