@@ -73,6 +73,7 @@ fn functions_are_the_same() {
             assert!(function.creates.as_ref().is_none_or(|made| asked.may_mention(made)), "{name}");
             assert_eq!(asked.param("no parameter"), None);
             assert_eq!(later(), *function);
+            assert_eq!(serde_json::to_string(&later()).expect("a text"), line);
             all += 1;
         }
         assert_eq!(functions.next(), None);
