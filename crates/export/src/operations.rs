@@ -55,7 +55,7 @@ pub(crate) struct Operations<'t, T> {
 
 impl<'t, T> Operations<'t, T> {
     pub fn new(trace: &'t Trace) -> Self {
-        let operates = |m: &Model| m.functions.iter().any(|f| f.collective.is_some());
+        let operates = |m: &Model| m.functions.iter().any(|f| f.collective().is_some());
         let operates: Vec<bool> = trace.models().iter().map(operates).collect();
         let all = trace.functions().all();
         let id = |at: usize| FunctionId(u32::try_from(at).unwrap_or(u32::MAX));
@@ -66,7 +66,7 @@ impl<'t, T> Operations<'t, T> {
             .zip(trace.described(id(at)))
             .filter(|_| has(f.api))
         {
-            Some((model, function)) => match &function.collective {
+            Some((model, function)) => match function.collective() {
                 Some(about) => Meaning::Operation(about, queues_of_collective(model, function, about).next()),
                 None if function.has_role("flush") => Meaning::Flush,
                 None => Meaning::Nothing,

@@ -242,7 +242,7 @@ impl<'m> Api<'m> {
             Shape::Float(4) => FieldClass::Float(FloatClass::single()),
             Shape::Float(_) => FieldClass::Float(FloatClass::double()),
             Shape::Text => FieldClass::string(),
-            Shape::Struct(name) => match self.model.types.iter().find(|t| t.name == *name) {
+            Shape::Struct(name) => match self.model.types.get(name) {
                 Some(ty) if ty.kind == Kind::Union => {
                     FieldClass::array(u64::from(layout::recorded_size(ty)), IntegerClass::unsigned(8).hex())
                 }
@@ -279,8 +279,7 @@ impl<'m> Api<'m> {
             if member.offset > at {
                 fields = gap(fields, &mut gaps, member.offset - at);
             }
-            let inner =
-                self.model.types.iter().find(|t| t.name == member.ty).filter(|_| member.pointers == 0);
+            let inner = self.model.types.get(&member.ty).filter(|_| member.pointers == 0);
             let room = whole - member.offset;
             let bytes = inner.map_or(8, |t| t.size).saturating_mul(member.count);
             if bytes > room {

@@ -337,7 +337,7 @@ fn add(fields: StructClass, name: &str, field: Field, queries: &EnumClass) -> St
 fn queries(models: &[&Model]) -> EnumClass {
     let mut mappings: Vec<EnumMapping> = Vec::new();
     let of_objects = |name: &str| name.ends_with("_platform_info") || name.ends_with("_device_info");
-    for group in models.iter().flat_map(|m| &m.enums).filter(|g| of_objects(&g.name)) {
+    for group in models.iter().flat_map(|m| m.enums.iter()).filter(|g| of_objects(&g.name)) {
         for (label, value) in &group.values {
             let value = i128::from(*value);
             if (0..1 << 32).contains(&value) && !mappings.iter().any(|m| m.start == value) {

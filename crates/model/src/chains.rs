@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 
 use crate::extracted::{Extracted, Kind, Member, Type};
+use crate::function::Function;
 use crate::param::Follow;
-use crate::resolved::Function;
 use crate::semantics::{Chain, Semantics};
 
 /// Value and type by the enumeration that distinguishes them.

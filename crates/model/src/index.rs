@@ -20,7 +20,8 @@ use std::sync::OnceLock;
 
 use serde::{Deserialize, Serialize};
 
-use crate::resolved::{Function, Interpose, Model, Timing};
+use crate::function::Function;
+use crate::resolved::{Interpose, Model, Timing};
 
 /// In the index, and not in the model, the role of functions whose every call reports need, though they neither make
 /// nor end anything themselves.

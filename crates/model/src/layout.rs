@@ -6,8 +6,9 @@
 //! the bytes and the metadata that describes them, so they cannot disagree.
 
 use crate::extracted::{Kind, Type};
+use crate::function::{Function, Success};
 use crate::param::{Direction, Follow, Param};
-use crate::resolved::{Function, Model, Success};
+use crate::resolved::Model;
 
 /// Numbers below this are for records that are not calls.
 pub const FIRST_FUNCTION_EVENT: u16 = 32;
@@ -196,7 +197,7 @@ fn inner_fields(
     param: usize,
     fields: &mut Vec<Field>,
 ) {
-    let ty = model.types.iter().find(|t| t.name == base && t.kind == Kind::Struct);
+    let ty = model.types.get(base).filter(|t| t.kind == Kind::Struct);
     let Some(ty) = ty.filter(|_| path.len() < 4) else { return };
     let known = model.members.get(base);
     for (i, m) in ty.members.iter().enumerate() {
@@ -315,13 +316,13 @@ fn address() -> Int {
 }
 
 fn scalar_shape(model: &Model, base: &str, pointers: u8) -> Shape {
-    let ty: Option<&Type> = model.types.iter().find(|t| t.name == base);
+    let ty: Option<&Type> = model.types.get(base);
     let Some(ty) = ty.filter(|_| pointers == 0) else {
         return Shape::Int(address());
     };
     let bits = || {
         let group = ty.values.as_ref()?;
-        model.enums.iter().find(|g| g.name == *group).map(|g| g.bits)
+        model.enums.get(group).map(|g| g.bits)
     };
     match ty.kind {
         Kind::Struct | Kind::Union => Shape::Struct(ty.name.clone()),

@@ -18,12 +18,15 @@
 //! traced program.
 
 mod chains;
+mod command;
 mod ctype;
 mod expr;
 mod extracted;
+mod function;
 mod glob;
 pub mod index;
 pub mod layout;
+mod listed;
 mod made;
 mod members;
 mod memory;
@@ -37,21 +40,21 @@ mod semantics;
 mod spec;
 
 pub use chains::CHAIN_HEAD;
+pub use command::{Collective, Command, Communicator};
 pub use expr::{Expr, ExprError};
 pub use extracted::{
     EnumGroup, Extracted, Function as ExtractedFunction, Kind, Member, Param as ExtractedParam, Registry,
     Type,
 };
+pub use function::{Details, Function, Named, Success, Variadic};
 pub use glob::glob_matches;
+pub use listed::{HasName, Listed};
 pub use made::{Engines, Made};
 pub use memory::{Current, EXCHANGED, Flags, HASHED, Holders, Memory, Place, Transfer};
 pub use param::{Direction, Follow, Param};
 pub use params::Params;
 pub use resolve::{Problem, resolve};
-pub use resolved::{
-    Collective, Command, Communicator, Function, HandedOut, Interpose, Model, Named, Recorded, Success,
-    Timing, Tools, Union, Variadic,
-};
+pub use resolved::{HandedOut, Interpose, Model, Recorded, Timing, Tools, Union};
 pub use role::{ROLES, Roles, is_role};
 pub use semantics::{Chain, FunctionSemantics, Rule, Semantics, Suffixes};
 pub use spec::{ParamSpec, SpecError};

@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::chains::Chains;
 use crate::extracted::{Extracted, Kind, Member, Type};
+use crate::function::Function;
 use crate::param::Follow;
-use crate::resolved::Function;
 use crate::semantics::Semantics;
 use crate::spec::ParamSpec;
 

@@ -3,13 +3,15 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
+use crate::command::{Collective, Command};
 use crate::ctype::{base_of, is_function, split_ctype};
 use crate::expr::{Expr, Numbers};
 use crate::extracted::{self, Extracted, Kind, Type};
+use crate::function::{Details, Function, Success, Variadic};
 use crate::glob::glob_matches;
 use crate::memory::HASHED;
 use crate::param::{Direction, Follow, Param};
-use crate::resolved::{Collective, Command, Function, Model, Success, Timing, Variadic};
+use crate::resolved::{Model, Timing};
 use crate::role::is_role;
 use crate::semantics::{FunctionSemantics, Semantics};
 use crate::spec::ParamSpec;
@@ -76,8 +78,8 @@ pub fn resolve(extracted: &Extracted, semantics: &Semantics) -> Result<Model, Ve
         interpose: semantics.interpose.clone(),
         errors: semantics.errors.clone(),
         recorded: semantics.recorded.clone(),
-        types: extracted.types.clone(),
-        enums: extracted.enums.clone(),
+        types: extracted.types.clone().into(),
+        enums: extracted.enums.clone().into(),
         info: semantics.info.clone(),
         members,
         chains,
@@ -251,12 +253,10 @@ fn function(
     if let Some(group) = returns_values.as_ref().filter(|group| !groups.contains(group.as_str())) {
         report(&f.name, format!("result: no enumeration `{group}`"));
     }
-    Function {
-        name: f.name.clone(),
+    let details = Details {
         since: f.since.clone(),
         deprecated: f.deprecated.clone(),
         extension: f.extension.clone(),
-        roles: known.roles.clone().into(),
         returns: f.returns.clone(),
         returns_values,
         success,
@@ -286,7 +286,8 @@ fn function(
             named: named.params.len(),
             passed: known.more.iter().filter(|more| *more == "-").count(),
         }),
-    }
+    };
+    Function::new(f.name.clone(), known.roles.clone().into(), details)
 }
 
 /// The function with what follows its named parameters, where that is known.

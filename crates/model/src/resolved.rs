@@ -7,14 +7,12 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::expr::Expr;
 use crate::extracted::{EnumGroup, Kind, Registry, Type};
-use crate::made::{Engines, Made};
-use crate::memory::{Current, Flags, Holders, Memory, Transfer};
+use crate::function::Function;
+use crate::listed::Listed;
+use crate::memory::Holders;
 use crate::one_or_more;
 use crate::param::Follow;
-use crate::params::{self, Params};
-use crate::role::Roles;
 
 /// One API, ready to use.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -37,9 +35,9 @@ pub struct Model {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub recorded: BTreeMap<String, Recorded>,
     /// Named types.
-    pub types: Vec<Type>,
+    pub types: Listed<Type>,
     /// Named values.
-    pub enums: Vec<EnumGroup>,
+    pub enums: Listed<EnumGroup>,
     /// Type of a query's value by the query's name.
     pub info: BTreeMap<String, String>,
     /// What pointer members of structs point at, by struct and member.
@@ -191,96 +189,6 @@ pub struct Tools {
     pub mute: Vec<String>,
 }
 
-/// One function.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Function {
-    /// Its name.
-    pub name: String,
-    /// API version it appeared in, empty for an extension's.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub since: String,
-    /// API version that deprecated it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub deprecated: Option<String>,
-    /// The extension that brings it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub extension: Option<String>,
-    /// What it does; see [`crate::ROLES`].
-    #[serde(default, skip_serializing_if = "<[String]>::is_empty")]
-    pub roles: Roles,
-    /// C type of the result.
-    pub returns: String,
-    /// The enumeration that names the result.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub returns_values: Option<String>,
-    /// How success is distinguished from failure.
-    pub success: Success,
-    /// Its parameters.
-    pub params: Params,
-    /// What it enqueues.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub command: Option<Box<Command>>,
-    /// The hand-written function that stands for the real one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub hook: Option<String>,
-    /// The parameter whose truth makes the call wait for the device.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub blocking: Option<String>,
-    /// The handle type that a success creates.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub creates: Option<String>,
-    /// The API version in which the symbol got this signature; libraries before
-    /// it export another one under the same name.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub changed: Option<String>,
-    /// Equal calls in a row with equal answers may become one record, though the
-    /// function is no poll: programs ask it again and again.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub folds: bool,
-    /// The operation among several processes or devices that it enqueues.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub collective: Option<Box<Collective>>,
-    /// The communicator that a success makes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub communicator: Option<Box<Communicator>>,
-    /// The memory that a success makes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub memory: Option<Memory>,
-    /// The bytes that it moves or sets.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub transfer: Option<Box<Transfer>>,
-    /// What bits of a parameter say of what it makes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub flags: Option<Flags>,
-    /// What is known of the object that it makes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub made: Option<Box<Made>>,
-    /// Which engines a device has, of a query that says it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub engines: Option<Box<Engines>>,
-    /// What takes its place, of a deprecated one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub replaced: Option<String>,
-    /// A success ends objects and memory that it does not name.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub resets: bool,
-    /// What it makes the place of the thread's later calls.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub current: Option<Current>,
-    /// The parameter with the queue, of a function that enqueues and names no command.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub queue: Option<String>,
-    /// Its default queue is one of each thread, which serializes with no other.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub own_queue: bool,
-    /// What it names, of a function with the role `name`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub names: Option<Named>,
-    /// How its further arguments are passed on, of one that takes any number of them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub variadic: Option<Variadic>,
-}
-
 /// How values of a type are recorded that are not all what is in the register.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -292,73 +200,28 @@ pub struct Recorded {
     pub values: Option<String>,
 }
 
-/// How the arguments behind the named parameters of a function are passed on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Variadic {
-    /// How many of the parameters the prototype names.
-    pub named: usize,
-    /// Registers behind all parameters that are passed on, and not recorded.
-    pub passed: usize,
-}
-
-/// What programs can name in every API.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Named {
-    /// A thread, by the operating system's number.
-    Thread,
-    /// A queue, by the handle that its API has for it.
-    Queue,
-}
-
-/// An operation among the ranks of a communicator.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Collective {
-    /// `all-reduce`, `broadcast`, `reduce`, `all-gather`, `reduce-scatter`,
-    /// `all-to-all`, `gather`, `scatter`, `barrier`, `send` or `receive`; `put` or `get` if the other rank does nothing for
-    /// it.
-    pub operation: String,
-    /// The parameter with the number of elements that each rank gives; empty if it is one, or none.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub count: String,
-    /// The parameter with the elements' type, whose size is in
-    /// [`Model::element_sizes`]; empty if `of` says it, or nothing is moved.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub element: String,
-    /// The elements' type, by its name in [`Model::element_sizes`], of a function that is named after it. In
-    /// `semantics.toml` `*` stands for the one between underscores in the function's name: `toy_float_put`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub of: Option<String>,
-    /// The parameter with the communicator; empty if it is the one whose handle is 0.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub communicator: String,
-    /// The parameter with the root's or the other's rank.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub peer: Option<String>,
-}
-
-/// How a communicator comes to be.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Communicator {
-    /// The parameter through which its handle is returned.
-    pub handle: String,
-    /// The parameter with the number of ranks.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub size: Option<String>,
-    /// The parameter with the caller's rank.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rank: Option<String>,
-    /// The parameter with the id that all ranks share.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub id: Option<String>,
-    /// The parameter with the communicator that it is made from.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub parent: Option<String>,
-}
+/// Where types and enumerations begin in a model's text, and where they end.
+const TYPES: &str = "\n\"types\":[\n";
+const ENUMS: &str = "\n],\n\"enums\":[\n";
+const BEHIND: &str = "\n],\n";
 
 impl Model {
+    /// Reads what is before the functions' lines in a model's text, up to the bracket that they begin behind: types and
+    /// enumerations when they are asked for. They are taken for what they should be, so the text must be known to be as it
+    /// was written. None if it is not of that form.
+    pub fn of_frame(text: &str) -> Option<Self> {
+        let cut = |text: &str, by: &str| memchr::memmem::find(text.as_bytes(), by.as_bytes());
+        let (head, rest) = text.split_at_checked(cut(text, TYPES)?)?;
+        let rest = rest.get(TYPES.len()..)?;
+        let (types, rest) = rest.split_at_checked(cut(rest, ENUMS)?)?;
+        let rest = rest.get(ENUMS.len()..)?;
+        let (enums, rest) = rest.split_at_checked(cut(rest, BEHIND)?)?;
+        let rest = rest.get(BEHIND.len()..)?;
+        let others = [head, TYPES, ENUMS, BEHIND, rest, "]}"].concat();
+        let model: Self = serde_json::from_str(&others).ok()?;
+        Some(Self { types: Listed::later(types)?, enums: Listed::later(enums)?, ..model })
+    }
+
     /// Returns what the API calls a queue.
     pub fn queue_word(&self) -> &str {
         self.queue_word.as_deref().unwrap_or("queue")
@@ -368,123 +231,12 @@ impl Model {
     /// type for devices.
     pub fn numbers_devices(&self) -> Option<bool> {
         let named = &self.holders.as_ref().filter(|holders| !holders.device.is_empty())?.device;
-        let kind = self.types.iter().find(|t| t.name == *named)?.kind;
+        let kind = self.types.get(named)?.kind;
         Some(matches!(kind, Kind::Int | Kind::Uint))
     }
 
     /// Returns whether this value in place of a queue's handle means the default queue.
     pub fn is_default_queue(&self, handle: u64) -> bool {
         handle == 0 || self.default_queues.contains(&handle)
-    }
-}
-
-impl Function {
-    /// Reads a function's line of a model's text, its parameters when they are asked for: they are taken for what they
-    /// should be, so the text must be known to be as it was written. None if the line is not understood.
-    pub fn of_line(line: &str) -> Option<Self> {
-        let [before, list, behind] = params::cut(line)?;
-        let function: Function = serde_json::from_str(&[before, "[]", behind].concat()).ok()?;
-        Some(Self { params: Params::later(list), ..function })
-    }
-
-    /// Returns whether equal calls in a row may become one record.
-    pub fn may_fold(&self) -> bool {
-        self.folds || self.has_role("poll")
-    }
-
-    /// Returns whether the function has this role.
-    #[inline]
-    pub fn has_role(&self, role: &str) -> bool {
-        self.roles.has(role)
-    }
-}
-
-/// How a call reports success.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Success {
-    /// The result is 0.
-    ReturnZero,
-    /// The result is not NULL.
-    ReturnNonNull,
-    /// This output parameter is 0.
-    OutZero(String),
-    /// The call can't fail.
-    Always,
-}
-
-/// A command that a function enqueues.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Command {
-    /// `kernel`, `read`, `write`, `copy`, `fill`, `map`, `unmap`, `migrate`,
-    /// `marker`, `barrier`, `native`, `free`, `acquire`, `release`, `other`.
-    pub kind: String,
-    /// What knows kind and memory better than `kind`, `from` and `to`, by the arguments: a function of
-    /// `crate::measure` (`toy_direction(kind)`). Of the calls only; no trace has it.
-    #[serde(default, skip_serializing)]
-    pub known_by: Option<Expr>,
-    /// Bytes moved or set.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub bytes: Option<Expr>,
-    /// The parameter with the kernel.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub kernel: Option<String>,
-    /// The parameter with the queue; none if the command goes to the default one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub queue: Option<String>,
-    /// Groups in three dimensions, then items of a group in three dimensions.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub geometry: Vec<Expr>,
-    /// Dynamic shared memory in bytes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub shared: Option<Expr>,
-    /// Where a copy reads: one of the ring's kinds of memory.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub from: Option<String>,
-    /// Where a copy or fill writes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub to: Option<String>,
-    /// The parameter with the address from which a copy reads, by which an API may
-    /// know the memory better than by the function's name.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub source: Option<String>,
-    /// The parameter with the address to which a copy writes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub target: Option<String>,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const LINE: &str = concat!(
-        r#"{"name":"toyRun","roles":["launch"],"returns":"int","success":"always","params":["#,
-        r#"{"name":"n","type":"int"},{"name":"a","type":"int *","follow":{"how":"waived","why":"a \"]\" of [2]"}}],"#,
-        r#""creates":"toy"}"#
-    );
-
-    #[test]
-    fn a_line_is_the_same_function_later() {
-        let whole: Function = serde_json::from_str(LINE).expect("a function");
-        let lazy = Function::of_line(LINE).expect("a function");
-        assert!(lazy.creates.as_deref() == Some("toy"));
-        assert_eq!(lazy, whole);
-        assert_eq!((lazy.params.len(), lazy.params[1].name.as_str()), (2, "a"));
-        let names: Vec<&str> = (&lazy.params).into_iter().map(|p| p.name.as_str()).collect();
-        assert_eq!(names, ["n", "a"]);
-        let again = serde_json::to_string(&lazy).expect("a text");
-        assert_eq!(serde_json::from_str::<Function>(&again).expect("a function"), whole);
-    }
-
-    #[test]
-    fn one_without_parameters_and_what_is_no_function() {
-        let line = r#"{"name":"toyEnd","returns":"int","success":"always","params":[]}"#;
-        assert_eq!(Function::of_line(line).expect("a function").params.as_slice(), []);
-        for wrong in
-            ["", "{}", &LINE[..LINE.len() - 1], &LINE[..LINE.len() - 40], &LINE.replace("params", "p")]
-        {
-            assert!(Function::of_line(wrong).is_none(), "{wrong}");
-        }
     }
 }

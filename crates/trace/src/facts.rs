@@ -117,7 +117,7 @@ pub fn is_mark(function: &Function) -> bool {
 pub fn facts(trace: &Trace) -> Vec<Facts<'_>> {
     let all = trace.functions().all();
     let ids = (0..all.len()).map(|i| FunctionId(u32::try_from(i).unwrap_or(u32::MAX)));
-    let queues: Vec<Vec<&str>> = trace.models().iter().map(objects::queue_types).collect();
+    let queues: Vec<Vec<String>> = trace.models().iter().map(objects::queue_types).collect();
     ids.zip(all)
         .zip(trace.occurring())
         .map(|((id, function), occurs)| {
@@ -127,11 +127,15 @@ pub fn facts(trace: &Trace) -> Vec<Facts<'_>> {
             let types = queues.get(function.api).map_or(&[][..], Vec::as_slice);
             // Of calls that do not occur nobody asks what they were passed.
             let params = if occurs { f.params.as_slice() } else { &[] };
-            let queue = params.iter().find(|p| p.pointers == 0 && types.contains(&p.base.as_str()));
+            let queue = params.iter().find(|p| p.pointers == 0 && types.contains(&p.base));
             let work = WORKS.iter().find(|(role, _)| f.has_role(role));
             let work = work.map_or(Work::Other, |(_, work)| *work);
             let position = |name: &str| params.iter().position(|p| p.name == name);
-            let blocking = f.blocking.as_deref().and_then(position).and_then(|at| u16::try_from(at).ok());
+            let blocking = occurs
+                .then(|| f.blocking.as_deref())
+                .flatten()
+                .and_then(position)
+                .and_then(|at| u16::try_from(at).ok());
             let waits = match blocking {
                 _ if f.has_role("build") => Waits::Never,
                 _ if f.has_role("sync") => Waits::Always,

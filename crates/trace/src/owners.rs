@@ -74,7 +74,7 @@ impl Owners {
     /// Returns the API that has a type for queues, so that a value of the type is a handle of that API; none if
     /// the handle may be one of any API: no model has the type, or the API of the model has no queues.
     pub fn of_type(&self, models: &[Model], base: &str) -> Option<ApiIndex> {
-        let at = models.iter().position(|model| queue_types(model).contains(&base))?;
+        let at = models.iter().position(|model| queue_types(model).iter().any(|ty| ty == base))?;
         Some(ApiIndex(u32::try_from(at).ok()?)).filter(|api| self.is_owner(*api))
     }
 

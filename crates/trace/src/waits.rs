@@ -170,7 +170,8 @@ impl<'t, T> Waits<'t, T> {
         let slack = trace.manifest().device_error_ns().unwrap_or(0).min(MAX_SLACK);
         let ids =
             (0..trace.functions().all().len()).map(|i| FunctionId(u32::try_from(i).unwrap_or(u32::MAX)));
-        let all = ids.map(|id| waits_for_all(trace, id)).collect();
+        // Of what is not called nothing need be known.
+        let all = ids.zip(trace.occurring()).map(|(id, occurs)| occurs && waits_for_all(trace, id)).collect();
         let (open, polled, recent) = (QuickMap::default(), QuickMap::default(), QuickMap::default());
         let owners = Owners::new(trace);
         Self { facts: facts(trace), owners, all, open, polled, recent, kept: 0, slack }

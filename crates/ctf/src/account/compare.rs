@@ -14,15 +14,29 @@ const MOST_COUNTED: u64 = 64 << 20;
 ///
 /// Contents of streams are not compared, nor those of files without a checksum.
 pub fn differences(files: &Files, trace: &Trace, account: &Account) -> Vec<Difference> {
+    differences_but(files, trace, account, |_| false)
+}
+
+/// The same where who reads has seen already that some files, by their names, have the account's checksum.
+pub fn differences_but(
+    files: &Files,
+    trace: &Trace,
+    account: &Account,
+    seen: impl Fn(&str) -> bool,
+) -> Vec<Difference> {
     let mut all = streams(files, trace, &account.streams);
-    all.extend(file_differences(files, account));
+    all.extend(differences_of(files, account, seen));
     all
 }
 
 /// The same for the files beside the streams, where the metadata cannot be understood.
 pub fn file_differences(files: &Files, account: &Account) -> Vec<Difference> {
+    differences_of(files, account, |_| false)
+}
+
+fn differences_of(files: &Files, account: &Account, seen: impl Fn(&str) -> bool) -> Vec<Difference> {
     let mut all = Vec::new();
-    for file in &account.files {
+    for file in account.files.iter().filter(|file| file.checksum.is_none() || !seen(&file.name)) {
         let name = file.name.clone();
         let difference = match files.size(&file.name) {
             None => Some(Difference::FileMissing { name }),

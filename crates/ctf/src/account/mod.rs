@@ -17,7 +17,7 @@ mod difference;
 use serde::{Deserialize, Serialize};
 
 pub use checksum::{Checksum, Hasher};
-pub use compare::{differences, file_differences};
+pub use compare::{differences, differences_but, file_differences};
 pub use difference::{Difference, Gaps};
 
 /// What a trace holds.

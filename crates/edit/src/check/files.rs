@@ -6,7 +6,7 @@ use hetrace_ctf::account::Account;
 use hetrace_ctf::read::{Files, Trace};
 use hetrace_format::files::{self as places, BLOBS, MANIFEST, METADATA, MODELS};
 use hetrace_format::manifest::{Losses, Os};
-use hetrace_trace::trace::{OpenError, read_models};
+use hetrace_trace::trace::{OpenError, ReadModel, read_models};
 
 use super::{Checked, Finding};
 use crate::parallel::in_parallel;
@@ -149,7 +149,7 @@ pub(super) fn metadata(files: &Files, done: &mut Checked) {
 /// Looks at the models: whether each can be understood, and none is missing.
 pub(super) fn models(files: &Files, trace: Option<&Trace>, manifest: &Manifest, done: &mut Checked) {
     let mut there = BTreeSet::new();
-    for (file, model) in read_models(files, None) {
+    for ReadModel { file, model, .. } in read_models(files, None, false) {
         there.extend(file.strip_suffix(".json").map(str::to_owned));
         let name = format!("{MODELS}/{file}");
         let why = match model {

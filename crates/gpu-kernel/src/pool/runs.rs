@@ -123,8 +123,15 @@ mod tests {
         let (any, found) = runs(three);
         assert!(any);
         let expected = [
-            (0, 100, 0), (0, 150, 0), (0, 10_000, 1), (0, 10_300, 1), (0, 20_010, 2), (0, 20_400, 2), (7, 130, 0),
-            (7, 20_000, 2), (9, 9_990, 1),
+            (0, 100, 0),
+            (0, 150, 0),
+            (0, 10_000, 1),
+            (0, 10_300, 1),
+            (0, 20_010, 2),
+            (0, 20_400, 2),
+            (7, 130, 0),
+            (7, 20_000, 2),
+            (9, 9_990, 1),
         ];
         let mut sorted = expected.to_vec();
         let mut found = found;
@@ -136,7 +143,8 @@ mod tests {
     #[test]
     fn chunks_that_lead_in_circles_end() {
         // Each behind the other, two with the same place before them, two at one time.
-        let heads = vec![head(0, 0, 0, 5), head(0, 0, 2, 5), head(0, 1, 2, 5), head(0, 1, 3, 9), head(0, 2, 0, 5)];
+        let heads =
+            vec![head(0, 0, 0, 5), head(0, 0, 2, 5), head(0, 1, 2, 5), head(0, 1, 3, 9), head(0, 2, 0, 5)];
         let (any, found) = runs(heads);
         assert!(any && found.len() == 5);
     }

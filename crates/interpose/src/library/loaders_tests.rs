@@ -39,6 +39,7 @@ fn library(choosing: fn(usize) -> Option<P>, loader: Option<Loader>) -> Library 
         index: &INDEX,
         wrapper_of: |_| None,
         real: reals(NAMES.len()),
+        shared: None,
         copies: Box::leak(Box::new([const { Copy::unknown() }; COPIES])),
         defined: reals(NAMES.len() * COPIES),
         first: reals(NAMES.len()),

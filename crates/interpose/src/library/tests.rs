@@ -55,6 +55,7 @@ static LIBRARY: Library = Library {
         _ => None,
     },
     real: &REAL,
+    shared: None,
     copies: &COPIES_HERE,
     defined: &DEFINED,
     first: &FIRST,

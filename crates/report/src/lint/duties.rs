@@ -139,7 +139,7 @@ pub(super) struct Course<'t> {
 impl<'t> Course<'t> {
     pub fn new(model: &'t Model) -> Self {
         let made = |is: fn(&Made) -> bool| {
-            let functions = model.functions.iter().filter(|f| f.made.as_deref().is_some_and(is));
+            let functions = model.functions.iter().filter(|f| f.made().is_some_and(is));
             functions.filter_map(|f| f.creates.as_deref()).collect::<Vec<_>>()
         };
         let owners = model.functions.iter().filter(|f| f.has_role("owner"));
@@ -207,9 +207,9 @@ impl<'t> Course<'t> {
     fn headers(&self, f: &'t Function) -> Vec<Header<'t>> {
         let header = |p: &'t Param| {
             let is_one = matches!(p.follow, Follow::Pointee | Follow::Array { .. }) && p.pointers == 1;
-            let ty = self.model.types.iter().find(|t| is_one && t.name == p.base)?;
+            let ty = self.model.types.get(&p.base).filter(|_| is_one)?;
             let [tag, next, ..] = ty.members.as_slice() else { return None };
-            let tags = self.model.types.iter().find(|t| t.name == tag.ty)?.values.as_ref()?;
+            let tags = self.model.types.get(&tag.ty)?.values.as_ref()?;
             let tags = self.model.chains.get(tags)?;
             let known = ty.kind == TypeKind::Struct && tags.iter().any(|(_, known)| *known == p.base);
             let (param, base) = (p.name.as_str(), p.base.as_str());

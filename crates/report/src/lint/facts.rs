@@ -365,7 +365,7 @@ fn answers_of(f: &Function) -> Vec<Place> {
 
 /// Whether values of a parameter's type are addresses.
 fn is_address(model: &Model, p: &Param) -> bool {
-    p.base == "void" || model.types.iter().any(|t| t.name == p.base && t.hex && t.size >= 4)
+    p.base == "void" || model.types.get(&p.base).is_some_and(|t| t.hex && t.size >= 4)
 }
 
 /// Addresses that a function reports.

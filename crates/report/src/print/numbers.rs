@@ -26,7 +26,7 @@ impl Numbers {
         let ids = (0u32..).zip(trace.functions().all()).map(|(id, _)| FunctionId(id));
         let enqueues = |id| {
             let function = trace.described(id);
-            function.is_some_and(|f| f.command.is_some() || f.has_role("enqueue") || f.has_role("launch"))
+            function.is_some_and(|f| f.has_role("enqueue") || f.has_role("launch") || f.has_command())
         };
         let any = !trace.names().queues().is_empty();
         Self { enqueues: if any { ids.map(enqueues).collect() } else { Vec::new() }, ..Self::default() }

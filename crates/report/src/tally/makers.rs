@@ -25,7 +25,7 @@ pub(super) struct Makers<'t> {
 impl<'t> Makers<'t> {
     pub fn new(trace: &'t Trace) -> Self {
         let functions = (0u32..).zip(trace.functions().all());
-        let makes = |(id, _)| trace.described(FunctionId(id)).is_some_and(|f| f.communicator.is_some());
+        let makes = |(id, _)| trace.described(FunctionId(id)).is_some_and(|f| f.communicator().is_some());
         Self { trace, makes: functions.map(makes).collect(), passed: HashMap::new(), open: Vec::new() }
     }
 

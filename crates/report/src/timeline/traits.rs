@@ -39,7 +39,7 @@ pub(super) fn traits(trace: &Trace) -> Vec<Traits<'_>> {
                 let at = f.params.iter().position(|p| p.name == name)?;
                 u16::try_from(at).ok()
             };
-            let collective = f.collective.as_ref().map(|c| Collective {
+            let collective = f.collective().map(|c| Collective {
                 operation: &c.operation,
                 count: position(&c.count),
                 element: position(&c.element),

@@ -96,11 +96,11 @@ fn position(function: &Function, name: &str) -> Option<u16> {
 }
 
 /// The types of memory, of queues, and of kernels whose arguments are set by calls of their own.
-fn types_of(model: &Model) -> (Vec<&str>, Vec<&str>, Vec<&str>) {
+fn types_of(model: &Model) -> (Vec<&str>, Vec<String>, Vec<&str>) {
     (objects::memory_types(model), objects::queue_types(model), objects::kernel_types(model))
 }
 
-fn does<'t>(function: &'t Function, types: &(Vec<&str>, Vec<&str>, Vec<&str>)) -> Does<'t> {
+fn does<'t>(function: &'t Function, types: &(Vec<&str>, Vec<String>, Vec<&str>)) -> Does<'t> {
     let (memory, queues, kernels) = types;
     let of = |name: &str| function.params.iter().position(|p| p.base == name && p.pointers == 0);
     let kernel = kernels.iter().find_map(|name| of(name)).and_then(|at| u16::try_from(at).ok());
@@ -119,7 +119,7 @@ fn does<'t>(function: &'t Function, types: &(Vec<&str>, Vec<&str>, Vec<&str>)) -
     let flags = function.flags.as_ref().and_then(|flags| Some((position(function, &flags.param)?, flags)));
     match function.creates.as_deref().filter(|_| function.has_role("create")) {
         Some(made) if memory.contains(&made) => Does::Memory(flags),
-        Some(made) if queues.contains(&made) => {
+        Some(made) if queues.iter().any(|queue| queue == made) => {
             flags.map_or(Does::Nothing, |(at, flags)| Does::Queue(at, flags))
         }
         Some(made) if kernels.contains(&made) => kernel.map_or(Does::Nothing, Does::Copies),

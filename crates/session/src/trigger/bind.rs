@@ -623,8 +623,7 @@ struct Shared {
 impl Shared {
     fn names(&mut self, api: usize, model: &Model, shape: &layout::Shape) -> Option<Names> {
         let layout::Shape::Int(layout::Int { values: Some(group), .. }) = shape else { return None };
-        let find =
-            || model.enums.iter().find(|known| known.name == *group).map(|known| known.values.clone().into());
+        let find = || model.enums.get(group).map(|known| known.values.clone().into());
         self.names.entry((api, group.clone())).or_insert_with(find).clone()
     }
 

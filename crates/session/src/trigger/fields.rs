@@ -139,7 +139,7 @@ fn fixed(model: &Model, shape: &Shape) -> usize {
         Shape::Int(int) => int.size.into(),
         Shape::Float(size) => (*size).into(),
         Shape::Struct(name) => {
-            let known: Option<&Type> = model.types.iter().find(|ty| ty.name == *name);
+            let known: Option<&Type> = model.types.get(name);
             known.map_or(1, |ty| layout::recorded_size(ty) as usize)
         }
         // Only elements come here, and these are never counted themselves.

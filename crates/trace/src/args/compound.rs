@@ -63,7 +63,7 @@ impl<'a> Tags<'a> {
             if piece.name == tag {
                 let label = args.of(piece);
                 let has = |g: &&hetrace_model::EnumGroup| g.values.iter().any(|(name, _)| name == label);
-                let known = self.model.enums.iter().find(has)?;
+                let known = self.model.enums.mentioning(label).find(has)?;
                 let value = known.values.iter().find(|(name, _)| name == label)?.1;
                 return Some(known.values.iter().filter(|(_, v)| *v == value).map(|(n, _)| &**n).collect());
             }

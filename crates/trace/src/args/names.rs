@@ -8,7 +8,7 @@ use hetrace_model::{EnumGroup, Model};
 /// The enumeration of that name.
 pub(super) fn group<'m>(model: &'m Model, name: Option<&String>) -> Option<&'m EnumGroup> {
     let name = name?;
-    model.enums.iter().find(|g| g.name == *name)
+    model.enums.get(name)
 }
 
 /// A value by its name, a set as names with `|` between; a number where there

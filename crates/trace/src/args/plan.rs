@@ -239,7 +239,7 @@ fn pointed_at<'t>(
     name: &str,
     depth: u32,
 ) -> Option<(&'t hetrace_model::Member, &'t Follow)> {
-    let ty = model.types.iter().find(|t| t.name == base).filter(|_| depth < 8)?;
+    let ty = model.types.get(base).filter(|_| depth < 8)?;
     ty.members.iter().find_map(|member| match name.strip_prefix(member.name.as_str())? {
         "" => Some((member, model.members.get(base)?.get(&member.name)?)),
         rest => pointed_at(model, &member.ty, rest.strip_prefix('_')?, depth + 1),
@@ -252,7 +252,7 @@ fn linked<'t>(model: &'t Model, tags: &str) -> &'t [(u32, String)] {
 }
 
 fn is_compound(model: &Model, name: &str) -> bool {
-    let ty = model.types.iter().find(|t| t.name == name);
+    let ty = model.types.get(name);
     ty.is_some_and(|t| matches!(t.kind, Kind::Struct | Kind::Union) && t.size > 0)
 }
 
@@ -264,7 +264,7 @@ fn is_scalar(class: &FieldClass) -> bool {
 }
 
 fn type_values<'t>(model: &'t Model, name: &str) -> Option<&'t String> {
-    let ty: Option<&Type> = model.types.iter().find(|t| t.name == name);
+    let ty: Option<&Type> = model.types.get(name);
     ty.filter(|t| matches!(t.kind, Kind::Uint | Kind::Int))?.values.as_ref()
 }
 

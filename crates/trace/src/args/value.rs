@@ -4,7 +4,7 @@ use hetrace_model::{Kind, Model, Type};
 
 /// Returns a type by name.
 pub(super) fn find<'m>(model: &'m Model, name: &str) -> Option<&'m Type> {
-    model.types.iter().find(|t| t.name == name)
+    model.types.get(name)
 }
 
 /// Returns the size of a value in bytes; 0 if it is not known.

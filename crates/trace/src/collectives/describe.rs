@@ -38,7 +38,7 @@ pub(super) struct Operation {
 
 /// The kinds of all functions; empty if no API has collectives.
 pub(super) fn kinds(trace: &Trace) -> Vec<Kind> {
-    let operates = |m: &Model| m.functions.iter().any(|f| f.collective.is_some());
+    let operates = |m: &Model| m.functions.iter().any(|f| f.collective().is_some());
     let with: Vec<bool> = trace.models().iter().map(operates).collect();
     let functions = || trace.functions().all().iter().zip(0u32..);
     let has = |api: usize| with.get(api) == Some(&true);
@@ -58,11 +58,11 @@ pub(super) fn kinds(trace: &Trace) -> Vec<Kind> {
 }
 
 fn kind(model: &Model, f: &Function) -> Kind {
-    if let Some(about) = &f.collective {
+    if let Some(about) = f.collective() {
         return Kind::Operation(Box::new(operation(model, f, about)));
     }
-    match &f.communicator {
-        Some(communicator) => Kind::Makes(communicator.clone()),
+    match f.communicator() {
+        Some(communicator) => Kind::Makes(Box::new(communicator.clone())),
         None if f.has_role("flush") => Kind::Flush,
         None => Kind::Other,
     }
@@ -71,9 +71,9 @@ fn kind(model: &Model, f: &Function) -> Kind {
 fn operation(model: &Model, f: &Function, about: &Collective) -> Operation {
     let element = f.params.iter().find(|p| p.name == about.element);
     let group = element.and_then(|p| {
-        let by_type = || model.types.iter().find(|t| t.name == p.base)?.values.as_ref();
+        let by_type = || model.types.get(&p.base)?.values.as_ref();
         let name = p.values.as_ref().or_else(by_type)?;
-        model.enums.iter().find(|g| g.name == *name)
+        model.enums.get(name)
     });
     let values = group.map_or(&[][..], |g| &g.values).iter();
     let sizes = values.filter_map(|(name, value)| Some((*value, *model.element_sizes.get(name)?)));

@@ -1,5 +1,7 @@
 //! Types of an API's objects, by what its model says of them.
 
+use std::borrow::Cow;
+
 use hetrace_model::{Collective, Direction, Follow, Function, Kind, Model, Param};
 
 /// A type of objects that functions make and programs release.
@@ -25,14 +27,14 @@ pub struct ObjectType {
 
 /// Returns whether a type is one of handles.
 pub fn is_handle(model: &Model, name: &str) -> bool {
-    model.types.iter().any(|t| t.name == name && t.kind == Kind::Handle)
+    model.types.get(name).is_some_and(|t| t.kind == Kind::Handle)
 }
 
 /// Returns whether a function hands something to a device, by its role `enqueue` or as it has a command. (Reports that
 /// count calls also have those as enqueuing that only have a role of what is moved:
 /// [`Function::enqueues`](crate::trace::Function::enqueues).)
 pub fn enqueues(function: &Function) -> bool {
-    function.has_role("enqueue") || function.command.is_some()
+    function.has_role("enqueue") || function.has_command()
 }
 
 /// Returns the name of the parameter, or of the member of a structure, that says in the order of which queue a call
@@ -43,12 +45,19 @@ pub fn queue_of(function: &Function) -> Option<&str> {
 }
 
 /// Returns the types of the parameters that say where a command goes.
-pub fn queue_types(model: &Model) -> Vec<&str> {
-    let typed = model.functions.iter().filter_map(|f| {
-        let queue = f.command.as_ref()?.queue.as_deref()?;
-        parameter(f, queue).filter(|p| p.pointers == 0).map(|p| p.base.as_str())
-    });
-    typed.collect()
+pub fn queue_types(model: &Model) -> Vec<String> {
+    let typed = model.functions.iter().filter_map(|f| f.param(&f.queue_of_command()?));
+    each_once(typed.filter(|p| p.pointers == 0))
+}
+
+/// Returns the types of parameters.
+fn each_once<'m>(params: impl Iterator<Item = Cow<'m, Param>>) -> Vec<String> {
+    params.fold(Vec::new(), |mut types, param| {
+        if !types.contains(&param.base) {
+            types.push(param.into_owned().base);
+        }
+        types
+    })
 }
 
 /// Returns the names of the parameters that may have the queue of a collective: handles that are not the communicator.
@@ -63,7 +72,7 @@ pub fn queues_of_collective<'m>(
 
 /// Returns the types of objects that hold memory.
 pub fn memory_types(model: &Model) -> Vec<&str> {
-    model.functions.iter().filter(|f| f.memory.is_some()).filter_map(|f| f.creates.as_deref()).collect()
+    model.functions.iter().filter(|f| f.memory().is_some()).filter_map(|f| f.creates.as_deref()).collect()
 }
 
 /// Returns the types of events: what functions that enqueue yield one of, for the command.
@@ -85,16 +94,19 @@ pub fn kernel_types(model: &Model) -> Vec<&str> {
     let setters = model.functions.iter().filter(|f| f.has_role("set-arg"));
     let set = |f: &Function| f.params.first().filter(|p| p.pointers == 0).map(|p| p.base.clone());
     let named: Vec<String> = setters.filter_map(set).collect();
-    model.types.iter().map(|t| t.name.as_str()).filter(|name| named.iter().any(|n| n == name)).collect()
+    model.types.names().filter(|name| named.iter().any(|n| n == name)).collect()
 }
 
 /// Returns the parameter with the object that a function releases or retains, if there is no doubt: the only one, of a
 /// type that functions create.
 pub fn counted<'m>(model: &Model, function: &'m Function) -> Option<&'m Param> {
     let [param] = function.params.as_slice() else { return None };
-    let created = model.functions.iter().any(|c| c.creates.as_deref() == Some(&param.base));
+    let created =
+        model.functions.iter().any(|c| c.may_mention(&param.base) && c.creates() == Some(&param.base));
     // Events are made by what enqueues.
-    let out = |c: &Function| c.has_role("enqueue") && c.params.iter().any(|p| is_out(p, &param.base));
+    let out = |c: &Function| {
+        c.has_role("enqueue") && c.may_mention(&param.base) && c.params.iter().any(|p| is_out(p, &param.base))
+    };
     let event = || is_handle(model, &param.base) && model.functions.iter().any(out);
     // `toyFree(toy *)` ends what the address leads to.
     let behind = param.pointers == 1 && param.direction == Direction::In && param.follow == Follow::Pointee;
@@ -104,8 +116,11 @@ pub fn counted<'m>(model: &Model, function: &'m Function) -> Option<&'m Param> {
 /// Returns the types of an API's objects that can be released.
 pub fn object_types(model: &Model) -> Vec<ObjectType> {
     let mut types: Vec<ObjectType> = Vec::new();
-    let queues: Vec<&str> =
-        model.functions.iter().filter_map(|f| parameter(f, queue_of(f)?)).map(|p| p.base.as_str()).collect();
+    let queues = model.functions.iter().filter_map(|f| {
+        let of_command = f.queue_of_command();
+        f.param(&of_command.or_else(|| f.queue().map(Cow::Borrowed))?)
+    });
+    let queues = each_once(queues);
     let (memory, yielded) = (memory_types(model), event_types(model));
     for f in model.functions.iter().filter(|f| f.has_role("release")) {
         let Some(param) = counted(model, f) else { continue };
@@ -114,30 +129,39 @@ pub fn object_types(model: &Model) -> Vec<ObjectType> {
         }
         let base = param.base.as_str();
         let made = |c: &Function| {
-            (c.has_role("create") && c.creates.as_deref() == Some(base))
-                || (c.has_role("enqueue") && c.params.iter().any(|p| is_out(p, base)))
+            let (create, enqueue) = (c.has_role("create"), c.has_role("enqueue"));
+            (create || enqueue)
+                && c.may_mention(base)
+                && ((create && c.creates() == Some(base))
+                    || (enqueue && c.params.iter().any(|p| is_out(p, base))))
         };
-        let retained =
-            |r: &Function| r.has_role("retain") && counted(model, r).is_some_and(|p| p.base == base);
+        let retained = |r: &Function| {
+            r.has_role("retain") && r.may_mention(base) && counted(model, r).is_some_and(|p| p.base == base)
+        };
         let waited = |w: &Function| {
             (w.has_role("sync") || w.has_role("poll"))
+                && w.may_mention(base)
                 && w.params.iter().any(|p| p.base == base && p.direction != Direction::Out)
         };
-        let completes =
-            |c: &Function| c.has_role("state") && c.params.iter().any(|p| p.base == base && p.pointers == 0);
+        let completes = |c: &Function| {
+            c.has_role("state")
+                && c.may_mention(base)
+                && c.params.iter().any(|p| p.base == base && p.pointers == 0)
+        };
+        let is_queue = queues.iter().any(|queue| queue == base);
         types.push(ObjectType {
             name: base.to_owned(),
             counted: model.functions.iter().any(retained),
             // Domains and texts of APIs that only mark ranges are meant to live as long as the program.
             leaks: model.functions.iter().any(made)
-                && model.functions.iter().any(|f| enqueues(f) || f.has_role("compute")),
-            event: !queues.contains(&base)
+                && model.functions.iter().any(|f| f.has_role("compute") || enqueues(f)),
+            event: !is_queue
                 && model.context.as_deref() != Some(base)
                 && model.functions.iter().any(|f| f.has_role("marker") || f.has_role("enqueue"))
-                && model.functions.iter().any(|w| waited(w) && w.has_role("sync")),
+                && model.functions.iter().any(|w| w.has_role("sync") && waited(w)),
             completed: yielded.contains(&base) && model.functions.iter().any(completes),
             context: model.context.as_deref() == Some(base),
-            queue: queues.contains(&base),
+            queue: is_queue,
             memory: memory.contains(&base),
         });
     }

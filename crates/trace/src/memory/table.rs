@@ -77,7 +77,7 @@ impl<'t> Table<'t> {
         for ((id, known), occurs) in (0u32..).zip(trace.functions().all()).zip(trace.occurring()) {
             let model = trace.models().get(known.api).zip(types.get(known.api));
             let row = model.zip(trace.described(FunctionId(id))).and_then(|((model, types), f)| {
-                active |= is_maker(f, types);
+                active = active || is_maker(f, types);
                 // Of what is not called nothing need be known.
                 let row = occurs.then(|| row(model, f, types)).flatten();
                 row.map(|row| (f, Row { api: owners.of_calls(FunctionId(id)), ..row }))
@@ -151,7 +151,7 @@ fn position(f: &Function, fits: impl Fn(&Param) -> bool) -> Option<u16> {
 
 /// Whether it has [`Makes`].
 fn is_maker(f: &Function, types: &[&str]) -> bool {
-    f.memory.is_some() || f.creates.as_deref().is_some_and(|created| types.contains(&created))
+    f.memory().is_some() || f.creates().is_some_and(|created| types.contains(&created))
 }
 
 fn makes<'t>(f: &'t Function, types: &[&str]) -> Option<Makes<'t>> {
@@ -174,7 +174,7 @@ fn makes<'t>(f: &'t Function, types: &[&str]) -> Option<Makes<'t>> {
 /// The parameter with the address or the addresses that a function frees.
 fn freed(model: &Model, f: &Function) -> Option<u16> {
     let address =
-        |p: &Param| p.base == "void" || model.types.iter().any(|t| t.name == p.base && t.hex && t.size >= 4);
+        |p: &Param| p.base == "void" || model.types.get(&p.base).is_some_and(|t| t.hex && t.size >= 4);
     position(f, |p| {
         let (outer, array) = (u8::from(p.base == "void"), matches!(p.follow, Follow::Array { .. }));
         address(p) && p.pointers == outer + u8::from(array) && p.direction != Direction::Out

@@ -80,9 +80,7 @@ fn follow_each_other(launches: &[Launch<'_>], ran: &[Ran], places: &[Option<usiz
     pairs.sort_by_key(|(ran, _)| ran.start);
     let near = NEAR_NS.unsigned_abs();
     pairs.windows(2).all(|pair| match pair {
-        [(one, first), (next, second)] => {
-            one.end > next.start || first.0 <= second.0.saturating_add(near)
-        }
+        [(one, first), (next, second)] => one.end > next.start || first.0 <= second.0.saturating_add(near),
         _ => true,
     })
 }

@@ -145,7 +145,8 @@ struct Resolver<'a> {
 
 impl<'a> Resolver<'a> {
     fn new(models: &'a [Model], functions: &'a mut Functions) -> Self {
-        let mut by_name = HashMap::new();
+        let functions_of_models = models.iter().map(|model| model.functions.len()).sum();
+        let mut by_name = HashMap::with_capacity(functions_of_models);
         for (api, model) in models.iter().enumerate() {
             for (index, f) in model.functions.iter().enumerate() {
                 by_name.insert((api, f.name.as_str()), index);
@@ -233,7 +234,7 @@ fn verdict(described: Option<(&Model, &Function)>, fields: &StructClass) -> Verd
     let Some((model, f)) = described else { return Verdict::Always };
     let zero = |name: &str, group: &String| {
         let Some(field) = fields.index(name) else { return Verdict::Always };
-        let group = model.enums.iter().find(|g| g.name == *group);
+        let group = model.enums.get(group);
         let values = group.map_or(&[][..], |g| &g.values).iter();
         let states = values.filter(|(name, _)| model.states.contains(name)).map(|(_, code)| *code);
         let states: Box<[i64]> = states.collect();

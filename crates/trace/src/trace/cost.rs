@@ -202,7 +202,7 @@ impl Costs {
         for ((cost, of_all), function) in costs.zip(functions.all()) {
             let described = || models.get(function.api)?.functions.get(function.index?);
             let is_of_api = functions.apis().get(function.api).is_some_and(|known| known == api);
-            if is_of_api && described().is_some_and(|described| described.command.is_some()) {
+            if is_of_api && described().is_some_and(|described| described.has_command()) {
                 cost.timing = cost.timing.saturating_add(each);
                 cost.timed = true;
                 *of_all = [of_all[0] + means[0], of_all[1] + means[1]];

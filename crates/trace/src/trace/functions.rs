@@ -53,7 +53,7 @@ impl Functions {
                     api,
                     index: Some(index),
                     name: f.name.clone(),
-                    enqueues: f.command.is_some() || ENQUEUES.iter().any(|r| f.has_role(r)),
+                    enqueues: ENQUEUES.iter().any(|r| f.has_role(r)) || f.has_command(),
                 });
             }
         }

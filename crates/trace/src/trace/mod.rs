@@ -37,7 +37,7 @@ pub use error::OpenError;
 pub use functions::{Function, FunctionId, Functions};
 pub(crate) use identity::Identity;
 pub use job::{Job, Rank};
-pub use models::read_models;
+pub use models::{ReadModel, read_models};
 pub(crate) use models::{model, model_names};
 pub use names::{Device, Kernel, Launches, Names, Queue};
 pub use only::Only;
@@ -212,7 +212,7 @@ impl Trace {
             // An error that comes through a parameter is of the API's own kind.
             let through_result = function.success == hetrace_model::Success::ReturnZero;
             let group = group.filter(|_| through_result).unwrap_or(&model.errors);
-            let group = model.enums.iter().find(|g| g.name == *group)?;
+            let group = model.enums.get(group)?;
             let named = group.values.iter().find(|(_, value)| *value == code)?;
             Some(named.0.clone())
         };

@@ -20,8 +20,11 @@ const END: &str = "\n]}\n";
 const BETWEEN: &str = "},\n{";
 /// How much text one thread takes at a time: half a millisecond's work.
 const PIECE: usize = 64 << 10;
-/// Threads beside the caller's.
-const HELPERS: usize = 3;
+/// Bytes of most functions' lines, at least.
+const OF_A_LINE: usize = 200;
+/// Threads beside the caller's: at most so many, and one for so many pieces that are hardly read.
+const HELPERS: usize = 7;
+const OF_A_HELPER: usize = 8;
 
 /// Returns the names of the models' files, sorted.
 pub(crate) fn model_names(files: &Files) -> Vec<String> {
@@ -30,16 +33,33 @@ pub(crate) fn model_names(files: &Files) -> Vec<String> {
 
 /// Returns the model in a file; none if it is not there.
 pub(crate) fn model(files: &Files, name: &str) -> Result<Option<Model>, OpenError> {
-    Text::read(files, name, None)?.map(|text| text.whole()).transpose()
+    Text::read(files, name, None, false)?.map(|text| text.whole()).transpose()
 }
 
-/// Reads all models of a trace. Returns them by the names of their files, in order: none of one that is not there.
-/// Functions' parameters of a model that is as the `account` says are understood when somebody asks for them.
-pub fn read_models(
-    files: &Files,
-    account: Option<&Account>,
-) -> Vec<(String, Result<Option<Model>, OpenError>)> {
-    let texts = model_names(files).into_iter().map(|name| (Text::read(files, &name, account), name));
+/// A model, or why there is none.
+#[derive(Debug)]
+pub struct ReadModel {
+    /// The name of its file.
+    pub file: String,
+    /// None if the file is not there.
+    pub model: Result<Option<Model>, OpenError>,
+    /// The file is as the trace's account says, byte by byte.
+    pub known: bool,
+}
+
+impl ReadModel {
+    /// Where it is in the trace.
+    pub fn path(&self) -> String {
+        format!("{MODELS}/{}", self.file)
+    }
+}
+
+/// Reads all models of a trace, in the order of their files' names. Of a model that is as the `account` says, functions,
+/// types and enumerations are understood when somebody asks for them.
+/// With `functions` all of these are understood at once.
+pub fn read_models(files: &Files, account: Option<&Account>, functions: bool) -> Vec<ReadModel> {
+    let texts =
+        model_names(files).into_iter().map(|name| (Text::read(files, &name, account, functions), name));
     let texts: Vec<(Result<Option<Text>, OpenError>, String)> = texts.collect();
     let known = texts.iter().filter_map(|(text, _)| text.as_ref().ok()?.as_ref());
     let pieces = known.flat_map(|text| text.pieces.iter().map(move |range| Piece::of(text, range)));
@@ -52,7 +72,7 @@ pub fn read_models(
         }
     };
     std::thread::scope(|scope| {
-        for _ in 0..HELPERS.min(pieces.len().saturating_sub(1)) {
+        for _ in 0..helpers(&pieces) {
             // Where there can be no more threads, those that are there do all.
             drop(std::thread::Builder::new().spawn_scoped(scope, work));
         }
@@ -64,9 +84,18 @@ pub fn read_models(
         let own = results.by_ref().take(text.pieces.len()).collect();
         text.join(own)
     };
-    let models =
-        texts.into_iter().map(|(text, name)| (name, text.and_then(|text| text.map(&mut join).transpose())));
+    let models = texts.into_iter().map(|(text, file)| {
+        let known = matches!(&text, Ok(Some(text)) if text.known);
+        ReadModel { file, known, model: text.and_then(|text| text.map(&mut join).transpose()) }
+    });
     models.collect()
+}
+
+/// How many threads are worth their start beside the caller's.
+fn helpers(pieces: &[Piece<'_>]) -> usize {
+    let whole = pieces.iter().filter(|piece| !piece.text.known || piece.text.functions).count();
+    let hardly = (pieces.len() - whole) / OF_A_HELPER;
+    (whole.saturating_sub(1) + hardly).min(HELPERS)
 }
 
 /// A part of a text, for one thread.
@@ -102,10 +131,17 @@ struct Text {
     pieces: Vec<Range<usize>>,
     /// It is as it was written.
     known: bool,
+    /// All functions are to be understood at once.
+    functions: bool,
 }
 
 impl Text {
-    fn read(files: &Files, name: &str, account: Option<&Account>) -> Result<Option<Self>, OpenError> {
+    fn read(
+        files: &Files,
+        name: &str,
+        account: Option<&Account>,
+        functions: bool,
+    ) -> Result<Option<Self>, OpenError> {
         let name = format!("{MODELS}/{name}");
         let path = files.path().join(&name);
         let io = |source| OpenError::Ctf(hetrace_ctf::read::OpenError::Io { path: path.clone(), source });
@@ -114,7 +150,7 @@ impl Text {
         let written = account.and_then(|account| account.files.iter().find(|file| file.name == name));
         let checksum = written.and_then(|file| file.checksum);
         let known = checksum.is_some_and(|written| Checksum::of(&bytes) == written);
-        Ok(Some(Self { path, bytes, pieces, known }))
+        Ok(Some(Self { path, bytes, pieces, known, functions }))
     }
 
     fn whole(&self) -> Result<Model, OpenError> {
@@ -129,14 +165,19 @@ impl Text {
         let is_frame = piece.start == 0;
         let text = std::str::from_utf8(self.bytes.get(piece)?).ok()?;
         if is_frame {
-            return serde_json::from_str(&[text, "]}"].concat()).ok().map(Part::Frame);
+            let later = self.known.then(|| Model::of_frame(text)).flatten();
+            let read = later.or_else(|| serde_json::from_str(&[text, "]}"].concat()).ok());
+            return read.map(|model| Part::Frame(Box::new(model)));
         }
-        let lines = text.bytes().filter(|byte| *byte == b'\n').count() + 1;
-        let mut functions = Vec::with_capacity(lines);
+        let mut functions = Vec::with_capacity(text.len() / OF_A_LINE + 1);
         for line in text.split('\n') {
             let line = line.strip_suffix(',').unwrap_or(line);
             let later = self.known.then(|| Function::of_line(line)).flatten();
-            functions.push(later.or_else(|| serde_json::from_str(line).ok())?);
+            let function = later.or_else(|| serde_json::from_str(line).ok())?;
+            if self.functions {
+                function.understand();
+            }
+            functions.push(function);
         }
         Some(Part::Functions(functions))
     }
@@ -187,7 +228,13 @@ mod tests {
         let frame = r#"{"api":"toy","registry":{"file":"","sha256":"","versions":[]},"interpose":{},"errors":"","types":[],"enums":[],"info":{},"#;
         let bytes = format!("{frame}{FUNCTIONS}{lines}{END}").into_bytes();
         let pieces = pieces(std::str::from_utf8(&bytes).expect("a text"));
-        Text { path: PathBuf::from("toy.json"), bytes, pieces, known: functions.len().is_multiple_of(2) }
+        Text {
+            path: PathBuf::from("toy.json"),
+            bytes,
+            pieces,
+            known: functions.len().is_multiple_of(2),
+            functions: false,
+        }
     }
 
     fn function(name: &str) -> String {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use hetrace_ctf::account::differences;
+use hetrace_ctf::account::differences_but;
 use hetrace_ctf::read::Files;
 use hetrace_format::class::is_of_hetrace;
 use hetrace_model::Model;
@@ -29,8 +29,8 @@ impl Trace {
         Self::from_files(&Files::open(path)?)
     }
 
-    /// The same for a report that asks of most functions what they take: all of it is understood at once, by several
-    /// threads, and not when it is asked for.
+    /// The same for a report that asks of most functions what they take: functions are understood at once, by several
+    /// threads, and not when they are asked for.
     ///
     /// # Errors
     /// As [`Self::open`].
@@ -51,17 +51,23 @@ impl Trace {
         let read = hetrace_format::manifest::read(files);
         let parsed = read.as_ref().ok().and_then(|bytes| Manifest::parse(bytes.as_ref()?).ok());
         // What another version wrote may have what this one does not understand.
-        let own = parsed.as_ref().filter(|manifest| !whole && manifest.version == env!("CARGO_PKG_VERSION"));
+        let own = parsed.as_ref().filter(|manifest| manifest.version == env!("CARGO_PKG_VERSION"));
         let account = own.and_then(|manifest| manifest.written.account.as_ref());
-        let models = || read_models(files, account);
+        let models = || read_models(files, account, whole);
         let (ctf, models) = beside(models, || hetrace_ctf::read::Trace::from_files(files));
-        let (ctf, models) = (ctf?, models.into_iter().filter_map(|(_, model)| model.transpose()));
+        let ctf = ctf?;
+        let known: Vec<String> = models.iter().filter(|read| read.known).map(|read| read.path()).collect();
+        let models = models.into_iter().filter_map(|read| read.model.transpose());
         let models = models.collect::<Result<Vec<Model>, _>>()?;
         let mut problems = files.problems().to_vec();
         let needed = !models.is_empty() || is_of_hetrace(ctf.class());
         let manifest = manifest(files, needed, &mut problems)?;
         let account = manifest.written.account.as_ref();
-        let differences = account.map(|account| differences(files, &ctf, account)).unwrap_or_default();
+        let differences = account.map(|account| {
+            let seen = |name: &str| known.iter().any(|known| known == name);
+            differences_but(files, &ctf, account, seen)
+        });
+        let differences = differences.unwrap_or_default();
         let mut trace = Self::new(ctf, models, manifest);
         trace.differences = differences;
         trace.problems.splice(0..0, problems);

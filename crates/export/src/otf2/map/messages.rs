@@ -112,7 +112,7 @@ pub(in crate::otf2) fn plan(trace: &Trace, watch: Watch<'_>) -> Result<Plan, Err
     let id = |at: usize| FunctionId(u32::try_from(at).unwrap_or(u32::MAX));
     let functions = (0..trace.functions().all().len()).map(id);
     let is_one = |f: &FunctionId| {
-        let about = trace.described(*f).and_then(|f| f.collective.as_ref());
+        let about = trace.described(*f).and_then(|f| f.collective());
         about.is_some_and(|about| is_send(&about.operation).is_some())
     };
     if !functions.filter(is_one).any(|f| trace.has_calls_of(f)) {
