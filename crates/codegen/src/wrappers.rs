@@ -116,12 +116,7 @@ fn wrapper(model: &Model, index: usize, out: &mut String) -> Result<(), String> 
         fields(Phase::Exit).iter().map(|field| exit_field(&scope, field)).collect();
     let (entry, exit) = (tuple(entry.map_err(at)?), tuple(exit.map_err(at)?));
     let id = layout::entry_id(index);
-    let ok = match &f.success {
-        Success::ReturnZero => good_results(model, f),
-        Success::ReturnNonNull => "!result.is_null()".to_owned(),
-        Success::OutZero(name) => format!("*{name} == 0"),
-        Success::Always => "true".to_owned(),
-    };
+    let ok = succeeded(model, f);
     // Read where they are used: what is kept over the call takes room that every call has to save.
     let caps = |fields: &str| if fields.contains("caps") { "let caps = Caps::current(); " } else { "" };
     let entry = match caps(&entry) {
@@ -160,6 +155,16 @@ fn wrapper(model: &Model, index: usize, out: &mut String) -> Result<(), String> 
     let prototype = (params.as_str(), result.as_str());
     export(model, f, index, by_loader, prototype, &body, out);
     Ok(())
+}
+
+/// The condition under which a call has succeeded.
+fn succeeded(model: &Model, f: &Function) -> String {
+    match &f.success {
+        Success::ReturnZero => good_results(model, f),
+        Success::ReturnNonNull => "!result.is_null()".to_owned(),
+        Success::OutZero(name) => format!("*{name} == 0"),
+        Success::Always => "true".to_owned(),
+    }
 }
 
 /// Writes a wrapper as a symbol of the library, or as a function that the loader does not export.

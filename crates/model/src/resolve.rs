@@ -282,12 +282,17 @@ fn function(
         queue: bare_queue,
         own_queue: semantics.has_own_queue(&f.name),
         names: known.names,
-        variadic: (f.params.len() > named.params.len() || named.variadic).then(|| Variadic {
-            named: named.params.len(),
-            passed: known.more.iter().filter(|more| *more == "-").count(),
-        }),
+        variadic: variadic(named, known),
     };
     Function::new(f.name.clone(), known.roles.clone().into(), details)
+}
+
+/// How further arguments are passed on, of a function that takes any number of them.
+fn variadic(named: &extracted::Function, known: &FunctionSemantics) -> Option<Variadic> {
+    named.variadic.then(|| Variadic {
+        named: named.params.len(),
+        passed: known.more.iter().filter(|more| *more == "-").count(),
+    })
 }
 
 /// The function with what follows its named parameters, where that is known.

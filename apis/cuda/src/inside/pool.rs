@@ -68,7 +68,7 @@ fn layout() -> Layout {
 
 /// Returns how much of a context's memory is its pool: half of one that is emptied, as behind it is what is kept.
 fn part(bytes: u64) -> u64 {
-    if rings() { (bytes / 2 & !(CHUNK - 1)).max(CHUNK) } else { bytes }
+    if rings() { ((bytes / 2) & !(CHUNK - 1)).max(CHUNK) } else { bytes }
 }
 
 /// Returns a pool's address, and where the host sees that it is full.

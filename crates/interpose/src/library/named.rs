@@ -35,7 +35,9 @@ impl<const N: usize> Named<N> {
         let found = self.found.load(Ordering::Relaxed);
         let bits = match found & !0xff == now {
             // A library may be on its way whose age has begun already.
-            true if found & 0xff == 0 && self.asked.fetch_add(1, Ordering::Relaxed) % PATIENCE == 0 => {
+            true if found & 0xff == 0
+                && self.asked.fetch_add(1, Ordering::Relaxed).is_multiple_of(PATIENCE) =>
+            {
                 self.look(now)
             }
             true => found,

@@ -36,8 +36,7 @@ pub fn weights(path: &Path) -> Result<Weights> {
     bail!(match (inside.kernels.is_empty(), old, untimed) {
         (true, ..) => "no kernel recorded anything there (`hetrace tally --inside` says why)",
         (_, true, _) => "its kernels can't be recognised: it was recorded by an older version of hetrace",
-        (_, _, true) =>
-            "all of its kernels are of OpenCL C, which record paths: nothing is chosen by weights there",
+        (_, _, true) => "all of its kernels record paths, without times: nothing is chosen by weights there",
         _ => "no lane of its kernels has begun there",
     })
 }
