@@ -5,7 +5,7 @@ Cases of cuda/inside_odd.cu, what is not ordinary about kernels, in each of MODE
 name with the arguments that the file has for them, in the first of MODES (none: without --inside). Each runs as it is and under `hetrace run --inside '*'`: exit
 status and what is printed must be the same, but for numbers on lines about time; of what was recorded there may be nothing that makes
 no sense, and all lanes that began must have ended where nothing was lost. A program that prints something else each time is compared by its
-exit status. JOBS (4) run at a time, each at most LIMIT (60) seconds, SECONDS_LEFT (500) ends it, ONLY names cases and programs.
+exit status. OPTIONS are given to `hetrace run` besides ("--inside-on-full ring --inside-buffer 8M"). JOBS (4) run at a time, each at most LIMIT (60) seconds, SECONDS_LEFT (500) ends it, ONLY names cases and programs.
 Prints a line for each, and leaves OUT/inside_odd.json; exits with 1 if anything is wrong."""
 
 import concurrent.futures
@@ -70,6 +70,7 @@ def judge(hetrace, trace, name):
     what = {
         "recorded": len(rows), "launches": sum(row["launches"] for row in rows), "lost": lost,
         "visits": sum(block["visits"] for row in rows for block in row["blocks"]),
+        "overwritten": sum(row.get("launches_overwritten", 0) for row in report["inside_lost"]),
         "refused": sorted({row["reason"] for row in report["inside_refused"]}),
         "slowdown": max((row["slowdown"] for row in rows if row["slowdown"]), default=None),
     }
@@ -84,7 +85,7 @@ def check(hetrace, name, command, mode):
         if bare[0] is None:
             return {"name": name, "mode": mode, "skipped": "too slow as it is"}
         trace = os.path.join(folder, "trace")
-        inside = [] if mode == "none" else ["--inside", "*", "--inside-mode", mode]
+        inside = [] if mode == "none" else ["--inside", "*", "--inside-mode", mode, *os.environ.get("OPTIONS", "").split()]
         traced = run([hetrace, "run", "-q", *inside, "-o", trace, "--", *command], folder)
         row = {"name": name, "mode": mode, "bare_s": round(bare[3], 2), "traced_s": round(traced[3], 2), "wrong": []}
         if bare[0] != traced[0]:
