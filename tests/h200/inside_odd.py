@@ -21,7 +21,7 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 CASES = (
     "functions specialised locked masks cases constants wide together clustered products textured says asserts empty many attributes "
-    "modules graphs threads reset"
+    "modules linking graphs threads reset"
 ).split()
 LINKED = ["parent", "conditional", "functions", "together"]
 # Ends with a trap: lanes do not end.

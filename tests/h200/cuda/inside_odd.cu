@@ -389,6 +389,38 @@ static void modules()
     }
 }
 
+// Two texts that are linked, of which one calls the other's function.
+static void linking()
+{
+    static const char *other = ".version 7.8\n.target sm_90\n.address_size 64\n"
+                               ".extern .func (.param .b32 r) less(.param .b32 x);\n"
+                               ".visible .entry third(.param .u64 p)\n{\n .reg .b32 %r<5>; .reg .b64 %d<4>; .reg .pred %q;\n"
+                               " ld.param.u64 %d1, [p]; mov.u32 %r1, %tid.x; setp.lt.u32 %q, %r1, 20; @%q bra L;\n"
+                               " { .param .b32 a; .param .b32 b; st.param.b32 [a], %r1; call (b), less, (a); ld.param.b32 %r1, [b]; }\n"
+                               "L: mov.u32 %r2, %tid.x; mul.wide.u32 %d2, %r2, 4; add.u64 %d3, %d1, %d2; st.global.u32 [%d3], %r1; ret;\n}\n";
+    static const char *less = ".version 7.8\n.target sm_90\n.address_size 64\n"
+                              ".visible .func (.param .b32 r) less(.param .b32 x)\n{\n .reg .b32 %r<3>;\n ld.param.b32 %r1, [x]; sub.u32 %r2, %r1, 7;\n"
+                              " st.param.b32 [r], %r2; ret;\n}\n";
+    for (int round = 0; round < 2; round++) {
+        CUlinkState link;
+        CUmodule module;
+        CUfunction third;
+        void *cubin;
+        size_t size;
+        DRIVER(cuLinkCreate(0, 0, 0, &link));
+        DRIVER(cuLinkAddData(link, CU_JIT_INPUT_PTX, (void *)other, strlen(other) + 1, "other", 0, 0, 0));
+        DRIVER(cuLinkAddData(link, CU_JIT_INPUT_PTX, (void *)less, strlen(less) + 1, "less", 0, 0, 0));
+        DRIVER(cuLinkComplete(link, &cubin, &size));
+        DRIVER(cuModuleLoadData(&module, cubin));
+        DRIVER(cuLinkDestroy(link));
+        DRIVER(cuModuleGetFunction(&third, module, "third"));
+        void *arguments[] = {&out};
+        DRIVER(cuLaunchKernel(third, 1, 1, 1, 64, 1, 1, 0, 0, arguments, 0));
+        printf("%llx\n", sum(64));
+        DRIVER(cuModuleUnload(module));
+    }
+}
+
 static void graphs()
 {
     cudaStream_t s;
@@ -613,6 +645,8 @@ int main(int argc, char **argv)
         attributes("waits", (void *)waits);
     } else if (is("modules"))
         modules();
+    else if (is("linking"))
+        linking();
     else if (is("graphs"))
         graphs();
     else if (is("threads"))

@@ -15,7 +15,11 @@ pub static INSIDE: Table = Table {
         always("pid", Int64, "process"),
         always("kernel_symbol", Name, "the kernel's name as its module has it"),
         always("kernel_name", Name, "the same demangled"),
-        always("grid_id", Int64, "the launch: `%gridid`, unique and in order within its context"),
+        always(
+            "grid_id",
+            Int64,
+            "the launch: `%gridid`, unique and in order within its context, but for the runs of a graph's node, which have one",
+        ),
         always(
             "command_start_ns",
             Int64,
