@@ -463,11 +463,12 @@ fn starting_a_program_does_not_grow_with_apis() {
         "{each} for each absent API: {take} with {number}, {few_take} without"
     );
     // The driver has 800 functions of 81 kinds, and took 390,000 where it was read by a cache of parts and had a stream in
-    // the metadata (decision 0121).
+    // the metadata (decision 0121), 241,000 then and 207,000 since models are read once (0130), which took 2.1 of 7 million off
+    // the rest.
     let folder = only(&scratch, &["opencl", "nvtx", "cuda"]);
     let (driver, ways) = launching(&folder, &fake::with_runtime()).expect("valgrind");
     assert!(ways.contains(&("cuda".to_owned(), "preload".to_owned())), "{ways:?}");
-    assert!(driver - few_take < few_take / 25.0, "{driver} with the driver, {few_take} without");
+    assert!(driver - few_take < few_take / 21.0, "{driver} with the driver, {few_take} without");
 }
 
 /// A library that waited joins the session by another of ours, where the program has forgotten it since, or has taken its
