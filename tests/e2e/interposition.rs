@@ -444,7 +444,8 @@ fn starting_a_program_does_not_grow_with_apis() {
         std::os::unix::fs::symlink(library, link).expect("a link");
     };
     all.iter().for_each(|library| link(library, &folder));
-    // Which are absent depends on the machine.
+    // Which are absent depends on the machine. Each takes 20,000, where 28,000 were allowed while the launcher took 7 million, and 22,400
+    // are since it takes 4.9.
     let (_, ways) = launching(&folder, "").expect("valgrind");
     let absent = |library: &PathBuf| {
         let is_of =
@@ -459,7 +460,7 @@ fn starting_a_program_does_not_grow_with_apis() {
     let (take, _) = launching(&folder, "").expect("valgrind");
     let each = (take - few_take) / number;
     assert!(
-        number < 1.0 || each < few_take / 250.0,
+        number < 1.0 || each < few_take / 220.0,
         "{each} for each absent API: {take} with {number}, {few_take} without"
     );
     // The driver has 800 functions of 81 kinds, and took 390,000 where it was read by a cache of parts and had a stream in
