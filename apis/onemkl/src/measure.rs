@@ -16,32 +16,25 @@ const MOST: usize = 64;
 static INTERFACES: Named<2> =
     Named::new([&["libmkl_intel_lp64", "libmkl_gf_lp64"], &["libmkl_intel_ilp64", "libmkl_gf_ilp64"]]);
 
-/// The number in a register, by the interfaces that are loaded.
-fn read(register: i64, [narrow, wide]: [bool; 2]) -> i64 {
-    let low = i64::from(register as i32);
-    match (narrow, wide) {
-        (true, false) => low,
-        (false, true) => register,
+/// The number in a register, of which `low` is what its lower half says, by the interfaces that are loaded.
+fn read<T: PartialEq>(register: T, low: T, unknown: T) -> T {
+    match INTERFACES.loaded() {
+        [true, false] => low,
+        [false, true] => register,
         // The same with both, or not known.
         _ if low == register => register,
-        _ => UNKNOWN,
+        _ => unknown,
     }
 }
 
 /// An integer of the interface.
 pub fn integer(register: i64) -> i64 {
-    read(register, INTERFACES.loaded())
+    read(register, i64::from(register as i32), UNKNOWN)
 }
 
 /// An integer without a sign.
 pub fn unsigned(register: u64) -> u64 {
-    let low = u64::from(register as u32);
-    match INTERFACES.loaded() {
-        [true, false] => low,
-        [false, true] => register,
-        _ if low == register => register,
-        _ => UNKNOWN as u64,
-    }
+    read(register, u64::from(register as u32), UNKNOWN as u64)
 }
 
 /// An integer of the interface as the length of an array; 0 if it is not known or too much.

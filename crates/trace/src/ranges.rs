@@ -129,6 +129,18 @@ pub struct Counted {
     pub value: f64,
 }
 
+impl Counted {
+    /// Returns what the counter is called in reports.
+    pub fn title(&self) -> String {
+        counter_title(&self.domain, &self.name)
+    }
+}
+
+/// Returns what a counter is called in reports: `DOMAIN: NAME`, or its name if it has no domain.
+pub fn counter_title(domain: &str, name: &str) -> String {
+    if domain.is_empty() { name.to_owned() } else { format!("{domain}: {name}") }
+}
+
 /// What a call turns out to do.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {

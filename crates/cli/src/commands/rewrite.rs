@@ -85,13 +85,14 @@ fn done(args: &Rewrite) -> Result<Instrumented> {
     }
     // The launcher put it there before the program started.
     let weights = fs::read(args.image.with_file_name(INSIDE_WEIGHTS)).unwrap_or_default();
-    let known = (!weights.is_empty()).then(|| serde_json::from_slice::<Weights>(&weights)).transpose();
-    let known = known.context("what an earlier run says of kernels can't be read")?;
     // A reason is not of the image alone.
     let cache = if why.is_none() { Cache::of(args, &image, (first, device, use_), &weights) } else { None };
     let done = match cache.as_ref().and_then(Cache::get) {
         Some(done) => done,
         None => {
+            let known =
+                (!weights.is_empty()).then(|| serde_json::from_slice::<Weights>(&weights)).transpose();
+            let known = known.context("what an earlier run says of kernels can't be read")?;
             let done = rewrites(&Ask {
                 image: &image,
                 why: why.as_deref(),

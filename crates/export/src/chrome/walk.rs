@@ -8,7 +8,7 @@ use hetrace_ctf::read::Event;
 use hetrace_trace::demangle;
 use hetrace_trace::facts::is_mark;
 use hetrace_trace::probes::Border;
-use hetrace_trace::ranges::{Counted, Range, Ranges, Step as RangeStep};
+use hetrace_trace::ranges::{Range, Ranges, Step as RangeStep};
 use hetrace_trace::spans::{
     At, Call, Command, Fold, MemoryKind, Open, Orphan, Summary, Unfinished, Visitor, Why,
 };
@@ -197,10 +197,8 @@ impl<'t, 'o> Writer<'t, 'o> {
             }),
             // The format has counters of processes, which it knows by name.
             RangeStep::Counted(counted) if counted.value.is_finite() => self.events.add("C", place, |e| {
-                let Counted { name, domain, .. } = counted;
                 e.time("ts", counted.time).text("cat", COUNTER);
-                let name = if domain.is_empty() { name.to_string() } else { format!("{domain}: {name}") };
-                e.text("name", &name).object("args", |args| {
+                e.text("name", &counted.title()).object("args", |args| {
                     args.raw("value", counted.value);
                 });
             }),

@@ -114,9 +114,8 @@ fn count(sheet: &mut Sheet<'_>, place: Place<'_>, counted: &Counted) -> io::Resu
     }
     let key = number(Kind::Counter, [place.process, hash(place.api), counted.key]);
     let row = sheet.find(key).unwrap_or_else(|| {
-        let Counted { name, domain, .. } = counted;
-        let name = if domain.is_empty() { name.to_string() } else { format!("{domain}: {name}") };
-        sheet.row(Row { counter: Some(Unit::Count), ..Row::new(key, Some(place.process), &name) })
+        let title = counted.title();
+        sheet.row(Row { counter: Some(Unit::Count), ..Row::new(key, Some(place.process), &title) })
     });
     sheet.count(counted.time, row, counted.value)
 }

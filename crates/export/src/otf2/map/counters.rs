@@ -40,10 +40,8 @@ impl Counters {
             return;
         }
         let (pid, api) = counted.of;
-        let Counted { name, domain, .. } = counted;
         let place = *self.places.entry((pid, api, counted.key)).or_insert_with(|| {
-            let name = if domain.is_empty() { name.to_string() } else { format!("{domain}: {name}") };
-            self.all.push(Counter { pid, name });
+            self.all.push(Counter { pid, name: counted.title() });
             self.all.len() - 1
         });
         self.values.push((counted.time, place, counted.value));

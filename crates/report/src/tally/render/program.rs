@@ -5,6 +5,7 @@ use std::fmt;
 use super::{Renderer, device::energy_cell, errors, others, right, some};
 use crate::tally::rows::{HostTelemetryRow, ProbeRangeRow, RangeRow};
 use crate::text::{Column, Table};
+use hetrace_trace::ranges::counter_title;
 use hetrace_trace::telemetry::HOST;
 use hetrace_trace::text::{bandwidth, bytes, count, duration, duration_f, energy, percent, plural, power};
 
@@ -67,12 +68,7 @@ impl Renderer<'_> {
         let mut table = Table::new(columns);
         let (shown, hidden) = self.cut(rows);
         for row in shown {
-            let name = if row.domain.is_empty() {
-                row.name.clone()
-            } else {
-                format!("{}: {}", row.domain, row.name)
-            };
-            let mut cells = vec![name];
+            let mut cells = vec![counter_title(&row.domain, &row.name)];
             if several {
                 cells.push(row.pid.to_string());
             }
