@@ -14,7 +14,7 @@ use crate::account::{self, limit, of_commands};
 use crate::members::Val;
 use crate::process::session;
 use crate::thread::recording;
-use crate::{native, own, python};
+use crate::{native, own, python, thread};
 
 pub use crate::account::{is_limited, set_beside};
 
@@ -96,7 +96,7 @@ pub(crate) enum Way {
 #[cold]
 #[inline(never)]
 pub(crate) fn way(writer: &Writer, flags: u8, id: u16) -> Option<Way> {
-    if writer.is_own_call() {
+    if thread::is_own_call(writer) {
         return None; // Nothing is recorded of it.
     }
     if is_limited() {
@@ -192,7 +192,7 @@ fn look(writer: &Writer) {
 /// command; where that matters and is not known, some are not timed, to compare their calls with.
 pub fn one_in(is_known: impl FnOnce() -> bool) -> u32 {
     let Some(writer) = recording() else { return 1 };
-    if writer.meter.count() && !writer.is_own_call() {
+    if writer.meter.count() && !thread::is_own_call(writer) {
         look_within(writer);
     }
     let one_in = writer.meter.step().one_in;

@@ -108,12 +108,18 @@ fn is_ours_unasked(object: &crate::elf::Object) -> bool {
 /// address outside of it. NULL if it is not known.
 #[inline(never)]
 pub fn caller() -> *const c_void {
-    let mut found = std::ptr::null();
-    each_frame(|at, _| {
-        found = at;
+    call_from_outside().0
+}
+
+/// As [`caller`], with the place on the stack where that return address lies.
+#[inline(never)]
+pub(crate) fn call_from_outside() -> (*const c_void, usize) {
+    let mut found = (std::ptr::null(), 0);
+    each_frame(|at, place| {
+        found = (at, place);
         true
     });
-    if is_ours(found) { std::ptr::null() } else { found }
+    if is_ours(found.0) { (std::ptr::null(), 0) } else { found }
 }
 
 /// Shows the return addresses of this thread's calls, the innermost first, and where on the stack they

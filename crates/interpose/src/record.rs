@@ -7,7 +7,7 @@ use hetrace_ring::writer::Writer;
 
 use crate::attach::lose_call;
 use crate::put::{Plain, Put, Raw};
-use crate::thread::{attached, writer};
+use crate::thread::{Whose, attached, whose, writer};
 use crate::write::write_at;
 
 /// Records one part of a call; tries again once after attaching to a ring.
@@ -70,17 +70,7 @@ pub(crate) unsafe fn put_at(writer: &Writer, id: u16, fields: impl Put + Copy, t
 #[cold]
 #[inline(never)]
 unsafe fn put_again(writer: &Writer, id: u16, fields: impl Put + Copy) -> Option<u64> {
-    if writer.attached() {
-        if !writer.is_inside() || writer.is_handlers() {
-            writer.lose_call();
-        }
-        return None;
-    }
-    // A process that was forked: its writer is empty, and gets a ring now.
-    let Some(writer) = attached() else {
-        lose_call();
-        return None;
-    };
+    let writer = again_by(writer)?;
     let length = HEAD + fields.size();
     // SAFETY: `length` was made from the fields' size, and `put` found that it is not too much; what they refer to stays
     // readable until this returns.
@@ -93,6 +83,22 @@ unsafe fn put_again(writer: &Writer, id: u16, fields: impl Put + Copy) -> Option
         writer.lose_call();
     }
     time
+}
+
+/// The writer with which a call's entry is tried once more that had no room; none if it is not the program's, or counted as
+/// lost.
+#[cold]
+#[inline(never)]
+fn again_by(writer: &Writer) -> Option<&Writer> {
+    if !writer.attached() {
+        // A process that was forked: its writer is empty, and gets a ring now.
+        return attached().or_else(|| (lose_call(), None).1);
+    }
+    match writer.is_inside().then(|| whose(writer)) {
+        Some(Whose::Own) => None,
+        Some(Whose::Programs) => Some(writer),
+        Some(Whose::Handlers) | None => (writer.lose_call(), None).1,
+    }
 }
 
 /// Records something that is not a call: what is known of a device. Returns

@@ -5,6 +5,10 @@ use std::sync::atomic::AtomicPtr;
 use hetrace_ring::writer::Writer;
 
 use crate::attach::attach;
+use crate::dlsym::call_from_outside;
+use crate::elf::Object;
+use crate::errno::ErrnoGuard;
+use crate::real::is_ours;
 use crate::tls;
 
 /// This thread's writer, made if need be.
@@ -42,9 +46,49 @@ fn changed(word: *mut Writer) -> Option<&'static Writer> {
     existing(word).or_else(attached)
 }
 
+/// Whose call it is that came while the tracer itself may be calling.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Whose {
+    /// The tracer's own, or made by what it has called.
+    Own,
+    /// The program's: a signal handler has left the tracer's work for good.
+    Programs,
+    /// The program's, and what it interrupted may go on: nothing is recorded of it.
+    Handlers,
+}
+
+/// Finds out whose call it is that this thread makes just now. Where the stack at which this runs shows nothing, the place of
+/// the program's own return address does: as deep as a wrapper's frames are a call after a jump out of the tracer's work looks
+/// like a part of that.
+#[cold]
+#[inline(never)]
+pub(crate) fn whose(writer: &Writer) -> Whose {
+    if !writer.is_inside() {
+        return Whose::Programs;
+    }
+    let _errno = ErrnoGuard::new();
+    if !writer.is_own_call() {
+        return if writer.is_inside() { Whose::Handlers } else { Whose::Programs };
+    }
+    let (from, place) = call_from_outside();
+    match Object::holding(from) {
+        None => Whose::Own, // Nobody knows.
+        Some(_) if writer.is_left_by(place as u64) => Whose::Programs,
+        // From deeper than that, where a handler is, or what came after one that jumped; nothing that the tracer calls is in
+        // the program itself.
+        Some(object) if object.is_program() && !is_ours(from) => Whose::Handlers,
+        Some(_) => Whose::Own,
+    }
+}
+
 /// Whether this thread's calls are the tracer's own just now.
 pub(crate) fn is_own() -> bool {
-    recording().is_some_and(Writer::is_own_call)
+    recording().is_some_and(is_own_call)
+}
+
+/// Whether a call that this writer's thread makes is not the program's.
+pub(crate) fn is_own_call(writer: &Writer) -> bool {
+    writer.is_own_call() && whose(writer) == Whose::Own
 }
 
 /// Runs `work`, during which this thread's calls are the tracer's own.

@@ -54,11 +54,50 @@ fn calls_inside_of_a_call_stand_between_its_records() {
 fn the_tracers_own_calls_are_not_recorded() {
     let (records, lost) = in_thread(|| {
         add(1, |_| ());
-        with_guard(|| add(2, |_| ()));
+        with_guard(|| by_another_library(|| _ = add(2, |_| ())));
         add(3, |_| ());
     });
     let bodies: Vec<u8> = records.iter().map(|(.., body)| body[0]).collect();
     assert_eq!((bodies, lost), (vec![1, 2, 3, 4], [0, 0]));
+}
+
+/// A handler's jump out of the tracer's work is as a panic here: nothing is done on the way. The next call is made from deeper
+/// than where that work began, and still from where the program had been.
+#[test]
+fn the_tracers_work_is_over_when_a_handler_has_left_it() {
+    #[inline(never)]
+    fn from_further_below(number: u32) {
+        let frame = std::hint::black_box([number; 4096]);
+        add(std::hint::black_box(&frame)[1], |_| ());
+    }
+    let (records, lost) = in_thread(|| {
+        add(1, |_| ());
+        let left = std::panic::catch_unwind(|| with_guard(|| std::panic::resume_unwind(Box::new(()))));
+        assert!(left.is_err());
+        from_further_below(2);
+        add(3, |_| ());
+        with_guard(|| by_another_library(|| _ = add(5, |_| ())));
+        add(4, |_| ());
+    });
+    let bodies: Vec<u8> = records.iter().map(|(.., body)| body[0]).collect();
+    assert_eq!((bodies, lost), (vec![1, 2, 2, 3, 3, 4, 4, 5], [0, 0]));
+}
+
+/// As a driver calls back what the tracer has called it for: this whole program counts as the tracer here.
+fn by_another_library(mut work: impl FnMut()) {
+    unsafe extern "C" fn found<F: FnMut()>(work: *const c_void, _: *const c_void) -> libc::c_int {
+        // SAFETY: the closure of the call below, which nobody else uses meanwhile.
+        let work = unsafe { &mut *work.cast_mut().cast::<F>() };
+        work();
+        0
+    }
+    fn compare<F: FnMut()>(_: &F) -> unsafe extern "C" fn(*const c_void, *const c_void) -> libc::c_int {
+        found::<F>
+    }
+    let how = compare(&work);
+    let one = [0u8];
+    // SAFETY: a table of one byte; the key is given to `found` alone, whose closure it is.
+    unsafe { libc::bsearch((&raw mut work).cast(), one.as_ptr().cast(), 1, 1, Some(how)) };
 }
 
 /// A poll with one argument.
@@ -383,7 +422,7 @@ fn a_handlers_calls_inside_of_the_tracers_own_are_counted_where_they_are_known()
             add(1, |_| ());
             with_guard(|| {
                 // A call that the tracer makes itself, and one of a handler.
-                add(2, |_| ());
+                by_another_library(|| _ = add(2, |_| ()));
                 // SAFETY: the handler set above.
                 unsafe { libc::raise(signal) };
             });

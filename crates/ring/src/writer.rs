@@ -267,7 +267,7 @@ impl Writer {
 
     /// The tracer itself calls the API from now on: nothing is recorded.
     pub fn enter(&self) {
-        if self.inside.get() == 0 {
+        if self.inside.get() == 0 || self.is_inside_no_more() {
             self.inside_stack.set(stack_pointer());
         }
         compiler_fence(Ordering::SeqCst);

@@ -204,7 +204,13 @@ impl Writer {
     /// The tracer's own calls were left by a handler that did not return: calls are the
     /// program's again.
     pub(super) fn is_inside_no_more(&self) -> bool {
-        let left = stack_pointer() > self.inside_stack.get() && !on_another_stack(self.inside_stack.get());
+        self.is_left_by(stack_pointer())
+    }
+
+    /// As [`Writer::is_own_call`] finds out by the stack where it runs, for a call of which more is known: its return address
+    /// lies at `place`. What the tracer calls itself returns to below where it began to. Returns whether it calls no more.
+    pub fn is_left_by(&self, place: u64) -> bool {
+        let left = place > self.inside_stack.get() && !on_another_stack(self.inside_stack.get());
         if left {
             self.inside.set(0);
         }
