@@ -124,6 +124,10 @@ impl Seen {
             }
             seen.discarded += stream.losses().events;
         }
+        // A thread that went on in another ring is in two streams, of which either may be read first.
+        for entries in seen.entries.values_mut() {
+            entries.sort_by_key(|(time, _)| *time);
+        }
         seen.resolve();
         seen
     }

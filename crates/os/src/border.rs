@@ -65,9 +65,12 @@ impl Borders {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks for a border, which is not before the one that was asked for last.
-    pub fn ask(&self, border: Border) {
-        self.state().asked.push_back(border);
+    /// Asks for a border at the present time, which `now` returns: whatever delays this thread, the reader has written nothing
+    /// that happens from then on, as it asks for borders after it has found out up to when it may write.
+    pub fn ask(&self, folder: PathBuf, number: u32, now: impl FnOnce() -> u64) {
+        let mut state = self.state();
+        state.asked.push_back(Border { at: now(), folder, number });
+        drop(state);
         // A counter that has room for any number of ones.
         let _ = rustix::io::write(&self.wake, &1u64.to_ne_bytes());
     }
@@ -105,7 +108,13 @@ mod tests {
     fn borders_are_passed_in_their_order() {
         let borders = Borders::new().unwrap();
         let border = |number| Border { at: u64::from(number) * 10, folder: PathBuf::new(), number };
-        [2, 3].into_iter().for_each(|number| borders.ask(border(number)));
+        for number in [2, 3] {
+            // Nobody learns of borders while the time of one is found out.
+            borders.ask(PathBuf::new(), number, || {
+                assert!(borders.state.try_lock().is_err());
+                u64::from(number) * 10
+            });
+        }
         assert_eq!(borders.fresh(0), [border(2), border(3)]);
         assert_eq!(borders.fresh(1), [border(3)]);
         let passed = |number| Passed { number, report: Report { events: 7, ..Report::default() } };

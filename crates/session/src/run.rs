@@ -503,7 +503,8 @@ impl Running {
                     // Triggers compare the end with calls that are open, so it comes behind all of them.
                     drainer.discover();
                     drainer.pass(host);
-                    drainer.watch().into_iter().for_each(|watch| watch.end(exit, end.monotonic_ns));
+                    let pid = self.child.pid().cast_unsigned();
+                    drainer.watch().into_iter().for_each(|watch| watch.end(exit, pid, end.monotonic_ns));
                     return Some(exit);
                 }
                 Err(_) => {

@@ -201,8 +201,10 @@ pub fn check_order(seen: &Seen, doubt: u64) {
         assert!(c.start <= c.end, "{c:?}");
         assert!(c.cause <= c.start + doubt, "ran before its call: {c:?}, known to {doubt}");
         let entries = &seen.entries[&(c.pid, c.cause_tid)];
-        let there = entries.binary_search_by_key(&c.cause, |(time, _)| *time).is_ok();
-        assert!(there, "no call at the time of the cause: {c:?}");
+        if let Err(at) = entries.binary_search_by_key(&c.cause, |(time, _)| *time) {
+            let near = &entries[at.saturating_sub(2)..(at + 2).min(entries.len())];
+            panic!("no call at the time of the cause: {c:?}; calls of its thread before and after: {near:?}");
+        }
     }
 }
 

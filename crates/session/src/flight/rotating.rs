@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use hetrace_format::files::{BLOBS, MODELS, OWN};
 use hetrace_format::manifest::{Losses, Part, Rotation};
-use hetrace_os::{Border, Borders, Passed};
+use hetrace_os::{Borders, Passed};
 use hetrace_ring::clock;
 
 use super::write::copy;
@@ -122,7 +122,7 @@ impl Rotating {
         // Without a new one a killed launcher's records go into the part before.
         let _ = Ticket::renew(&self.trace, &self.libraries, self.started, &self.session);
         let losses = manifest.losses.clone();
-        let since = (clock::nanoseconds(libc::CLOCK_MONOTONIC), clock::nanoseconds(libc::CLOCK_REALTIME));
+        let since = self.begin_next();
         let last = self.describe(manifest, left);
         // Its events are there; that it is complete is known to nobody then.
         match last.and_then(|last| last_manifest(&old, &last).map(|()| last)) {
@@ -137,11 +137,21 @@ impl Rotating {
         self.before = losses;
         self.number += 1;
         self.since = Some(since);
-        match self.borders.as_ref().zip(self.series.kernel(self.number)) {
-            Some((borders, folder)) => borders.ask(Border { at: since.0, folder, number: self.number }),
-            None => self.unfinished.clear(),
+        if self.series.kernel(self.number).is_none() || self.borders.is_none() {
+            self.unfinished.clear();
         }
         Some(self.trace.path().to_owned())
+    }
+
+    /// Begins the next part now, also for the reader of the operating system's events. Returns when that is, by both clocks.
+    fn begin_next(&self) -> (u64, u64) {
+        let now = || clock::nanoseconds(libc::CLOCK_MONOTONIC);
+        let number = self.number + 1;
+        let mut since = None;
+        if let Some((borders, folder)) = self.borders.as_ref().zip(self.series.kernel(number)) {
+            borders.ask(folder, number, || *since.insert(now()));
+        }
+        (since.unwrap_or_else(now), clock::nanoseconds(libc::CLOCK_REALTIME))
     }
 
     /// Finishes the parts of which the operating system's events are written by now. Returns what was recorded of them in

@@ -1,6 +1,6 @@
 //! Watches for what triggers are about, while rings are drained.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,6 +24,10 @@ use crate::output::Identity;
 const PART: u64 = 50_000_000;
 /// Parts of a second.
 const PARTS: usize = 20;
+/// Threads that ended inside of calls with their process, of which it is known in which.
+const MOST_LEFT: usize = 8192;
+/// `PF_EXITING` of Linux: the task ends.
+const EXITING: u64 = 4;
 /// Calls that are open at a time on a thread; more are those of a program that never returns from them.
 const DEEPEST: usize = 1 << 12;
 
@@ -188,6 +192,8 @@ pub(crate) struct Watch {
     latest: HashMap<(u32, Quantity), [i64; VALUES]>,
     /// By image and thread.
     open: HashMap<(usize, u32), Vec<OpenCall>>,
+    /// Those in which a process has ended, the last ones.
+    left: VecDeque<((usize, u32), Vec<OpenCall>)>,
     /// By atom.
     rates: HashMap<usize, Rate>,
     idle: HashMap<usize, u64>,
@@ -216,6 +222,7 @@ impl Watch {
             devices: HashMap::new(),
             latest: HashMap::new(),
             open: HashMap::new(),
+            left: VecDeque::new(),
             rates: HashMap::new(),
             idle: HashMap::new(),
             last: None,
@@ -332,9 +339,15 @@ impl Watch {
         }
     }
 
-    /// A program image is gone, and its calls with it.
+    /// A program image is gone, and its calls with it; unless its process ends, which may be what [`Self::end`] is about to say.
     pub fn is_gone(&mut self, image: usize) {
-        self.open.retain(|(of, _), _| *of != image);
+        for (thread, calls) in self.open.extract_if(|(of, _), _| *of == image) {
+            let pid = calls.first().map(|call| call.who.pid);
+            if pid.is_some_and(is_ending) {
+                self.left.push_back((thread, calls));
+            }
+        }
+        self.left.drain(..self.left.len().saturating_sub(MOST_LEFT));
     }
 
     /// Looks at what changes with time, and at samples.
@@ -356,9 +369,11 @@ impl Watch {
         (0..bound.triggers.len()).for_each(|trigger| self.look(&bound, trigger, &moment));
     }
 
-    /// The program has ended.
-    pub fn end(&mut self, exit: Exit, now: u64) {
+    /// The program has ended, whose process this was.
+    pub fn end(&mut self, exit: Exit, pid: u32, now: u64) {
         self.exit = Some(exit);
+        let left = std::mem::take(&mut self.left);
+        self.open.extend(left.into_iter().filter(|(_, calls)| calls.iter().all(|call| call.who.pid == pid)));
         self.tick(now);
     }
 
@@ -679,4 +694,15 @@ fn named(members: &HashMap<Key, super::rule::Member>, value: Number, moment: &Mo
         Some(format!("{} ({value})", found.0))
     };
     names.and_then(name).unwrap_or_else(|| Dimension::Plain.show(value))
+}
+
+/// Whether a process has ended, or does: not where it goes on as another program.
+fn is_ending(pid: u32) -> bool {
+    let Ok(stat) = std::fs::read(format!("/proc/{pid}/stat")) else { return true };
+    let text = String::from_utf8_lossy(&stat);
+    // The name is in parentheses, and may have some itself; behind it are the state and, as the seventh word, the flags.
+    let mut words = text.rsplit_once(')').map_or("", |(_, rest)| rest).split_whitespace();
+    let is_dead = words.next().is_some_and(|state| matches!(state, "Z" | "X"));
+    let flags = words.nth(5).and_then(|word| word.parse::<u64>().ok());
+    is_dead || flags.is_some_and(|flags| flags & EXITING != 0)
 }

@@ -173,6 +173,33 @@ fn a_call_that_hangs_fires_once() {
     assert_eq!(count(&watch), 2);
 }
 
+/// That its memory is gone may be seen before its end is.
+#[test]
+fn calls_that_the_program_ended_in_are_open_at_its_end() {
+    for (ends, pid_of_end, expected) in [(true, 0, 1), (true, 1, 0), (false, 0, 0)] {
+        let mut child = std::process::Command::new("sleep").arg("100").spawn().unwrap();
+        let pid = child.id();
+        let mut watch = watch("crash && toyFinish.open > 0ns");
+        let who = Identity { pid, tid: pid, name: *b"main\0\0\0\0\0\0\0\0\0\0\0\0" };
+        let record = CallRecord { api: 1, id: entry_id(FINISH), time: S, image: 3, who: &who, body: &[] };
+        watch.call(record);
+        if ends {
+            child.kill().unwrap();
+            // As the launcher does, which has not asked for its status yet.
+            while !std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap().contains(") Z ") {
+                std::thread::yield_now();
+            }
+        }
+        // Or the process goes on as another program.
+        watch.is_gone(3);
+        watch.tick(2 * S);
+        watch.end(Exit::Signal(9), pid + pid_of_end, 3 * S);
+        assert_eq!(count(&watch), expected, "{ends} {pid_of_end}");
+        let _ = child.kill();
+        child.wait().unwrap();
+    }
+}
+
 #[test]
 fn a_thread_that_is_gone_does_not_hang() {
     let mut watch = watch("toyFinish.open > 10s");
@@ -257,7 +284,7 @@ fn the_end_is_a_moment_too() {
         let mut watch = watch(text);
         watch.tick(S);
         assert_eq!(count(&watch), 0, "{text}");
-        watch.end(exit, 2 * S);
+        watch.end(exit, std::process::id(), 2 * S);
         assert_eq!(count(&watch), expected, "{text}");
     }
 }
