@@ -381,6 +381,30 @@ fn code_without_its_text_is_named() {
     }
 }
 
+/// So large an image is not handed over to look for names: those that the program asks for are known then.
+#[test]
+fn kernels_of_much_machine_code_are_named_when_they_are_asked_for() {
+    let mut image = fat(&"machine code ".repeat(200_000), How::Raw);
+    image[16] = 2; // Its entry's kind.
+    for (options, arguments, named) in [
+        (ALL, "wrapper", &["k1000", "k2000"][..]),
+        (ALL, "data", &["k1000", "k2000"]),
+        (ALL, "library", &["k1000", "k2000"]),
+        (&["--inside", "k1*"], "wrapper", &["k1000"]),
+        (&["--inside", "other"], "wrapper", &[]),
+    ] {
+        let run = Bed::new(&image).run(options, &[arguments], &[]);
+        assert_eq!(run.done.status, 0, "{}", run.done.err);
+        assert_eq!(ran(&run), twins(&[("k1000", 3), ("k2000", 3)]));
+        let said = notes(&run);
+        assert!(said.contains("the program loads machine code without PTX"), "{said}");
+        for name in ["k1000", "k2000"] {
+            let times = said.matches(&format!("{name} is as it was: no PTX in its code")).count();
+            assert_eq!(times, usize::from(named.contains(&name)), "{arguments}: {said}");
+        }
+    }
+}
+
 #[test]
 fn the_second_run_finds_its_code_in_the_cache() {
     let bed = Bed::new(TEXT.as_bytes());

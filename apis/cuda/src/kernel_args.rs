@@ -74,7 +74,7 @@ fn layout(function: P) -> Option<&'static Layout> {
     let key = function as u64 ^ u64::from(AGE.load(Ordering::Acquire)) << 48;
     match HANDLES.get(key) {
         Some(number) => numbered(number),
-        None => with_guard(|| ask(function, key)),
+        None => with_guard(|| ask(function, key)).flatten(),
     }
 }
 

@@ -108,18 +108,33 @@ fn is_ours_unasked(object: &crate::elf::Object) -> bool {
 /// address outside of it. NULL if it is not known.
 #[inline(never)]
 pub fn caller() -> *const c_void {
-    call_from_outside().0
-}
-
-/// As [`caller`], with the place on the stack where that return address lies.
-#[inline(never)]
-pub(crate) fn call_from_outside() -> (*const c_void, usize) {
-    let mut found = (std::ptr::null(), 0);
-    each_frame(|at, place| {
-        found = (at, place);
+    let mut found = std::ptr::null();
+    each_frame(|at, _| {
+        found = at;
         true
     });
-    if is_ours(found.0) { (std::ptr::null(), 0) } else { found }
+    if is_ours(found) { std::ptr::null() } else { found }
+}
+
+/// As [`caller`], with the place on the stack where that return address lies; none if a function of this library is on the way
+/// there.
+#[inline(never)]
+pub(crate) fn call_from_outside(without: *const c_void) -> Option<(*const c_void, usize)> {
+    let (mut found, mut passed) = ((std::ptr::null(), 0), false);
+    each_frame(|at, place| {
+        found = (at, place);
+        // The unwinder's table has where the function begins that a call returns to.
+        passed |= is_ours(at) && function_of(at) == without;
+        true
+    });
+    (!passed && !is_ours(found.0)).then_some(found)
+}
+
+/// Where the function of this library begins to which a call returns; NULL if the unwinder does not know it.
+fn function_of(at: *const c_void) -> *const c_void {
+    // SAFETY: asks the unwinder's tables for an address in code that is loaded. The address before is that of the call, which may be
+    // the function's last instruction.
+    unsafe { _Unwind_FindEnclosingFunction(at.wrapping_byte_sub(1).cast_mut()) }
 }
 
 /// Shows the return addresses of this thread's calls, the innermost first, and where on the stack they
@@ -158,6 +173,7 @@ unsafe extern "C" {
     ) -> c_int;
     fn _Unwind_GetIP(context: *mut c_void) -> usize;
     fn _Unwind_GetCFA(context: *mut c_void) -> usize;
+    fn _Unwind_FindEnclosingFunction(at: *mut c_void) -> *const c_void;
 }
 
 /// Exports `dlsym` and `dlvsym`. The two functions named get an [`Asked`] and

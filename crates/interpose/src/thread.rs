@@ -1,5 +1,6 @@
 //! The thread that runs: its writer, and whether what it does is the program's.
 
+use std::ffi::c_void;
 use std::sync::atomic::AtomicPtr;
 
 use hetrace_ring::writer::Writer;
@@ -70,7 +71,8 @@ pub(crate) fn whose(writer: &Writer) -> Whose {
     if !writer.is_own_call() {
         return if writer.is_inside() { Whose::Handlers } else { Whose::Programs };
     }
-    let (from, place) = call_from_outside();
+    // What the tracer has called may have jumped here: then nothing of it is on the stack.
+    let Some((from, place)) = call_from_outside(guarded as *const c_void) else { return Whose::Own };
     match Object::holding(from) {
         None => Whose::Own, // Nobody knows.
         Some(_) if writer.is_left_by(place as u64) => Whose::Programs,
@@ -91,16 +93,24 @@ pub(crate) fn is_own_call(writer: &Writer) -> bool {
     writer.is_own_call() && whose(writer) == Whose::Own
 }
 
-/// Runs `work`, during which this thread's calls are the tracer's own.
-pub fn with_guard<R>(work: impl FnOnce() -> R) -> R {
+/// Runs `work`, during which this thread's calls are the tracer's own. Returns what it returns.
+pub fn with_guard<R>(work: impl FnOnce() -> R) -> Option<R> {
+    let mut work = Some(work);
+    let mut result = None;
+    guarded(&mut || result = work.take().map(|work| work()));
+    result
+}
+
+/// As [`with_guard`], in one function: where it is on the stack the tracer's own work goes on.
+#[inline(never)]
+fn guarded(work: &mut dyn FnMut()) {
     let Some(writer) = writer() else { return work() };
     writer.enter();
-    let result = work();
-    // The thread's writer may have changed meanwhile.
+    work();
+    // The thread's writer may have changed meanwhile. Said behind the call, which is so not this function's last instruction.
     if let Some(writer) = recording() {
         writer.leave();
     }
-    result
 }
 
 /// This task's writer, if it has one with a ring.

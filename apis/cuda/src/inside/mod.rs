@@ -15,6 +15,7 @@ mod own;
 mod pool;
 mod ring;
 mod twins;
+mod without;
 
 use std::ffi::CStr;
 use std::fs;
@@ -109,6 +110,14 @@ unsafe fn load_bytes(
         }
         return error;
     }
+    if bytes.is_some_and(|bytes| !image::may_have_text(bytes)) {
+        let error = load(None);
+        if error == 0 {
+            // SAFETY: contract: filled in.
+            without::loaded(unsafe { made.read() });
+        }
+        return error;
+    }
     let Some(ours) = bytes.and_then(with_twins) else { return load(None) };
     let error = load(Some(ours.image().as_ptr().cast()));
     if error == 0 {
@@ -133,21 +142,8 @@ fn refused_by_driver(error: CUresult) {
 #[cold]
 fn with_twins(bytes: &[u8]) -> Option<Replaced> {
     at_end();
-    if !image::may_have_text(bytes) {
-        WITHOUT_TEXT.fetch_add(1, Ordering::Relaxed);
-        static SAID: AtomicBool = AtomicBool::new(false);
-        if !SAID.swap(true, Ordering::Relaxed) {
-            Note::new()
-                .text(b"--inside: the program loads machine code without PTX; its kernels are as they were")
-                .leave();
-        }
-        return None;
-    }
     replaced(bytes, capability()?, Use::Loaded)
 }
-
-/// Images that were machine code only.
-static WITHOUT_TEXT: AtomicU32 = AtomicU32::new(0);
 
 /// Returns the least compute capability of all devices: code may be run on each of them.
 fn capability() -> Option<u32> {
@@ -240,11 +236,7 @@ extern "C" fn ended() {
     pool::end(|_| true);
     say_waited();
     say_late();
-    let without = WITHOUT_TEXT.load(Ordering::Relaxed);
-    if without > 1 {
-        let note = Note::new().text(b"--inside: images of machine code without PTX: ");
-        note.number(without.into()).leave();
-    }
+    without::say_more();
 }
 
 /// Looks up a kernel in code, past our wrappers.

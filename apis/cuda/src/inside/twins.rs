@@ -14,7 +14,7 @@ use hetrace_interpose::inside::{pools, rings};
 use hetrace_interpose::ring::abi::inside::TWIN;
 use hetrace_interpose::table::Table;
 
-use super::{CUresult, Code, find, pool, ring};
+use super::{CUresult, Code, find, pool, ring, without};
 use crate::device::driver;
 use crate::device::record::{Note, text};
 use crate::generated::prelude::{P, null_mut};
@@ -151,6 +151,10 @@ fn ready(library: P, context: P) -> bool {
 /// # Safety
 /// `name` is NULL or a text.
 unsafe fn made(handle: P, owner: P, kind: Code, name: *const i8) {
+    if without::is_any() {
+        // SAFETY: NULL, or the program's own text.
+        without::made(owner, unsafe { text(name.cast()) }.to_bytes());
+    }
     if !is_any() {
         return;
     }
@@ -233,6 +237,7 @@ pub fn own_function(function: P) -> Option<P> {
 
 /// The program was given the module of a library.
 pub fn library_module(module: P, library: P) {
+    without::library_module(module, library);
     if let Some(twins) = twins_in(library) {
         CODE.set(module as u64, twins);
         LIBRARIES.set(module as u64, library as u64);
@@ -329,6 +334,7 @@ fn forget(ends: impl Fn(&Twin) -> bool) {
 
 /// Code is about to be unloaded.
 pub fn unloaded(code: P) {
+    without::unloaded(code);
     if is_any() && CODE.get(code as u64).is_some() {
         CODE.remove(code as u64);
         LIBRARIES.remove(code as u64);

@@ -226,7 +226,7 @@ where
         let writer = match writer {
             Some(writer) => writer,
             // A thread of which no call was recorded yet gets its ring now.
-            None => with_guard(recording)?,
+            None => with_guard(recording).flatten()?,
         };
         // SAFETY: null, or made by `claim` and never unmapped.
         let known = unsafe { writer.extra.load(Ordering::Relaxed).cast::<Block<X>>().as_ref() };

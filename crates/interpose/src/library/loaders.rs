@@ -118,7 +118,7 @@ impl Library {
         if target.is_null() {
             return None;
         }
-        let result = with_guard(|| call(target));
+        let result = with_guard(|| call(target))?;
         let _errno = ErrnoGuard::new();
         // Read first: what is opened meanwhile begins another age.
         let age = age();

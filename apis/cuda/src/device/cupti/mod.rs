@@ -136,7 +136,8 @@ const ONCE_NS: [u64; 3] = [4_000_000, 9_000_000, 18_000_000];
 fn first(driver_version: i32) -> Result<(), Unavailable> {
     OWNER.store(pid(), Ordering::Relaxed);
     STARTER.store(task(), Ordering::Relaxed);
-    let result = with_guard(|| search(driver_version));
+    let mut result = Err(Unavailable::NoDriver);
+    with_guard(|| result = search(driver_version));
     STARTER.store(0, Ordering::Relaxed);
     match result {
         Ok(()) => {
