@@ -111,7 +111,7 @@ fn answered(code: String, description: &Description, most: u32) -> Result<Instru
 }
 
 /// Kernels that are named where none of an image can be rewritten.
-const NAMED: usize = 64;
+const NAMED: usize = 4096;
 
 /// An image of which no text can be had: the kernels of its machine code that are wanted are named.
 ///

@@ -236,7 +236,7 @@ extern "C" fn ended() {
     pool::end(|_| true);
     say_waited();
     say_late();
-    without::say_more();
+    without::say_images();
 }
 
 /// Looks up a kernel in code, past our wrappers.

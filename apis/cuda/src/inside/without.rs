@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use hetrace_interpose::hash;
-use hetrace_interpose::inside::{chosen, twins::once};
+use hetrace_interpose::inside::{chosen, refuse, twins::once};
 use hetrace_interpose::table::Table;
 
 use crate::device::record::Note;
@@ -16,12 +16,7 @@ use crate::generated::prelude::P;
 static CODE: Table<4096> = Table::new();
 /// Hash of a name that was asked for → whose turn that was.
 static SAID: Table<4096> = Table::new();
-/// So many kernels are named; of more it is said how many they are.
-const NAMED: u32 = 64;
-/// Bytes of a name that are said: a note has room for 256.
-const NAME: usize = 160;
 static IMAGES: AtomicU32 = AtomicU32::new(0);
-static KERNELS: AtomicU32 = AtomicU32::new(0);
 
 /// Such code was loaded.
 #[cold]
@@ -63,33 +58,20 @@ fn is_code(code: P) -> bool {
 /// The program was given a kernel of this code, by its name.
 #[cold]
 pub fn made(owner: P, name: &[u8]) {
-    if !is_code(owner) || chosen(name).is_none() || !is_first(name) {
-        return;
-    }
-    if KERNELS.fetch_add(1, Ordering::AcqRel) < NAMED {
-        let (shown, more) = name.split_at_checked(NAME).unwrap_or((name, b""));
-        let note =
-            Note::new().text(b"--inside: ").text(shown).text(if more.is_empty() { b"" } else { b"..." });
-        note.text(b" is as it was: no PTX in its code (compile with -gencode arch=compute_N,code=compute_N)")
-            .leave();
+    if is_code(owner) && chosen(name).is_some() && is_first(name) {
+        refuse(name, "no PTX in its code (compile with -gencode arch=compute_N,code=compute_N)");
     }
 }
 
-/// Returns whether nobody asked for a kernel of this name before.
+/// Returns whether nobody asked for a kernel of this name before; where there are too many it may be said again.
 fn is_first(name: &[u8]) -> bool {
     static TURN: AtomicU64 = AtomicU64::new(0);
     let turn = TURN.fetch_add(1, Ordering::Relaxed) + 1;
-    SAID.first(hash::add(0, name), turn) == Some(turn)
+    SAID.first(hash::add(0, name), turn).is_none_or(|first| first == turn)
 }
 
-/// Says of how many it was not said.
-pub fn say_more() {
-    let more = KERNELS.load(Ordering::Acquire).saturating_sub(NAMED);
-    if more > 0 {
-        let note =
-            Note::new().text(b"--inside: kernels that are as they were, without PTX, and are not named: ");
-        note.number(more.into()).leave();
-    }
+/// Says how many images there were of such code, if there was more than one.
+pub fn say_images() {
     let images = IMAGES.load(Ordering::Acquire);
     if images > 1 {
         let note = Note::new().text(b"--inside: images of machine code without PTX: ");

@@ -292,7 +292,7 @@ pub fn text_of(code: &[u8]) -> Option<Vec<u8>> {
     file.read_to_end(&mut text).ok().map(|_| text)
 }
 
-/// Leaves something of machine code, which is known by its content.
+/// Leaves something of machine code, which is known by its content, or of a kernel by its name.
 fn leave(code: &[u8], end: &str, bytes: &[u8]) {
     let _errno = ErrnoGuard::new();
     let name = format!("{FOLDER}/{:016x}{end}", hash::add(0, code));
@@ -300,6 +300,23 @@ fn leave(code: &[u8], end: &str, bytes: &[u8]) {
     if open(&name, libc::O_RDONLY).map(close).is_none() {
         ask(bytes, &format!("{name}.{}{PART}", own::task()), &name);
     }
+}
+
+/// Says for the report why a kernel stays as it was that was wanted; the helper says so itself of code that is handed to it.
+pub fn refuse(kernel: &[u8], why: &str) {
+    let mut name = String::new();
+    if name.try_reserve(kernel.len().saturating_mul(8)).is_err() {
+        return;
+    }
+    for character in String::from_utf8_lossy(kernel).chars() {
+        match character {
+            '"' | '\\' => name.extend(['\\', character]),
+            '\0'..' ' => name.push('?'),
+            other => name.push(other),
+        }
+    }
+    let text = format!(r#"{{"image":"","kernels":[],"refused":[{{"name":"{name}","reason":"{why}"}}]}}"#);
+    leave(kernel, ".json", text.as_bytes());
 }
 
 /// Leaves a list of launches, whose name ends so: a line for each kernel, with their number and its name.

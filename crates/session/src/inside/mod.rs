@@ -107,7 +107,15 @@ pub(crate) fn collect(session: &Path, trace: &Path, access: Access) -> Vec<Strin
              launches (KERNEL@FIRST..LAST)"
         ));
     }
-    notes.extend(refused.into_iter().map(|why| format!("--inside: {why}")));
+    for (reason, kernels) in refused {
+        if kernels.len() > SINGLE {
+            let names: Vec<_> = kernels.iter().map(String::as_str).collect();
+            let (count, names) = (names.len(), names.join(", "));
+            notes.push(format!("--inside: {count} kernels are as they were: {reason}: {names}"));
+        } else {
+            notes.extend(kernels.iter().map(|name| format!("--inside: {name} is as it was: {reason}")));
+        }
+    }
     notes.extend(weighted.into_iter().map(|(trace, kernels)| {
         format!("--inside-weights: it was chosen by {trace} where {kernels} kernels record")
     }));
@@ -115,11 +123,14 @@ pub(crate) fn collect(session: &Path, trace: &Path, access: Access) -> Vec<Strin
     notes
 }
 
+/// Kernels that are named one by one if they stay as they were for the same reason; more are in one list.
+const SINGLE: usize = 8;
+
 /// What descriptions say of kernels.
 #[derive(Debug, Default)]
 struct Found {
-    /// Those that stay as they were, and why.
-    refused: BTreeSet<String>,
+    /// Those that stay as they were, by the reason.
+    refused: BTreeMap<String, BTreeSet<String>>,
     /// How many can record.
     kernels: usize,
     /// How many of them do so by weights of an earlier trace, by that.
@@ -134,7 +145,7 @@ impl Found {
         let all = |name: &str| said[name].as_array().cloned().unwrap_or_default();
         self.kernels += all("kernels").len();
         for one in all("refused") {
-            self.refused.insert(format!("{} is as it was: {}", of(&one, "name"), of(&one, "reason")));
+            self.refused.entry(of(&one, "reason")).or_default().insert(of(&one, "name"));
         }
         for one in all("kernels") {
             let weights = &one["weights"];

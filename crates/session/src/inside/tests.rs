@@ -96,6 +96,34 @@ fn a_helper_that_hangs_is_ended_with_what_it_started() {
 }
 
 #[test]
+fn kernels_with_one_reason_are_listed_together_where_they_are_many() {
+    let notes_of = |count: usize| {
+        let [session, trace] = [(); 2].map(|()| tempfile::tempdir().expect("a folder"));
+        let folder = session.path().join(FOLDER);
+        fs::create_dir(&folder).expect("made");
+        for number in 0..count {
+            let said = format!(r#"{{"refused":[{{"name":"k{number}","reason":"no text"}}]}}"#);
+            fs::write(folder.join(format!("{number}.json")), said).expect("written");
+        }
+        let said = r#"{"refused":[{"name":"other","reason":"no room"},{"name":"k0","reason":"no text"}]}"#;
+        fs::write(folder.join("more.json"), said).expect("written");
+        collect(session.path(), trace.path(), Access::Owner)
+    };
+    assert_eq!(
+        notes_of(2),
+        [
+            "--inside: other is as it was: no room",
+            "--inside: k0 is as it was: no text",
+            "--inside: k1 is as it was: no text"
+        ]
+    );
+    assert_eq!(
+        notes_of(9)[1..],
+        ["--inside: 9 kernels are as they were: no text: k0, k1, k2, k3, k4, k5, k6, k7, k8"]
+    );
+}
+
+#[test]
 fn pools_and_descriptions_go_into_the_trace() {
     let (session, trace) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
     make(session.path(), &Inside { weights: b"{}".to_vec(), ..Inside::default() }).expect("made");
