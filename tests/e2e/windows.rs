@@ -280,6 +280,19 @@ fn a_duration_closes_a_window_that_a_range_opened() {
 }
 
 #[test]
+fn a_range_is_in_the_window_to_its_end_though_others_begin() {
+    let script = ["threads:2", "open:step", "wait:go", "launch:5", "close"];
+    let run = Beside::start(&["--range", "step@0..1"], &script);
+    run.until(|run| !flips(&run.trace()).is_empty());
+    // Time for the other thread to begin the range behind the window.
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    run.touch("go");
+    let (seen, events) = run.end();
+    assert!((5..=10).contains(&launches(&seen)), "{:?}", seen.total());
+    assert_eq!(events, ["capture:begin range", "capture:end range"]);
+}
+
+#[test]
 fn a_signal_opens_and_closes_the_window_again_and_again() {
     let script = [
         "launch:10",

@@ -75,8 +75,8 @@ pub fn is_range(name: &[u8]) -> bool {
 pub fn range_begins() -> bool {
     let Some((window, counts)) = window().zip(counts()) else { return false };
     let number = counts.ranges.fetch_add(1, Ordering::Relaxed);
-    if number == window.last {
-        // A range of the window whose end was not seen must not keep it open.
+    // Others' ranges may come while the window's are still open. But one whose end was not seen must not keep it open.
+    if number >= window.last && (has_opened(counts) || number - window.last >= MANY) {
         counts.switch.close_for_good(clock::ticks(), cause(reason::RANGE, number));
     }
     if !window.has(number) {
@@ -87,6 +87,15 @@ pub fn range_begins() -> bool {
         counts.switch.open_once(clock::ticks(), cause(reason::RANGE, number));
     }
     true
+}
+
+/// Ranges behind those of a window, after which it is not waited any more for the window's to end: a process may have ended
+/// inside of one.
+const MANY: u64 = 64;
+
+/// Whether this thread has opened the window, and so is in no range of it any more if it begins another.
+fn has_opened(counts: &Counts) -> bool {
+    counts.switch.flip(0).is_some_and(|(_, _, cause)| (cause.pid, cause.tid) == (own::pid(), own::tid()))
 }
 
 /// A range of the window ends.
