@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{Args, CommandFactory, Parser, Subcommand};
 
 use crate::{args, commands, memory, settings};
 
@@ -92,6 +92,34 @@ pub fn whole() -> clap::Command {
     settings::with_variables(Cli::command())
 }
 
+/// Adds the options of a command.
+type WithOptions = fn(clap::Command) -> clap::Command;
+
+/// Commands that somebody waits for.
+const ALONE: [(&str, WithOptions); 11] = [
+    ("run", args::Run::augment_args),
+    ("tally", args::Tally::augment_args),
+    ("print", args::Print::augment_args),
+    ("postmortem", commands::postmortem::Postmortem::augment_args),
+    ("timeline", commands::timeline::Timeline::augment_args),
+    ("export", commands::export::Export::augment_args),
+    ("why", commands::why::Why::augment_args),
+    ("lint", args::Lint::augment_args),
+    ("diff", commands::diff::Diff::augment_args),
+    ("check", commands::check::Check::augment_args),
+    ("rewrite", commands::rewrite::Rewrite::augment_args),
+];
+
+/// Returns the command line with this command alone, if it is one of those: to describe all thirty takes a millisecond.
+/// It says nothing of what commands are for, as whoever made a mistake is answered by [`whole`].
+pub fn alone(name: &str) -> Option<clap::Command> {
+    let (name, with_options) = ALONE.into_iter().find(|(known, _)| *known == name)?;
+    let command = with_options(clap::Command::new(name));
+    Some(settings::with_variables(
+        clap::Command::new("hetrace").subcommand_required(true).subcommand(command),
+    ))
+}
+
 impl Command {
     /// Whether it reads a trace and ends.
     fn reads(&self) -> bool {
@@ -149,5 +177,49 @@ pub fn dispatch(command: Command) -> Result<ExitCode> {
         Command::Merge(args) => commands::merge::run(&args),
         Command::Check(args) => commands::check::run(&args),
         Command::Cost(args) => commands::cost::run(&args),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ALONE, Cli, alone, whole};
+    use clap::{Command, FromArgMatches};
+
+    /// What is parsed, without what is said of it.
+    fn parsed(command: &Command) -> Vec<String> {
+        let options = command.get_arguments().map(|arg| format!("{arg:?}"));
+        let groups = command.get_groups().map(|group| format!("{group:?}"));
+        let below = command.get_subcommands().flat_map(parsed);
+        let switches = [
+            command.is_subcommand_required_set(),
+            command.is_arg_required_else_help_set(),
+            command.is_args_conflicts_with_subcommands_set(),
+            command.is_subcommand_negates_reqs_set(),
+            command.is_allow_missing_positional_set(),
+            command.is_allow_external_subcommands_set(),
+            command.is_dont_delimit_trailing_values_set(),
+            command.is_trailing_var_arg_set(),
+        ];
+        let own = format!(
+            "{} {:?} {switches:?}",
+            command.get_name(),
+            command.get_all_aliases().collect::<Vec<_>>()
+        );
+        std::iter::once(own).chain(options).chain(groups).chain(below).collect()
+    }
+
+    #[test]
+    fn a_command_alone_is_parsed_as_among_all() {
+        let whole = whole();
+        for (name, _) in ALONE {
+            let among_all = whole.find_subcommand(name).expect(name);
+            let line = alone(name).expect(name);
+            assert_eq!(parsed(line.find_subcommand(name).expect(name)), parsed(among_all), "{name}");
+        }
+        assert!(alone("completions").is_none());
+        let read =
+            alone("tally").map(|line| line.try_get_matches_from(["hetrace", "tally", "--top", "3", "t"]));
+        let read = read.and_then(Result::ok).expect("it is right");
+        assert!(Cli::from_arg_matches(&read).is_ok());
     }
 }

@@ -49,6 +49,9 @@ fn main() -> ExitCode {
 
 /// Returns what is to be done, or the exit status after what is wrong was said.
 fn parse(typed: Vec<OsString>) -> Result<Cli, ExitCode> {
+    if let Some(cli) = quickly(&typed) {
+        return Ok(cli);
+    }
     let command = command_line::whole();
     if let Some(what) = usage::no_command(&typed, &command, std::env::var_os("PATH").as_deref()) {
         say(format_args!("{what}"));
@@ -89,4 +92,16 @@ fn parse(typed: Vec<OsString>) -> Result<Cli, ExitCode> {
         }
         ExitCode::from(error.exit_code() as u8)
     })
+}
+
+/// Returns what is to be done if it begins with a command, is right, and no file says anything about it: the usual case,
+/// for which the other commands need not be described.
+fn quickly(typed: &[OsString]) -> Option<Cli> {
+    let name = typed.get(1)?.to_str()?;
+    let command = command_line::alone(name)?;
+    if settings::is_there() {
+        return None;
+    }
+    let matches = command.try_get_matches_from(typed).ok()?;
+    Cli::from_arg_matches(&matches).ok()
 }

@@ -8,7 +8,7 @@ mod file;
 use clap::builder::BoolishValueParser;
 use clap::{Arg, ArgAction, Command};
 
-pub use file::{File, NAME, Problem, VARIABLE, find};
+pub use file::{File, NAME, Problem, VARIABLE, find, is_there};
 
 /// Returns the command line, each option with its environment variable.
 pub fn with_variables(whole: Command) -> Command {

@@ -37,6 +37,8 @@ struct Later {
     params: usize,
     /// One bit for each [`Part`] that it may have.
     parts: u8,
+    /// Where the name of the type that it creates begins, if it has [`Part::Creates`].
+    creates: usize,
 }
 
 /// Parts of [`Details`] for which reports look in all functions.
@@ -303,8 +305,9 @@ impl Function {
         // The list may be longer than to the first such end: then one part more is looked for.
         let list = bytes.get(params..)?;
         let ends = |at: &usize| *at == 1 || list.get(*at - 1) == Some(&b'}');
-        let behind = list.get(memchr::memchr_iter(b']', list).find(ends)?..)?;
-        let mut parts = 0;
+        let end = memchr::memchr_iter(b']', list).find(ends)?;
+        let behind = list.get(end..)?;
+        let (mut parts, mut creates) = (0, 0);
         for at in memchr::memchr_iter(b':', behind) {
             // Behind a key, its quote.
             let Some(before) = behind.get(..at.saturating_sub(1)) else { continue };
@@ -312,15 +315,15 @@ impl Function {
             if key == ROLES_KEY {
                 return None;
             }
-            parts |= Part::of(key).map_or(0, Part::bit);
+            let Some(part) = Part::of(key) else { continue };
+            parts |= part.bit();
+            if part == Part::Creates {
+                // Behind the colon and the quote.
+                creates = params + end + at + 2;
+            }
         }
-        let later = Later { line: line.into(), params, parts };
+        let later = Later { line: line.into(), params, parts, creates };
         Some(Self { name, roles: own, later, details: OnceLock::new() })
-    }
-
-    /// Has all of it understood, and not when it is asked for.
-    pub fn understand(&self) {
-        self.params.as_slice();
     }
 
     fn understood(&self) -> Option<&Details> {
@@ -381,6 +384,19 @@ impl Function {
     /// Returns whether it may make an object of a type, or one of its parameters may be of it, without understanding it.
     pub fn may_mention(&self, ty: &str) -> bool {
         self.understood().is_some() || self.later.list().contains(ty)
+    }
+
+    /// Returns whether [`Details::creates`] is this type, without understanding it.
+    pub fn creates_a(&self, ty: &str) -> bool {
+        match self.understood() {
+            Some(known) => known.creates.as_deref() == Some(ty),
+            // A name has nothing in it that would be written otherwise.
+            None if self.later.parts & Part::Creates.bit() == 0 => false,
+            None => {
+                let value = self.later.line.get(self.later.creates..);
+                value.and_then(|value| value.strip_prefix(ty)).is_some_and(|rest| rest.starts_with('"'))
+            }
+        }
     }
 
     /// Returns the name of its command's queue, which is a parameter or a member of a structure.

@@ -70,7 +70,13 @@ fn functions_are_the_same() {
                 assert_eq!(function.param(&param.name).as_deref(), Some(param), "{name}");
                 assert!(asked.may_mention(&param.base), "{name}");
             }
-            assert!(function.creates.as_ref().is_none_or(|made| asked.may_mention(made)), "{name}");
+            assert!(
+                function
+                    .creates
+                    .as_ref()
+                    .is_none_or(|made| asked.may_mention(made) && asked.may_create(made)),
+                "{name}"
+            );
             assert_eq!(asked.param("no parameter"), None);
             assert_eq!(later(), *function);
             assert_eq!(serde_json::to_string(&later()).expect("a text"), line);

@@ -21,7 +21,7 @@ pub fn run(args: &args::Lint) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let path = newest::trace(args.trace.as_deref())?;
-    let trace = super::open_whole(&path)?;
+    let trace = super::open(&path)?;
     super::report_problems(&trace);
     let (only, except) = (args.rule.clone(), args.except.clone());
     let looked = Options { only, except, partial: partial(&trace) };

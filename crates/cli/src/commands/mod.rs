@@ -114,11 +114,6 @@ fn open(path: &Path) -> Result<ManuallyDrop<Trace>> {
     Ok(ManuallyDrop::new(Trace::open(path)?))
 }
 
-/// The same for a report that asks of most functions what they take.
-fn open_whole(path: &Path) -> Result<ManuallyDrop<Trace>> {
-    Ok(ManuallyDrop::new(Trace::open_whole(path)?))
-}
-
 /// Keeps a trace until the command ends if that is soon, `the_last`: to give its memory back piece by piece would take a
 /// tenth of the time of a small one.
 fn keep(trace: Trace, the_last: bool) {

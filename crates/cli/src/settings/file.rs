@@ -84,6 +84,14 @@ pub fn find(command: &Command) -> Result<Option<File>, Problem> {
     }
 }
 
+/// Whether there may be a file that is in force.
+pub fn is_there() -> bool {
+    match std::env::var_os(VARIABLE) {
+        Some(named) => !named.is_empty(),
+        None => places().into_iter().any(|path| path.is_file()),
+    }
+}
+
 /// Where it is looked for.
 fn places() -> Vec<PathBuf> {
     let is_set = |name: &str| std::env::var_os(name).filter(|value: &OsString| !value.is_empty());

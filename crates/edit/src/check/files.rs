@@ -149,7 +149,7 @@ pub(super) fn metadata(files: &Files, done: &mut Checked) {
 /// Looks at the models: whether each can be understood, and none is missing.
 pub(super) fn models(files: &Files, trace: Option<&Trace>, manifest: &Manifest, done: &mut Checked) {
     let mut there = BTreeSet::new();
-    for ReadModel { file, model, .. } in read_models(files, None, false) {
+    for ReadModel { file, model, .. } in read_models(files, None) {
         there.extend(file.strip_suffix(".json").map(str::to_owned));
         let name = format!("{MODELS}/{file}");
         let why = match model {

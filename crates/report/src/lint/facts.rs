@@ -105,12 +105,9 @@ pub(super) struct Facts<'t> {
     pub duties: Option<Box<Duties<'t>>>,
 }
 
-/// Roles of functions of which something is asked though the trace has no calls of them: whether an API is to be made
-/// usable, what is built, and which queries answer with handles.
-const OF_ALL: [&str; 4] = ["init", "build", "query", "poll"];
-
-fn is_of_all(function: &Function) -> bool {
-    OF_ALL.iter().any(|role| function.has_role(role))
+/// Whether it compiles or links: what is built is asked of functions that the trace has no calls of, too.
+fn builds(function: &Function) -> bool {
+    function.has_role("build") && !function.has_role("query")
 }
 
 /// All functions that the trace has calls of, and types.
@@ -135,6 +132,19 @@ struct Whole<'t> {
     device: Option<&'t String>,
 }
 
+impl<'t> Whole<'t> {
+    fn new(model: &'t Model) -> Self {
+        let asks = |f: &Function| f.has_role("query") || f.has_role("poll");
+        // Only few have such a word, and only these are to be understood.
+        let answers = |f: &&Function| asks(f) && f.may_mention("\"info\"") && !answers_of(f).is_empty();
+        Self {
+            init: model.functions.iter().any(|f| f.has_role("init")),
+            answers: model.functions.iter().find(answers).is_some(),
+            device: model.holders.as_ref().map(|holders| &holders.device),
+        }
+    }
+}
+
 impl<'t> Knowledge<'t> {
     pub fn new(trace: &'t Trace) -> Self {
         let mut kinds = Vec::new();
@@ -151,11 +161,10 @@ impl<'t> Knowledge<'t> {
         let setting: Vec<&Model> = trace.models().iter().filter(|model| sets(model)).collect();
         let courses: HashMap<&str, Course<'t>> =
             trace.models().iter().map(|model| (model.api.as_str(), Course::new(model))).collect();
-        let mut whole: Vec<Whole<'t>> = Vec::new();
         let (common, occurring) = (facts::facts(trace), trace.occurring());
         let facts = ids.zip(common).map(|(id, common)| {
             let (model, function) = (trace.model_of(id)?, trace.described(id)?);
-            (occurring.get(id.index()) == Some(&true) || is_of_all(function)).then_some(())?;
+            (occurring.get(id.index()) == Some(&true) || builds(function)).then_some(())?;
             let own = own.get(model.api.as_str())?.clone();
             let kind = |name: &str| {
                 let at = kinds.get(own.clone())?.iter().position(|kind| kind.name == name)?;
@@ -185,16 +194,12 @@ impl<'t> Knowledge<'t> {
         }
         let apis = trace.functions().all().iter().map(|f| u16::try_from(f.api).unwrap_or(u16::MAX));
         let apis: Vec<u16> = apis.collect();
-        for ((api, facts), id) in apis.iter().zip(&facts).zip(0u32..) {
-            let Some((facts, model)) = facts.as_ref().zip(trace.model_of(FunctionId(id))) else { continue };
+        let mut whole: Vec<Whole<'t>> = Vec::new();
+        for (api, id) in apis.iter().zip(0u32..) {
             let api = usize::from(*api);
-            if whole.len() <= api {
-                whole.resize_with(api + 1, Whole::default);
-            }
-            let Some(whole) = whole.get_mut(api) else { continue };
-            whole.init |= facts.duties.as_ref().is_some_and(|duties| duties.init);
-            whole.answers |= !facts.answers.is_empty();
-            whole.device = model.holders.as_ref().map(|holders| &holders.device);
+            let Some(model) = trace.model_of(FunctionId(id)).filter(|_| api >= whole.len()) else { continue };
+            whole.resize_with(api, Whole::default);
+            whole.push(Whole::new(model));
         }
         Self { facts, apis, kinds, whole }
     }
@@ -301,7 +306,7 @@ fn facts_of<'t>(
         orders: false,
         reads: has("read"),
         host: host(f).filter(|_| !enqueues(f)),
-        builds: has("build") && !has("query"),
+        builds: builds(f),
         marks: has("marker"),
         reads_back: has("read") || (has("copy") && has("blocks")),
         reads_bytes: reads_bytes(f),

@@ -101,8 +101,7 @@ pub fn kernel_types(model: &Model) -> Vec<&str> {
 /// type that functions create.
 pub fn counted<'m>(model: &Model, function: &'m Function) -> Option<&'m Param> {
     let [param] = function.params.as_slice() else { return None };
-    let created =
-        model.functions.iter().any(|c| c.may_mention(&param.base) && c.creates() == Some(&param.base));
+    let created = model.functions.iter().any(|c| c.creates_a(&param.base));
     // Events are made by what enqueues.
     let out = |c: &Function| {
         c.has_role("enqueue") && c.may_mention(&param.base) && c.params.iter().any(|p| is_out(p, &param.base))
@@ -130,10 +129,8 @@ pub fn object_types(model: &Model) -> Vec<ObjectType> {
         let base = param.base.as_str();
         let made = |c: &Function| {
             let (create, enqueue) = (c.has_role("create"), c.has_role("enqueue"));
-            (create || enqueue)
-                && c.may_mention(base)
-                && ((create && c.creates() == Some(base))
-                    || (enqueue && c.params.iter().any(|p| is_out(p, base))))
+            (create && c.creates_a(base))
+                || (enqueue && c.may_mention(base) && c.params.iter().any(|p| is_out(p, base)))
         };
         let retained = |r: &Function| {
             r.has_role("retain") && r.may_mention(base) && counted(model, r).is_some_and(|p| p.base == base)

@@ -33,7 +33,7 @@ pub(crate) fn model_names(files: &Files) -> Vec<String> {
 
 /// Returns the model in a file; none if it is not there.
 pub(crate) fn model(files: &Files, name: &str) -> Result<Option<Model>, OpenError> {
-    Text::read(files, name, None, false)?.map(|text| text.whole()).transpose()
+    Text::read(files, name, None)?.map(|text| text.whole()).transpose()
 }
 
 /// A model, or why there is none.
@@ -56,10 +56,8 @@ impl ReadModel {
 
 /// Reads all models of a trace, in the order of their files' names. Of a model that is as the `account` says, functions,
 /// types and enumerations are understood when somebody asks for them.
-/// With `functions` all of these are understood at once.
-pub fn read_models(files: &Files, account: Option<&Account>, functions: bool) -> Vec<ReadModel> {
-    let texts =
-        model_names(files).into_iter().map(|name| (Text::read(files, &name, account, functions), name));
+pub fn read_models(files: &Files, account: Option<&Account>) -> Vec<ReadModel> {
+    let texts = model_names(files).into_iter().map(|name| (Text::read(files, &name, account), name));
     let texts: Vec<(Result<Option<Text>, OpenError>, String)> = texts.collect();
     let known = texts.iter().filter_map(|(text, _)| text.as_ref().ok()?.as_ref());
     let pieces = known.flat_map(|text| text.pieces.iter().map(move |range| Piece::of(text, range)));
@@ -93,7 +91,7 @@ pub fn read_models(files: &Files, account: Option<&Account>, functions: bool) ->
 
 /// How many threads are worth their start beside the caller's.
 fn helpers(pieces: &[Piece<'_>]) -> usize {
-    let whole = pieces.iter().filter(|piece| !piece.text.known || piece.text.functions).count();
+    let whole = pieces.iter().filter(|piece| !piece.text.known).count();
     let hardly = (pieces.len() - whole) / OF_A_HELPER;
     (whole.saturating_sub(1) + hardly).min(HELPERS)
 }
@@ -131,17 +129,10 @@ struct Text {
     pieces: Vec<Range<usize>>,
     /// It is as it was written.
     known: bool,
-    /// All functions are to be understood at once.
-    functions: bool,
 }
 
 impl Text {
-    fn read(
-        files: &Files,
-        name: &str,
-        account: Option<&Account>,
-        functions: bool,
-    ) -> Result<Option<Self>, OpenError> {
+    fn read(files: &Files, name: &str, account: Option<&Account>) -> Result<Option<Self>, OpenError> {
         let name = format!("{MODELS}/{name}");
         let path = files.path().join(&name);
         let io = |source| OpenError::Ctf(hetrace_ctf::read::OpenError::Io { path: path.clone(), source });
@@ -150,7 +141,7 @@ impl Text {
         let written = account.and_then(|account| account.files.iter().find(|file| file.name == name));
         let checksum = written.and_then(|file| file.checksum);
         let known = checksum.is_some_and(|written| Checksum::of(&bytes) == written);
-        Ok(Some(Self { path, bytes, pieces, known, functions }))
+        Ok(Some(Self { path, bytes, pieces, known }))
     }
 
     fn whole(&self) -> Result<Model, OpenError> {
@@ -173,11 +164,7 @@ impl Text {
         for line in text.split('\n') {
             let line = line.strip_suffix(',').unwrap_or(line);
             let later = self.known.then(|| Function::of_line(line)).flatten();
-            let function = later.or_else(|| serde_json::from_str(line).ok())?;
-            if self.functions {
-                function.understand();
-            }
-            functions.push(function);
+            functions.push(later.or_else(|| serde_json::from_str(line).ok())?);
         }
         Some(Part::Functions(functions))
     }
@@ -228,13 +215,7 @@ mod tests {
         let frame = r#"{"api":"toy","registry":{"file":"","sha256":"","versions":[]},"interpose":{},"errors":"","types":[],"enums":[],"info":{},"#;
         let bytes = format!("{frame}{FUNCTIONS}{lines}{END}").into_bytes();
         let pieces = pieces(std::str::from_utf8(&bytes).expect("a text"));
-        Text {
-            path: PathBuf::from("toy.json"),
-            bytes,
-            pieces,
-            known: functions.len().is_multiple_of(2),
-            functions: false,
-        }
+        Text { path: PathBuf::from("toy.json"), bytes, pieces, known: functions.len().is_multiple_of(2) }
     }
 
     fn function(name: &str) -> String {

@@ -29,31 +29,22 @@ impl Trace {
         Self::from_files(&Files::open(path)?)
     }
 
-    /// The same for a report that asks of most functions what they take: functions are understood at once, by several
-    /// threads, and not when they are asked for.
-    ///
-    /// # Errors
-    /// As [`Self::open`].
-    pub fn open_whole(path: &Path) -> Result<Self, OpenError> {
-        Self::read(&Files::open(path)?, true)
-    }
-
     /// The same for files that are open.
     ///
     /// # Errors
     /// As [`Self::open`].
     pub fn from_files(files: &Files) -> Result<Self, OpenError> {
-        Self::read(files, false)
+        Self::read(files)
     }
 
-    fn read(files: &Files, whole: bool) -> Result<Self, OpenError> {
+    fn read(files: &Files) -> Result<Self, OpenError> {
         // Models may be large, and nothing in the streams' description depends on them.
         let read = hetrace_format::manifest::read(files);
         let parsed = read.as_ref().ok().and_then(|bytes| Manifest::parse(bytes.as_ref()?).ok());
         // What another version wrote may have what this one does not understand.
         let own = parsed.as_ref().filter(|manifest| manifest.version == env!("CARGO_PKG_VERSION"));
         let account = own.and_then(|manifest| manifest.written.account.as_ref());
-        let models = || read_models(files, account, whole);
+        let models = || read_models(files, account);
         let (ctf, models) = beside(models, || hetrace_ctf::read::Trace::from_files(files));
         let ctf = ctf?;
         let known: Vec<String> = models.iter().filter(|read| read.known).map(|read| read.path()).collect();
