@@ -192,7 +192,9 @@ const OURS: &[&str] = &["barrier", "marker"];
 
 #[test]
 fn each_execution_has_its_own_times_if_nobody_waits_between_them() {
-    for (part, commands) in [("row", (8 + 2 + 3) * 3 + 1), ("free", 48 * 3), ("immediate", 16 * 3)] {
+    for (part, commands) in
+        [("row", (8 + 2 + 3) * 3 + 1), ("free", 48 * 3), ("waited", 48 * 3), ("immediate", 16 * 3)]
+    {
         let Some(ran) = again(part) else { return };
         assert_eq!(ran.check(19_200_000, OURS).len(), commands, "{part}");
         assert!(!ran.done.err.contains("have none"), "{}", ran.done.err);

@@ -1,9 +1,11 @@
 /* Lists that are executed again before the program has waited for the last time, in the ways in which programs do that.
- * again PART. As with device.c, kernels of the name "untimed" are those of which no times can be known; those whose name
+ * again PART [TIMES]. As with device.c, kernels of the name "untimed" are those of which no times can be known; those whose name
  * begins with "grows" last longer with each execution. */
 #include "device.h"
 
 enum { TIMES = 8, COPY_ONLY = 1 };
+
+static int times = 6 * TIMES;
 
 static char host[4096];
 static ze_result_t (*append_lists)(ze_command_list_handle_t, uint32_t, ze_command_list_handle_t *, ze_event_handle_t,
@@ -65,9 +67,18 @@ static void row(void) {
 /* The device is as fast as it is, and nobody holds it. */
 static void free_row(void) {
     ze_command_list_handle_t list = recorded(0);
-    for (int i = 0; i < 6 * TIMES; i++)
+    for (int i = 0; i < times; i++)
         execute(list, NULL);
     wait_for_queue();
+}
+
+/* The same with a wait behind each, to compare with. */
+static void waited(void) {
+    ze_command_list_handle_t list = recorded(0);
+    for (int i = 0; i < times; i++) {
+        execute(list, NULL);
+        wait_for_queue();
+    }
 }
 
 /* In immediate lists, which are queues. */
@@ -298,12 +309,14 @@ static void threads(void) {
 
 int main(int argc, char **argv) {
     static const struct { const char *name; void (*run)(void); } parts[] = {
-        {"row", row}, {"free", free_row}, {"immediate", immediate_lists}, {"queues", queues}, {"events", events},
+        {"row", row}, {"free", free_row}, {"waited", waited}, {"immediate", immediate_lists}, {"queues", queues}, {"events", events},
         {"endings", endings}, {"deep", deep}, {"elsewhere", elsewhere}, {"shared", shared}, {"raced", raced},
         {"threads", threads},
     };
     if (!is_ready())
         return 8;
+    if (argc > 2)
+        times = atoi(argv[2]);
     append_lists = newer("zeCommandListImmediateAppendCommandListsExp");
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         if (argc > 1 && strcmp(argv[1], parts[i].name) == 0)

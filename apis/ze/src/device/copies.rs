@@ -13,21 +13,20 @@
 //! Events of the program's are not copied: it may reset them meanwhile, and a copy would be undefined.
 //!
 //! A copier is one list's. It is used again when all that it has copied was read. All that belongs to the copiers of a
-//! list is touched by who has the claim of these ([`List::copiers`]); no model runs that.
+//! list is touched by who has the claim of these ([`Copiers`]); no model runs that.
 
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 use hetrace_interpose::commands::links::{Claim, Link};
 use hetrace_interpose::commands::places::{Placed, Places};
 
-use super::events::{self, Answer, SUCCESS, Slot};
-use super::lists::{self, List};
-use super::{STORE, Why};
+use super::Why;
 use crate::generated::prelude::{P, null_mut};
 use crate::generated::real;
 
 /// Executions of a list that may be copied at a time: the driver has a list and memory for each.
 pub const MOST: u32 = 64;
+const SUCCESS: u32 = 0;
 /// `ze_structure_type_t`.
 const STYPE_COMMAND_LIST_DESC: u64 = 0xf;
 const STYPE_EVENT_POOL_DESC: u64 = 0x10;
@@ -49,14 +48,44 @@ const NOTHING: u64 = u64::MAX;
 /// Tries to get the claim of a list's copiers, which others have for as long as one look takes.
 const TRIES: u32 = 10_000;
 
+/// What was asked of an event, or of a copy of its times.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answer {
+    /// It was signalled: start and end in ticks.
+    Ended([u64; 2]),
+    Waits,
+    /// The times of this use will never be known.
+    Gone,
+}
+
+/// What a copier is made for.
+#[derive(Debug, Clone, Copy)]
+pub struct Kind {
+    /// The program's context and device.
+    pub context: P,
+    pub device: P,
+    /// The group of queues.
+    pub group: u32,
+    /// That and the flags, as the description of a list has them.
+    pub description: u64,
+    /// How many events there are.
+    pub events: u32,
+}
+
 /// The copiers of a list.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Copiers {
+    next: Link,
     claim: Claim,
     /// The first one, and how many there are. Some may be of what the list was before it was reset.
     first: AtomicU32,
     count: AtomicU32,
+    /// Those that are not used again.
+    retired: AtomicU32,
+    /// How often one was put before the list, and which, of the last ones.
+    turn: AtomicU32,
+    turns: [AtomicU32; MOST as usize],
     /// The driver does not copy for this list.
     refused: AtomicBool,
     /// Executions beside which others were going on: what their copies hold may be another's.
@@ -85,7 +114,8 @@ pub struct Copier {
     has_ended: AtomicBool,
     /// It is not used again.
     retired: AtomicBool,
-    /// [`Copiers::disturbances`] when it was enqueued.
+    /// [`Copiers::turn`] and [`Copiers::disturbances`] when it was enqueued.
+    turn: AtomicU32,
     disturbances: AtomicU32,
 }
 
@@ -96,7 +126,26 @@ unsafe impl Placed for Copier {
     }
 }
 
+// SAFETY: atomics and a claim that is free, for which zeros are valid.
+unsafe impl Placed for Copiers {
+    fn next(&self) -> &Link {
+        &self.next
+    }
+}
+
 static COPIERS: Places<Copier, 8> = Places::new();
+/// Those of each list that was ever executed again so; they stay that list's place's.
+static OF_LISTS: Places<Copiers, 64> = Places::new();
+
+/// The copiers with this number.
+pub fn of(number: u32) -> Option<&'static Copiers> {
+    OF_LISTS.get(number)
+}
+
+/// Copiers for a list, of which there are none yet. Returns their number, or 0 if there are too many.
+pub fn none_yet() -> u32 {
+    OF_LISTS.take().map_or(0, |(number, _)| number)
+}
 
 /// The use of an event that a command in flight waits for; never 0.
 fn wanted_by(slot: u32, generation: u32) -> u64 {
@@ -146,8 +195,44 @@ impl Copiers {
         self.disturbances.fetch_add(1, Ordering::Release);
     }
 
+    /// It is not used again.
+    fn retire(&self, copier: &Copier) {
+        if !copier.retired.swap(true, Ordering::Relaxed) {
+            self.retired.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// The copier that was put there at this turn, if that is not long ago.
+    fn at(&self, turn: u32) -> Option<&'static Copier> {
+        COPIERS.get(self.turns.get((turn % MOST) as usize)?.load(Ordering::Relaxed))
+    }
+
+    /// How often one was put before the list, with the next one.
+    pub fn turn(&self) -> u32 {
+        self.turn.load(Ordering::Relaxed)
+    }
+
+    /// There is none for this turn.
+    pub fn skip(&self) {
+        self.turn.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Whether one could be used again if what it has copied were read: the oldest, if not all wait for it.
+    pub fn has_unread(&self) -> bool {
+        let asked = self.claim.holding(|| {
+            let now = self.turn();
+            let used = self.all().filter(|(_, copier)| !copier.is_unused());
+            let oldest = used.max_by_key(|(_, copier)| now.wrapping_sub(copier.turn.load(Ordering::Relaxed)));
+            oldest.is_some_and(|(_, copier)| copier.is_done())
+        });
+        asked == Some(true)
+    }
+
     /// Gives back what nobody needs any more, of those that are not used again.
     fn sweep(&self) {
+        if self.retired.load(Ordering::Relaxed) == 0 {
+            return;
+        }
         let mut before: Option<&Copier> = None;
         for (number, copier) in self.all() {
             let is_over = copier.retired.load(Ordering::Relaxed) && copier.is_unused() && copier.is_done();
@@ -158,6 +243,7 @@ impl Copiers {
             let after = copier.sibling.load(Ordering::Relaxed);
             before.map_or(&self.first, |b| &b.sibling).store(after, Ordering::Relaxed);
             self.count.fetch_sub(1, Ordering::Relaxed);
+            self.retired.fetch_sub(1, Ordering::Relaxed);
             copier.destroy();
             COPIERS.give(number);
         }
@@ -232,10 +318,10 @@ impl Copier {
     }
 
     /// Has the driver make it for a list: it copies and resets the events that `events` shows.
-    fn make(&self, list: &List, count: u32, events: impl FnOnce(&mut dyn FnMut(P))) -> bool {
+    fn make(&self, kind: &Kind, events: impl FnOnce(&mut dyn FnMut(P))) -> bool {
         let place = |word: &AtomicPtr<core::ffi::c_void>, handle: P| word.store(handle, Ordering::Relaxed);
-        let context = list.context_handle();
-        if count == 0 || !computes(list.device_handle(), list.ordinal()) {
+        let (context, count) = (kind.context, kind.events);
+        if count == 0 || !computes(kind.device, kind.group) {
             return false;
         }
         place(&self.context, context);
@@ -245,7 +331,7 @@ impl Copier {
         self.events.store(count, Ordering::Relaxed);
         let own = |desc: [u64; 3]| desc.map(u64::to_ne_bytes);
         let pool_desc = own([STYPE_EVENT_POOL_DESC, 0, HOST_VISIBLE | 1 << 32]);
-        let list_desc = own([STYPE_COMMAND_LIST_DESC, 0, list.kind()]);
+        let list_desc = own([STYPE_COMMAND_LIST_DESC, 0, kind.description]);
         let memory_desc = own([STYPE_HOST_MEM_ALLOC_DESC, 0, 0]);
         let event_desc = [STYPE_EVENT_DESC, 0, FOR_HOST << 32, FOR_HOST];
         let bytes = u64::from(count) * (WORDS as u64 + 1) * 8;
@@ -268,8 +354,7 @@ impl Copier {
                 return false;
             }
             place(&self.done, done);
-            let device = list.device_handle();
-            if real::zeCommandListCreate(context, device, list_desc.as_ptr().cast(), &raw mut copies)
+            if real::zeCommandListCreate(context, kind.device, list_desc.as_ptr().cast(), &raw mut copies)
                 != SUCCESS
             {
                 return false;
@@ -378,11 +463,10 @@ fn computes(device: P, group: u32) -> bool {
 
 /// A copier that is to be put before the next execution of a list. `events` shows the events of its commands.
 pub fn take(
-    list: &'static List,
-    count: u32,
+    copiers: &'static Copiers,
+    kind: &Kind,
     mut events: impl FnMut(&mut dyn FnMut(P)),
 ) -> Result<(u32, &'static Copier), Why> {
-    let copiers = list.copiers();
     copiers.exclusively(|| {
         copiers.sweep();
         let disturbances = copiers.disturbances.load(Ordering::Acquire);
@@ -394,7 +478,7 @@ pub fn take(
             None if copiers.count.load(Ordering::Relaxed) >= MOST => return Err(Why::Copies),
             None => {
                 let (number, copier) = COPIERS.take().ok_or(Why::Copies)?;
-                if !copier.make(list, count, &mut events) {
+                if !copier.make(kind, &mut events) {
                     copier.destroy();
                     COPIERS.give(number);
                     return Err(Why::Uncopied);
@@ -405,16 +489,23 @@ pub fn take(
                 (number, copier)
             }
         };
-        if copier.begin(disturbances) { Ok((number, copier)) } else { Err(Why::Uncopied) }
+        if !copier.begin(disturbances) {
+            return Err(Why::Uncopied);
+        }
+        let turn = copiers.turn.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
+        copier.turn.store(turn, Ordering::Relaxed);
+        if let Some(place) = copiers.turns.get((turn % MOST) as usize) {
+            place.store(number, Ordering::Relaxed);
+        }
+        Ok((number, copier))
     })
 }
 
 /// The driver did not take it: nobody knows whether it will run. It is not used again, nor what it would copy.
-pub fn failed(list: &List, copier: &Copier) {
-    let copiers = list.copiers();
+pub fn failed(copiers: &Copiers, copier: &Copier) {
     copiers.refuse();
     copiers.exclusively(|| {
-        copier.retired.store(true, Ordering::Relaxed);
+        copiers.retire(copier);
         for index in 0..copier.events.load(Ordering::Relaxed) {
             if let Some((_, wanted)) = copier.words(index) {
                 wanted.store(0, Ordering::Relaxed);
@@ -424,19 +515,21 @@ pub fn failed(list: &List, copier: &Copier) {
     });
 }
 
-/// Whether a copier of a list has ended. `false` if that can't be asked now.
-pub fn has_ended(list: u32, copier: u32) -> bool {
-    let Some(list) = lists::place(list) else { return false };
-    let asked = list.copiers().claim.holding(|| COPIERS.get(copier).is_some_and(Copier::is_done));
+/// Whether one of these copiers has ended. `false` if that can't be asked now.
+pub fn has_ended(copiers: u32, copier: u32) -> bool {
+    let Some(copiers) = of(copiers) else { return false };
+    let asked = copiers.claim.holding(|| COPIERS.get(copier).is_some_and(Copier::is_done));
     asked == Some(true)
 }
 
-/// What was copied for a use of an event.
-pub fn ask(list: u32, index: u32, slot: u32, generation: u32) -> Answer {
-    let Some(copiers) = lists::place(list).map(List::copiers) else { return Answer::Gone };
+/// What was copied for a use of an event, which a copier of this turn should have.
+pub fn ask(copiers: u32, index: u32, turn: u32, slot: u32, generation: u32) -> Answer {
+    let Some(copiers) = of(copiers) else { return Answer::Gone };
     let wanted = wanted_by(slot, generation);
     let asked = copiers.claim.holding(|| {
-        let found = copiers.all().find_map(|(_, copier)| Some((copier, copier.read(index, wanted)?)));
+        let read = |copier: &'static Copier| Some((copier, copier.read(index, wanted)?));
+        let likely = copiers.at(turn).and_then(read);
+        let found = likely.or_else(|| copiers.all().find_map(|(_, copier)| read(copier)));
         match found {
             None => Answer::Gone,
             Some((_, None)) => Answer::Waits,
@@ -453,15 +546,14 @@ pub fn ask(list: u32, index: u32, slot: u32, generation: u32) -> Answer {
 
 /// The program resets or destroys a list, whose last execution has ended then, and with it what stood before. Returns
 /// whether that is so: else its events must never be anybody's again.
-pub fn retire(list: &List) -> bool {
-    let copiers = list.copiers();
+pub fn retire(copiers: &Copiers) -> bool {
     if copiers.first.load(Ordering::Relaxed) == 0 {
         return true;
     }
     copiers.exclusively(|| {
         let mut have_ended = true;
         for (_, copier) in copiers.all() {
-            copier.retired.store(true, Ordering::Relaxed);
+            copiers.retire(copier);
             have_ended &= copier.is_done();
         }
         copiers.sweep();
@@ -470,32 +562,23 @@ pub fn retire(list: &List) -> bool {
 }
 
 /// Whether there are copies of a list's that were not read.
-pub fn are_left(list: &List) -> bool {
-    list.copiers().all().any(|(_, copier)| !copier.is_unused())
+pub fn are_left(copiers: &Copiers) -> bool {
+    copiers.all().any(|(_, copier)| !copier.is_unused())
 }
 
 /// A context is about to be destroyed: so is what we have in it.
 pub fn context_ends(context: P) {
     let is_of = |(_, copier): &(u32, &Copier)| copier.context.load(Ordering::Relaxed) == context;
-    for copiers in lists::places().map(List::copiers).filter(|copiers| copiers.all().any(|c| is_of(&c))) {
+    for copiers in
+        OF_LISTS.all().map(|(_, copiers)| copiers).filter(|copiers| copiers.all().any(|c| is_of(&c)))
+    {
         copiers.exclusively(|| {
             for (_, copier) in copiers.all().filter(is_of) {
                 copier.destroy();
-                copier.retired.store(true, Ordering::Relaxed);
+                copiers.retire(copier);
                 copier.has_ended.store(true, Ordering::Relaxed);
             }
             copiers.sweep();
         });
     }
-}
-
-/// The slots of a list's commands that have events of ours, in order.
-pub fn own_slots(list: &List, mut work: impl FnMut(u32, &'static Slot)) {
-    list.recorded(|recording| {
-        recording.tokens(&STORE, |token| {
-            if let Some(slot) = events::slot(token.slot).filter(|slot| slot.is_ours()) {
-                work(token.slot, slot);
-            }
-        });
-    });
 }

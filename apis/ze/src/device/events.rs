@@ -21,6 +21,7 @@ use hetrace_interpose::commands::links::{Claim, Link, Spares};
 use hetrace_interpose::commands::places::{Placed, Places};
 use hetrace_interpose::table::Table;
 
+pub use super::copies::Answer;
 use super::{STORE, copies, waits};
 use crate::generated::prelude::{P, null_mut};
 use crate::generated::real;
@@ -89,9 +90,11 @@ pub struct Slot {
     since: AtomicU64,
     /// A command in flight will ask for the times of the use.
     is_wanted: AtomicBool,
-    /// The place of the list whose copiers copy it, and its index there.
-    list: AtomicU32,
+    /// The copiers that copy it, by their number, and its index there.
+    copiers: AtomicU32,
     index: AtomicU32,
+    /// The number of a use, less the turn of the copier that copied it.
+    ahead: AtomicU32,
     /// The copier before which it may have the times of the use before: [`BEHIND_ALL`] if none stands between the two.
     behind: AtomicU32,
 }
@@ -126,16 +129,6 @@ pub mod known {
     pub const ADDED: u64 = 1 << 43;
     /// It has times that the host can't see.
     pub const HIDDEN: u64 = 1 << 44;
-}
-
-/// What was asked of an event.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Answer {
-    /// It was signalled: start and end in ticks.
-    Ended([u64; 2]),
-    Waits,
-    /// The times of this use will never be known.
-    Gone,
 }
 
 /// What an event of the program is good for.
@@ -318,7 +311,7 @@ pub fn let_go(number: u32) {
                 if unsafe { real::zeEventHostReset(event) } == SUCCESS {
                     slot.next_use();
                     slot.muddled.store(false, Ordering::Relaxed);
-                    slot.list.store(0, Ordering::Relaxed);
+                    slot.copiers.store(0, Ordering::Relaxed);
                     slot.behind.store(0, Ordering::Relaxed);
                     context.free.give(number, &slot.next);
                 }
@@ -383,7 +376,7 @@ impl Slot {
         self.in_flight.store(false, Ordering::Relaxed);
         self.muddled.store(false, Ordering::Relaxed);
         self.pool.store(null_mut(), Ordering::Relaxed);
-        self.list.store(0, Ordering::Relaxed);
+        self.copiers.store(0, Ordering::Relaxed);
         self.behind.store(0, Ordering::Relaxed);
         self.forget_last();
         self.next_use();
@@ -440,7 +433,7 @@ impl Slot {
         match self.behind.load(Ordering::Relaxed) {
             0 => return true,
             BEHIND_ALL => return self.has_ended(),
-            copier if !copies::has_ended(self.list.load(Ordering::Relaxed), copier) => return false,
+            copier if !copies::has_ended(self.copiers.load(Ordering::Relaxed), copier) => return false,
             _ => self.behind.store(0, Ordering::Relaxed),
         }
         true
@@ -528,7 +521,13 @@ impl Slot {
     /// As [`Slot::prepare`], for an event of ours whose list is about to be executed again in the same queue, while its
     /// last use was not read. `copier` stands between the two, if there is one, and copies this event's times for the
     /// place with this index. `keep` is told the number of the last use if a command waits for its times.
-    pub fn prepare_behind(&self, copier: Option<u32>, list: u32, index: u32, mut keep: impl FnMut(u32)) {
+    pub fn prepare_behind(
+        &self,
+        copier: Option<u32>,
+        (copiers, turn): (u32, u32),
+        index: u32,
+        mut keep: impl FnMut(u32),
+    ) {
         // If it was not clear whose times it has, perhaps it is known by now that nothing is in flight.
         if self.muddled.load(Ordering::Relaxed) && self.prepare().is_none() {
             return;
@@ -538,7 +537,9 @@ impl Slot {
                 // Before the number changes: nobody must find it nowhere.
                 keep(self.generation.load(Ordering::Relaxed));
             }
-            self.list.store(list, Ordering::Relaxed);
+            let ahead = self.generation.load(Ordering::Relaxed).wrapping_sub(turn);
+            self.ahead.store(ahead, Ordering::Relaxed);
+            self.copiers.store(copiers, Ordering::Relaxed);
             self.index.store(index, Ordering::Relaxed);
             self.behind.store(copier.unwrap_or(BEHIND_ALL), Ordering::Relaxed);
             self.since.store(u64::MAX, Ordering::Relaxed);
@@ -623,8 +624,9 @@ impl Slot {
                 let [start, end] = &self.kept;
                 return Answer::Ended([start.load(Ordering::Relaxed), end.load(Ordering::Relaxed)]);
             }
-            let (list, index) = (self.list.load(Ordering::Relaxed), self.index.load(Ordering::Relaxed));
-            match copies::ask(list, index, number, generation) {
+            let (copiers, index) = (self.copiers.load(Ordering::Relaxed), self.index.load(Ordering::Relaxed));
+            let turn = generation.wrapping_sub(self.ahead.load(Ordering::Relaxed));
+            match copies::ask(copiers, index, turn, number, generation) {
                 // No two uses have the same times.
                 Answer::Ended(ticks) if self.shows_last(ticks) => Answer::Gone,
                 answer => answer,

@@ -8,7 +8,7 @@ use hetrace_interpose::commands::{Depth, Execution};
 use hetrace_interpose::ring::clock::ticks;
 use hetrace_interpose::{ErrnoGuard, OwnWork, in_window};
 
-use super::copies::{self, Copier};
+use super::copies::{self, Copier, Copiers};
 use super::events::{self, SUCCESS, Slot};
 use super::lists::{self, List};
 use super::{Asking, STORE, Thread, Token, Why, clock, is_captured, lose, queues, say, timing};
@@ -16,6 +16,9 @@ use crate::generated::prelude::{P, null_mut};
 
 /// Lists of a call of which each may have one of ours before it. Of longer calls none has.
 const MOST: usize = 16;
+
+/// A list of the program's, its copiers, and the one that is put before it.
+type Before = (&'static List, &'static Copiers, &'static Copier);
 
 /// One call that executes lists.
 struct Call<'c> {
@@ -28,7 +31,7 @@ struct Call<'c> {
     /// What the driver gets: our lists, and then the program's.
     all: [P; 2 * MOST],
     /// Our lists, and the numbers of those that they are of.
-    copiers: [Option<(&'static List, &'static Copier)>; MOST],
+    copiers: [Option<Before>; MOST],
     ours: usize,
 }
 
@@ -125,7 +128,7 @@ impl<'c> Call<'c> {
             let is_twice = self.handles.iter().filter(|other| *other == handle).count() > 1;
             let may_copy = may_be_alone && !is_twice && self.is_timed && self.may_copy(list);
             match may_copy {
-                true => self.prepare_again(*handle, list, work),
+                true => self.prepare_again(list, work),
                 false => prepare(list, self.is_timed, work),
             }
         }
@@ -133,11 +136,11 @@ impl<'c> Call<'c> {
 
     /// Whether it was executed in the same queue before, and the driver may copy what that left.
     fn may_copy(&self, list: &List) -> bool {
-        list.queue() == self.queue && !list.is_spoiled() && list.copiers().may_be()
+        list.queue() == self.queue && !list.is_spoiled() && list.copiers().is_none_or(Copiers::may_be)
     }
 
     /// As [`prepare`], for a list that was executed in this queue before.
-    fn prepare_again(&mut self, handle: P, list: &'static List, work: &mut OwnWork) {
+    fn prepare_again(&mut self, list: &'static List, work: &mut OwnWork) {
         let Some(last) = last_unread(list) else { return prepare(list, true, work) };
         if last.seems_to_have_ended() {
             collect(work);
@@ -146,10 +149,12 @@ impl<'c> Call<'c> {
             }
         }
         let mut count = 0;
-        copies::own_slots(list, |_, _| count += 1);
-        let take = || copies::take(list, count, |show| copies::own_slots(list, |_, slot| show(slot.event())));
+        list.own_slots(|_, _| count += 1);
+        let Some((number, copiers)) = list.own_copiers() else { return prepare(list, true, work) };
+        let kind = list.kind(count);
+        let take = || copies::take(copiers, &kind, |show| list.own_slots(|_, slot| show(slot.event())));
         let taken = match take() {
-            Err(Why::Copies) => {
+            Err(Why::Copies) if copiers.has_unread() => {
                 collect(work);
                 take()
             }
@@ -158,22 +163,23 @@ impl<'c> Call<'c> {
         let copier = match taken {
             Ok((number, copier)) => {
                 if let Some(place) = self.copiers.get_mut(self.ours) {
-                    *place = Some((list, copier));
+                    *place = Some((list, copiers, copier));
                     self.ours += 1;
                 }
                 Some((number, copier))
             }
             Err(Why::Copies) => {
                 say(Why::Copies);
+                copiers.skip();
                 None
             }
             Err(why) => {
-                list.copiers().refuse();
+                copiers.refuse();
                 say(why);
                 return prepare(list, true, work);
             }
         };
-        let (place, mut index) = (lists::number(handle), 0);
+        let (place, mut index) = ((number, copiers.turn()), 0);
         for_each_use(list, |number, slot| {
             if !slot.is_ours() {
                 slot.prepare();
@@ -193,7 +199,7 @@ impl<'c> Call<'c> {
         if self.ours == 0 {
             return None;
         }
-        let ours = self.copiers.iter().flatten().map(|(_, copier)| copier.list());
+        let ours = self.copiers.iter().flatten().map(|(_, _, copier)| copier.list());
         for (place, list) in self.all.iter_mut().zip(ours.chain(self.handles.iter().copied())) {
             *place = list;
         }
@@ -203,10 +209,10 @@ impl<'c> Call<'c> {
     /// The driver did not take our lists, or the program's: the call is made as the program made it.
     #[cold]
     fn without_ours(&self, call: impl FnOnce() -> u32) -> u32 {
-        for (list, copier) in self.copiers.iter().flatten() {
-            copies::failed(list, copier);
+        for (list, copiers, copier) in self.copiers.iter().flatten() {
+            copies::failed(copiers, copier);
             say(Why::Uncopied);
-            copies::own_slots(list, |_, slot| slot.is_behind_none());
+            list.own_slots(|_, slot| slot.is_behind_none());
         }
         call()
     }
@@ -266,7 +272,7 @@ fn for_each_use(list: &List, mut work: impl FnMut(u32, &'static Slot)) {
 /// The last event of ours that has times of its last execution which were not read.
 fn last_unread(list: &List) -> Option<&'static Slot> {
     let mut last = None;
-    copies::own_slots(list, |_, slot| {
+    list.own_slots(|_, slot| {
         if slot.is_in_flight() {
             last = Some(slot);
         }

@@ -10,7 +10,7 @@ use hetrace_interpose::table::Table;
 
 use super::clock::{self, Device};
 use super::copies::{self, Copiers};
-use super::events::{self, SUCCESS};
+use super::events::{self, SUCCESS, Slot};
 use super::{Asking, STORE, queues};
 use crate::generated::prelude::{P, null_mut};
 use crate::generated::real;
@@ -45,7 +45,8 @@ pub struct List {
     entered: AtomicBool,
     /// The queue in which it was executed last.
     queue: AtomicU64,
-    copiers: Copiers,
+    /// The number of its copiers; 0 if it never had any.
+    copiers: AtomicU32,
     /// Who has the recording: the API lets one thread at a time use a list, and programs may do as they like.
     claim: Claim,
     recording: UnsafeCell<Recording>,
@@ -75,21 +76,6 @@ pub fn of(handle: P) -> Option<&'static List> {
 /// The list of a handle, if it is known.
 pub fn known(handle: P) -> Option<&'static List> {
     LISTS.get(BY_HANDLE.get(handle as u64)? as u32)
-}
-
-/// The list in a place.
-pub fn place(number: u32) -> Option<&'static List> {
-    LISTS.get(number)
-}
-
-/// Its place, if it is known.
-pub fn number(handle: P) -> u32 {
-    BY_HANDLE.get(handle as u64).map_or(0, |number| number as u32)
-}
-
-/// All places that ever had a list.
-pub fn places() -> impl Iterator<Item = &'static List> {
-    LISTS.all().map(|(_, list)| list)
 }
 
 /// Since 1.9 lists can be asked what they are.
@@ -130,7 +116,9 @@ fn made(handle: P, context: P, device: P, ordinal: u32, immediate: bool, in_orde
     list.ordinal.store(ordinal, Ordering::Relaxed);
     list.entered.store(false, Ordering::Relaxed);
     list.queue.store(0, Ordering::Relaxed);
-    list.copiers.begin();
+    if let Some(copiers) = list.copiers() {
+        copiers.begin();
+    }
     list.immediate.store(immediate, Ordering::Relaxed);
     list.in_order.store(in_order, Ordering::Relaxed);
     list.spoiled.store(false, Ordering::Relaxed);
@@ -193,20 +181,48 @@ impl List {
         self.device.load(Ordering::Relaxed) as P
     }
 
-    /// Lists of ours that copy its times.
-    pub fn copiers(&self) -> &Copiers {
-        &self.copiers
+    /// Lists of ours that copy its times, if it ever had any.
+    pub fn copiers(&self) -> Option<&'static Copiers> {
+        copies::of(self.copiers.load(Ordering::Relaxed))
     }
 
-    /// The end of the description by which another list for the same queues can be made: its group, and its order.
-    pub fn kind(&self) -> u64 {
-        let flags = if self.is_in_order() { LIST_IN_ORDER } else { 0 };
-        u64::from(self.ordinal.load(Ordering::Relaxed)) | u64::from(flags) << 32
+    /// The same, by their number, for the thread that has entered.
+    pub fn own_copiers(&self) -> Option<(u32, &'static Copiers)> {
+        if self.copiers.load(Ordering::Relaxed) == 0 {
+            self.copiers.store(copies::none_yet(), Ordering::Relaxed);
+        }
+        self.copiers().map(|copiers| (self.copiers.load(Ordering::Relaxed), copiers))
     }
 
-    /// The group of queues that it is for.
-    pub fn ordinal(&self) -> u32 {
-        self.ordinal.load(Ordering::Relaxed)
+    /// What copiers of so many events are made for: the same queues, and the same order.
+    pub fn kind(&self, events: u32) -> copies::Kind {
+        let (group, flags) = (self.ordinal.load(Ordering::Relaxed), self.is_in_order());
+        let flags = if flags { LIST_IN_ORDER } else { 0 };
+        copies::Kind {
+            context: self.context_handle(),
+            device: self.device_handle(),
+            group,
+            description: u64::from(group) | u64::from(flags) << 32,
+            events,
+        }
+    }
+
+    /// Shows the slots of its commands that have events of ours, in order, with their numbers.
+    pub fn own_slots(&self, mut work: impl FnMut(u32, &'static Slot)) {
+        self.recorded(|recording| {
+            recording.tokens(&STORE, |token| {
+                if let Some(slot) = events::slot(token.slot).filter(|slot| slot.is_ours()) {
+                    work(token.slot, slot);
+                }
+            });
+        });
+    }
+
+    /// What is being copied may be another execution's.
+    fn disturb(&self) {
+        if let Some(copiers) = self.copiers() {
+            copiers.disturb();
+        }
     }
 
     /// A thread is about to execute it. Returns false if another one is, too: nobody can say then in which order.
@@ -214,7 +230,7 @@ impl List {
         let (entered, order) = (&self.entered, Ordering::Acquire);
         let is_first = entered.compare_exchange(false, true, order, Ordering::Relaxed).is_ok();
         if !is_first {
-            self.copiers.disturb();
+            self.disturb();
         }
         is_first
     }
@@ -237,7 +253,7 @@ impl List {
     /// None of its commands has times from here on.
     pub fn spoil(&self) {
         // What is being copied may be the other's.
-        self.copiers.disturb();
+        self.disturb();
         self.spoiled.store(true, Ordering::Relaxed);
     }
 
@@ -301,14 +317,16 @@ impl List {
         self.outside.store(false, Ordering::Relaxed);
         self.untimed.store(0, Ordering::Relaxed);
         self.queue.store(0, Ordering::Relaxed);
-        if copies::are_left(self) {
-            STORE.collect(Depth::All, &mut Asking);
+        if let Some(copiers) = self.copiers() {
+            if copies::are_left(copiers) {
+                STORE.collect(Depth::All, &mut Asking);
+            }
+            if !copies::retire(copiers) {
+                // Something of ours may still reset its events.
+                self.own_slots(|_, slot| slot.hold());
+            }
+            copiers.begin();
         }
-        if !copies::retire(self) {
-            // Something of ours may still reset its events.
-            copies::own_slots(self, |_, slot| slot.hold());
-        }
-        self.copiers.begin();
         self.recorded(|recording| recording.clear(&STORE, |token| events::let_go(token.slot))).is_some()
     }
 }
