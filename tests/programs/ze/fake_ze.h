@@ -43,7 +43,7 @@ struct job {
 /* An object of any kind. */
 struct object {
     /* Events and fences. */
-    int is_set, is_fence, polls, has_times, flags;
+    int is_set, is_fence, polls, has_times, flags, ends_copies;
     /* One that needs no reset, and the number of the command that it means. */
     int counts;
     unsigned long means;
