@@ -34,6 +34,11 @@ fn traced(part: &str, timer: &str, options: &[&str]) -> Option<Ran> {
 }
 
 fn run_traced(line: &[&str], timer: &str, options: &[&str]) -> Option<Ran> {
+    run_refusing("", line, timer, options)
+}
+
+/// The driver refuses something: `tests/programs/ze/fake_order.h` says what.
+fn run_refusing(refused: &str, line: &[&str], timer: &str, options: &[&str]) -> Option<Ran> {
     let folder = programs()?;
     let scratch = tempfile::tempdir().expect("scratch");
     let trace = scratch.path().join("trace");
@@ -42,6 +47,7 @@ fn run_traced(line: &[&str], timer: &str, options: &[&str]) -> Option<Ran> {
     command.args(["run", "--buffer", "8192"]).args(options).arg("-o").arg(&trace).arg("--");
     command.arg(folder.join(line[0])).args(&line[1..]);
     command.env("ZE_ENABLE_ALT_DRIVERS", &driver).env("FAKE_ZE", &driver).env("FAKE_ZE_TIMER", timer);
+    command.env("FAKE_ZE_REFUSES", refused);
     let done = run(&mut command);
     assert_eq!(done.status, 7, "{line:?}: {}{}", done.out, done.err);
     Some(Ran { done, folder: trace, _scratch: scratch })
@@ -148,7 +154,7 @@ fn each_execution_of_a_list_has_its_own_times() {
     let Some(ran) = traced("regular", ORDINARY, &[]) else { return };
     assert_eq!(ran.check(19_200_000, &[]).len(), 5 * 4 + 1);
     let Some(ran) = traced("pipelined", ORDINARY, &[]) else { return };
-    assert_eq!(ran.check(19_200_000, &[]).len(), 2);
+    assert_eq!(ran.check(19_200_000, OURS).len(), 3 + 2);
     let said = "whose event or list was used again before its last use was known to have ended have none";
     assert!(ran.done.err.contains(said), "{}", ran.done.err);
 }
@@ -164,6 +170,119 @@ fn a_list_that_was_executed_at_once_has_times_again() {
     for (pair, times) in said[2..].windows(2).zip(seen.windows(2)) {
         let (there, here) = (gap(pair[0].ticks[0], pair[1].ticks[0]), times[1].start - times[0].start);
         assert!(there.abs_diff(here) <= 2 * ran.error() + 2, "{pair:?} {times:?}");
+    }
+}
+
+/// Lists that are executed again before the program has waited: nothing is asked of the device that it does not promise.
+fn again(part: &str) -> Option<Ran> {
+    let ran = traced_again("", part)?;
+    assert!(ran.done.out.contains("BAD 0 -, UNRESET 0\n"), "{}", ran.done.out);
+    Some(ran)
+}
+
+fn traced_again(refused: &str, part: &str) -> Option<Ran> {
+    let ran = run_refusing(refused, &["again", part], ORDINARY, &[])?;
+    // It fails on any finding.
+    ran.report(&["check"]);
+    Some(ran)
+}
+
+/// What we put into queues, which no program has there.
+const OURS: &[&str] = &["barrier", "marker"];
+
+#[test]
+fn each_execution_has_its_own_times_if_nobody_waits_between_them() {
+    for (part, commands) in
+        [("row", (8 + 2 + 3) * 3 + 1), ("free", 48 * 3), ("waited", 48 * 3), ("immediate", 16 * 3)]
+    {
+        let Some(ran) = again(part) else { return };
+        assert_eq!(ran.check(19_200_000, OURS).len(), commands, "{part}");
+        assert!(!ran.done.err.contains("have none"), "{}", ran.done.err);
+        let fences =
+            ran.done.out.lines().filter(|line| line.starts_with("fence ") || line.starts_with("ended "));
+        assert!(fences.clone().all(|line| line.ends_with(" 0x1")), "{}", ran.done.out);
+    }
+}
+
+#[test]
+fn lists_go_on_where_their_times_are_certain_alone() {
+    for (part, commands) in [("queues", 2 * 8 * 3 + 6), ("events", 3 * 4 + 4 * 4), ("elsewhere", 0)] {
+        let Some(ran) = again(part) else { return };
+        assert_eq!(ran.check(19_200_000, OURS).len(), commands, "{part}");
+        let refused = ran.done.err.contains("in queues where the driver copies none have none");
+        assert_eq!(refused, part == "elsewhere", "{}", ran.done.err);
+    }
+}
+
+/// Lists, queues and contexts end as soon as the program has waited for its own.
+#[test]
+fn what_is_executed_again_may_end_at_once() {
+    let Some(ran) = again("endings") else { return };
+    // Each time three lists thrice: of three commands, and one recorded anew of one and of two.
+    assert_eq!(ran.check(19_200_000, OURS).len(), 3 * 3 * (3 * 3 + 3 + 1 + 2), "{}", ran.done.out);
+}
+
+#[test]
+fn several_threads_execute_lists_again() {
+    for (part, commands) in [("shared", 48 * 3), ("threads", 8 * 3 * 8 * 3)] {
+        let Some(ran) = again(part) else { return };
+        assert_eq!(ran.check(19_200_000, OURS).len(), commands, "{part}");
+    }
+}
+
+impl Ran {
+    /// All commands are in the trace or counted, and those that are there have the times of one that ran, each of
+    /// another. Returns how many there are.
+    fn check_some(&self, name: &str) -> (usize, u64) {
+        let said: Vec<_> = self.said().into_iter().filter(|s| s.name == name).collect();
+        let (seen, lost) = (self.seen(), self.lost());
+        let seen: Vec<_> = seen.iter().filter(|c| c.name == name).collect();
+        let nanoseconds = |ticks: u64| (u128::from(ticks) * 1_000_000_000 / 19_200_000) as u64;
+        // They last longer and longer, by 20 µs.
+        let found = seen.iter().map(|c| {
+            let lasted = c.end - c.start;
+            said.iter()
+                .position(|s| nanoseconds(s.ticks[1] - s.ticks[0]).abs_diff(lasted) < 2 + lasted / 1000)
+        });
+        let found: Vec<_> = found.map(|at| at.expect("the times of a command that ran")).collect();
+        assert!(found.is_sorted_by(|a, b| a < b), "{found:?}");
+        let gap = |a: u64, b: u64| b - a;
+        for (pair, times) in found.windows(2).zip(seen.windows(2)) {
+            let [before, after] = [pair[0], pair[1]].map(|at| said[at].ticks[0]);
+            let (there, here) = (nanoseconds(gap(before, after)), gap(times[0].start, times[1].start));
+            assert!(there.abs_diff(here) <= 2 * self.error() + 2, "{pair:?}: {there} {here}");
+        }
+        (seen.len(), lost)
+    }
+}
+
+/// Whoever breaks the rule, or comes too often, has no wrong times.
+#[test]
+fn what_is_not_certain_has_no_times() {
+    let Some(ran) = traced_again("", "raced") else { return };
+    let seen = ran.seen().len() as u64;
+    assert_eq!(seen + ran.lost(), 48 * 3, "{}", ran.done.err);
+    ran.check_some("grows");
+    // 64 copies, and the last execution, which needs none; then three times as always.
+    let Some(ran) = traced_again("", "deep") else { return };
+    assert!(ran.done.out.contains("BAD 0"), "{}", ran.done.out);
+    assert_eq!(ran.check_some("grows"), (64 + 1 + 3, 35), "{}", ran.done.err);
+    assert!(ran.done.err.contains("while their times of 64 executions were not read have none"));
+}
+
+/// The program's lists run as they are, and what was known before is known still.
+#[test]
+fn drivers_that_copy_no_times_leave_lists_as_they_are() {
+    for refused in ["copies", "mixed"] {
+        let Some(ran) = traced_again(refused, "row") else { return };
+        assert!(ran.done.out.contains("BAD 0"), "{}", ran.done.out);
+        let said = ran.said().iter().filter(|s| s.name == "grows").count();
+        assert_eq!(said, 8 + 2 + 3, "{}", ran.done.out);
+        let (seen, lost) = ran.check_some("grows");
+        // Those that were waited for.
+        assert!(seen >= 2 && 3 * (said - seen) as u64 == lost, "{seen} {lost} {}", ran.done.err);
+        let text = "in queues where the driver copies none have none";
+        assert!(ran.done.err.contains(text), "{}", ran.done.err);
     }
 }
 

@@ -2,7 +2,7 @@
  * know, by a counter with few bits that begins anew. FAKE_ZE_TIMER has ticks a second, bits, the milliseconds until the
  * counter begins anew, and 1 if the driver knows the properties of before 1.2 alone. What ran, and when, the program
  * asks for by fake_say_ran. */
-#include "fake_ze.h"
+#include "fake_order.h"
 
 #include <pthread.h>
 #include <time.h>
@@ -48,6 +48,10 @@ static uint64_t valid(uint64_t ticks, uint64_t valid_bits) {
     return ticks & ((1ul << valid_bits) - 1);
 }
 
+static uint64_t of_kernels(uint64_t ticks) {
+    return valid(ticks, bits);
+}
+
 EXPORT ze_result_t zeDeviceGetGlobalTimestamps(ze_device_handle_t d, uint64_t *host, uint64_t *device) {
     COUNT(zeDeviceGetGlobalTimestamps);
     (void)d;
@@ -85,15 +89,24 @@ __attribute__((noreturn)) static void *runs(void *nothing) {
             nanosleep(&(struct timespec){0, 20000}, NULL);
         last = end;
         pthread_mutex_lock(&mutex);
+        struct moment now = {done + 1, job.queue};
+        if (job.is_barrier)
+            job.queue->barrier = done + 1;
+        if (job.query)
+            copies(job.query, now, of_kernels);
         if (job.resets)
-            job.resets->is_set = 0;
+            resets(job.resets, now);
+        if (job.signals)
+            signals(job.signals, now);
         if (job.signals && (!job.signals->counts || job.signals->means == job.number)) {
             job.signals->times[0] = start;
             job.signals->times[1] = end;
             job.signals->is_set = 1;
         }
-        if (job.fence)
-            job.fence->is_set = 1;
+        if (job.fence) {
+            job.fence->is_set = job.fence->is_fence = 1;
+            job.fence->written = now;
+        }
         all[done].start = start;
         all[done].end = end;
         done++;
@@ -106,7 +119,8 @@ static void begin(void) {
     pthread_create(&thread, NULL, runs, NULL);
 }
 
-static void submit(struct job job) {
+/* Returns its number, from 1. */
+static unsigned long submit(struct job job) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, begin);
     pthread_mutex_lock(&mutex);
@@ -121,15 +135,54 @@ static void submit(struct job job) {
         job.signals->means = put;
     }
     all[put].job = job;
-    put++;
+    unsigned long number = ++put;
     pthread_cond_broadcast(&changed);
     pthread_mutex_unlock(&mutex);
+    return number;
 }
 
 static void wait_for_all(void) {
     pthread_mutex_lock(&mutex);
-    for (unsigned long all_now = put; done < all_now;)
+    unsigned long all_now = put;
+    while (done < all_now)
         pthread_cond_wait(&changed, &mutex);
+    if (host_knows < all_now)
+        host_knows = all_now;
+    pthread_mutex_unlock(&mutex);
+}
+
+/* Until no command uses a list, or an event. */
+static void wait_for_users(const struct object *object) {
+    pthread_mutex_lock(&mutex);
+    for (unsigned long i = done; i < put; i++) {
+        const struct job *job = &all[i].job;
+        int is_used = job->list == object || job->signals == object || job->resets == object || uses(job, object);
+        while (is_used && done <= i)
+            pthread_cond_wait(&changed, &mutex);
+    }
+    pthread_mutex_unlock(&mutex);
+}
+
+/* What the program, or who traces it, takes away while commands that copy times use it. */
+static void is_free(const struct object *event, const void *memory, const char *what) {
+    pthread_mutex_lock(&mutex);
+    for (unsigned long i = done; i < put; i++) {
+        const struct job *job = &all[i].job;
+        if ((event && uses(job, event)) || (memory && job->query && job->query->to == memory))
+            is_bad(what);
+    }
+    pthread_mutex_unlock(&mutex);
+}
+
+void fake_freed(const void *memory) {
+    is_free(NULL, memory, "memory is freed that times are copied to");
+}
+
+/* A list is executed, or ends. */
+static void is_idle(const struct object *list, const char *what) {
+    pthread_mutex_lock(&mutex);
+    if (list && list->copies_times && list->last > done)
+        is_bad(what);
     pthread_mutex_unlock(&mutex);
 }
 
@@ -138,6 +191,8 @@ static ze_result_t wait_for(struct object *object, uint64_t timeout) {
     while (!object->is_set && timeout && done < put)
         pthread_cond_wait(&changed, &mutex);
     int is_set = object->is_set;
+    if (is_set && object->is_fence && host_knows < object->written.number)
+        host_knows = object->written.number;
     pthread_mutex_unlock(&mutex);
     return is_set ? ZE_RESULT_SUCCESS : ZE_RESULT_NOT_READY;
 }
@@ -170,6 +225,7 @@ EXPORT int fake_say_ran(void) {
                    all[i].end);
         across |= all[i].start < 1ul << bits && all[i].end >= 1ul << bits;
     }
+    printf("BAD %lu %s, UNRESET %lu\n", bad, first_bad, unreset);
     return across;
 }
 
@@ -206,15 +262,18 @@ EXPORT ze_result_t zeCommandListHostSynchronize(ze_command_list_handle_t list, u
 EXPORT ze_result_t zeCommandListCreate(ze_context_handle_t c, ze_device_handle_t d, const ze_command_list_desc_t *desc,
                                        ze_command_list_handle_t *list) {
     COUNT(zeCommandListCreate);
-    (void)c, (void)d, (void)desc;
-    return make(list, NULL);
+    (void)c, (void)d;
+    ze_result_t result = make(list, NULL);
+    of((void *)*list)->ordinal = (int)desc->commandQueueGroupOrdinal;
+    return result;
 }
 EXPORT ze_result_t zeCommandListCreateImmediate(ze_context_handle_t c, ze_device_handle_t d,
                                                 const ze_command_queue_desc_t *desc, ze_command_list_handle_t *list) {
     COUNT(zeCommandListCreateImmediate);
-    (void)c, (void)d, (void)desc;
+    (void)c, (void)d;
     ze_result_t result = make(list, NULL);
     of((void *)*list)->immediate = 1;
+    of((void *)*list)->in_order = (desc->flags & 2) != 0;
     return result;
 }
 EXPORT ze_result_t zeCommandListCreateCloneExp(ze_command_list_handle_t list, ze_command_list_handle_t *clone) {
@@ -229,7 +288,10 @@ EXPORT ze_result_t zeCommandListCreateCloneExp(ze_command_list_handle_t list, ze
 }
 EXPORT ze_result_t zeCommandListDestroy(ze_command_list_handle_t list) {
     COUNT(zeCommandListDestroy);
-    wait_for_all();
+    if (of((void *)list)->immediate)
+        wait_for_all();
+    is_idle(of((void *)list), "a list that copies times is destroyed while it runs");
+    wait_for_users(of((void *)list));
     return end(list);
 }
 EXPORT ze_result_t zeCommandListReset(ze_command_list_handle_t list) {
@@ -237,16 +299,43 @@ EXPORT ze_result_t zeCommandListReset(ze_command_list_handle_t list) {
     of((void *)list)->recorded = 0;
     return ZE_RESULT_SUCCESS;
 }
+/* Lists run one after the other. */
+static ze_result_t execute(struct object *queue, uint32_t n, ze_command_list_handle_t *lists) {
+    for (uint32_t i = 0; i < n && n > 1; i++)
+        if (of((void *)lists[i])->copies_times && refuses("mixed"))
+            return ZE_RESULT_ERROR_INVALID_COMMAND_LIST_TYPE;
+    for (uint32_t i = 0; i < n; i++) {
+        struct object *list = of((void *)lists[i]);
+        is_idle(list, "a list that copies times is executed again while it runs");
+        int before = list->executions++;
+        for (int j = 0; j < list->recorded; j++) {
+            struct job job = list->jobs[j];
+            job.queue = queue;
+            job.list = list;
+            job.duration += (uint64_t)job.grows * (uint64_t)before;
+            list->last = submit(job);
+        }
+    }
+    return ZE_RESULT_SUCCESS;
+}
 EXPORT ze_result_t zeCommandQueueExecuteCommandLists(ze_command_queue_handle_t queue, uint32_t n,
                                                      ze_command_list_handle_t *lists, ze_fence_handle_t fence) {
     COUNT(zeCommandQueueExecuteCommandLists);
-    (void)queue;
-    for (uint32_t i = 0; i < n; i++)
-        for (int j = 0; j < of((void *)lists[i])->recorded; j++)
-            submit(of((void *)lists[i])->jobs[j]);
-    if (fence)
-        submit((struct job){.fence = of((void *)fence)});
-    return ZE_RESULT_SUCCESS;
+    ze_result_t result = execute(of((void *)queue), n, lists);
+    if (fence && result == ZE_RESULT_SUCCESS)
+        submit((struct job){.fence = of((void *)fence), .queue = of((void *)queue)});
+    return result;
+}
+EXPORT ze_result_t zeCommandListImmediateAppendCommandListsExp(ze_command_list_handle_t at_once, uint32_t n,
+                                                               ze_command_list_handle_t *lists, ze_event_handle_t event,
+                                                               uint32_t waits, ze_event_handle_t *events) {
+    COUNT(zeCommandListImmediateAppendCommandListsExp);
+    (void)waits, (void)events;
+    struct object *queue = of((void *)at_once);
+    ze_result_t result = execute(queue, n, lists);
+    if (event && result == ZE_RESULT_SUCCESS)
+        submit((struct job){.signals = of((void *)event), .queue = queue});
+    return result;
 }
 
 static ze_result_t append(ze_command_list_handle_t handle, struct job job) {
@@ -254,6 +343,7 @@ static ze_result_t append(ze_command_list_handle_t handle, struct job job) {
     if (!list)
         return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
     if (list->immediate) {
+        job.queue = list;
         submit(job);
         return ZE_RESULT_SUCCESS;
     }
@@ -270,6 +360,7 @@ static ze_result_t launch(ze_command_list_handle_t list, ze_kernel_handle_t kern
     strcpy(job.name, of((void *)kernel)->text);
     job.across = strcmp(job.name, "across") == 0;
     job.duration = 1000;
+    job.grows = strncmp(job.name, "grows", 5) == 0 ? 400 : 0;
     if (groups)
         job.duration += 100ul * groups->groupCountX * groups->groupCountY * groups->groupCountZ;
     return append(list, job);
@@ -327,10 +418,37 @@ APPENDS(zeCommandListAppendImageCopyToMemory, "read", 800, e, void *to, ze_image
 APPENDS(zeCommandListAppendImageCopyFromMemory, "write", 900, e, ze_image_handle_t i, const void *from,
         const ze_image_region_t *r, ze_event_handle_t e, WAITS)
 APPENDS(zeCommandListAppendImageCopy, "copy", 950, e, ze_image_handle_t i, ze_image_handle_t f, ze_event_handle_t e, WAITS)
-APPENDS(zeCommandListAppendBarrier, "barrier", 100, e, ze_event_handle_t e, WAITS)
 APPENDS(zeCommandListAppendWriteGlobalTimestamp, "marker", 50, e, uint64_t *to, ze_event_handle_t e, WAITS)
-APPENDS(zeCommandListAppendQueryKernelTimestamps, "marker", 60, e, uint32_t m, ze_event_handle_t *of_them, void *to,
-        const size_t *at, ze_event_handle_t e, WAITS)
+
+EXPORT ze_result_t zeCommandListAppendBarrier(ze_command_list_handle_t list, ze_event_handle_t event, uint32_t n,
+                                              ze_event_handle_t *waits) {
+    COUNT(zeCommandListAppendBarrier);
+    (void)waits;
+    if (event && of((void *)list)->copies_times)
+        of((void *)event)->ends_copies = 1;
+    return append(list, (struct job){.kind = "barrier", .duration = 100, .signals = of((void *)event), .is_barrier = !n});
+}
+EXPORT ze_result_t zeCommandListAppendQueryKernelTimestamps(ze_command_list_handle_t list, uint32_t n,
+                                                            ze_event_handle_t *events, void *to, const size_t *at,
+                                                            ze_event_handle_t event, uint32_t w,
+                                                            ze_event_handle_t *waits) {
+    COUNT(zeCommandListAppendQueryKernelTimestamps);
+    (void)at, (void)w, (void)waits;
+    if (refuses("copies"))
+        return ZE_RESULT_ERROR_UNSUPPORTED_FEATURE;
+    if (of((void *)list)->ordinal == 1) {
+        is_bad("times are copied in queues that only copy memory");
+        return ZE_RESULT_ERROR_INVALID_COMMAND_LIST_TYPE;
+    }
+    struct query *query = malloc(sizeof *query + n * sizeof *query->of);
+    query->events = n;
+    query->to = to;
+    for (uint32_t i = 0; i < n; i++)
+        query->of[i] = of((void *)events[i]);
+    if (!of((void *)list)->immediate)
+        of((void *)list)->copies_times = 1;
+    return append(list, (struct job){.kind = "marker", .duration = 60, .signals = of((void *)event), .query = query});
+}
 
 EXPORT ze_result_t zeCommandListAppendSignalEvent(ze_command_list_handle_t list, ze_event_handle_t event) {
     COUNT(zeCommandListAppendSignalEvent);
@@ -406,7 +524,8 @@ EXPORT ze_result_t zeEventCounterBasedCreate(ze_context_handle_t c, ze_device_ha
 }
 EXPORT ze_result_t zeEventDestroy(ze_event_handle_t event) {
     COUNT(zeEventDestroy);
-    wait_for_all();
+    is_free(of((void *)event), NULL, "an event is destroyed while its times are copied");
+    wait_for_users(of((void *)event));
     return end(event);
 }
 EXPORT ze_result_t zeEventHostSynchronize(ze_event_handle_t event, uint64_t timeout) {
@@ -415,15 +534,20 @@ EXPORT ze_result_t zeEventHostSynchronize(ze_event_handle_t event, uint64_t time
 }
 EXPORT ze_result_t zeEventHostReset(ze_event_handle_t event) {
     COUNT(zeEventHostReset);
+    is_free(of((void *)event), NULL, "an event is reset while its times are copied");
     pthread_mutex_lock(&mutex);
     of((void *)event)->is_set = 0;
     pthread_mutex_unlock(&mutex);
     return ZE_RESULT_SUCCESS;
 }
-/* Ready at the third question, however long that takes. */
+/* Ready at the third question, however long that takes: so programs ask equally often each time. One that ends a list
+ * which copies times is asked by who traces, and answers as drivers do. */
 EXPORT ze_result_t zeEventQueryStatus(ze_event_handle_t event) {
     COUNT(zeEventQueryStatus);
-    return of((void *)event)->polls++ < 2 ? ZE_RESULT_NOT_READY : wait_for(of((void *)event), UINT64_MAX);
+    struct object *object = of((void *)event);
+    if (object->ends_copies)
+        return wait_for(object, 0);
+    return object->polls++ < 2 ? ZE_RESULT_NOT_READY : wait_for(object, UINT64_MAX);
 }
 EXPORT ze_result_t zeEventQueryKernelTimestamp(ze_event_handle_t event, ze_kernel_timestamp_result_t *result) {
     COUNT(zeEventQueryKernelTimestamp);
@@ -446,6 +570,8 @@ void *fake_newer(const char *name) {
         return (void *)zeEventPoolGetFlags;
     if (strcmp(name, "zeCommandListHostSynchronize") == 0)
         return (void *)zeCommandListHostSynchronize;
+    if (strcmp(name, "zeCommandListImmediateAppendCommandListsExp") == 0)
+        return (void *)zeCommandListImmediateAppendCommandListsExp;
     if (strcmp(name, "zeCommandListCreateCloneExp") == 0)
         return (void *)zeCommandListCreateCloneExp;
     return NULL;

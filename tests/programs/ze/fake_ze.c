@@ -118,8 +118,10 @@ EXPORT ze_result_t zeContextCreate(ze_driver_handle_t d, const ze_context_desc_t
 EXPORT ze_result_t zeMemAllocHost(ze_context_handle_t c, const ze_host_mem_alloc_desc_t *desc, size_t size,
                                   size_t alignment, void **place) {
     COUNT(zeMemAllocHost);
-    (void)c, (void)desc, (void)alignment;
-    *place = size < (1ul << 40) ? malloc(size) : NULL;
+    (void)c, (void)desc;
+    *place = NULL;
+    if (size < (1ul << 40) && posix_memalign(place, alignment > 16 ? alignment : 16, size))
+        *place = NULL;
     return *place ? ZE_RESULT_SUCCESS : ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY;
 }
 EXPORT ze_result_t zeMemAllocDevice(ze_context_handle_t c, const ze_device_mem_alloc_desc_t *desc, size_t size,
@@ -132,6 +134,7 @@ EXPORT ze_result_t zeMemAllocDevice(ze_context_handle_t c, const ze_device_mem_a
 EXPORT ze_result_t zeMemFree(ze_context_handle_t c, void *memory) {
     COUNT(zeMemFree);
     (void)c;
+    fake_freed(memory);
     free(memory);
     return ZE_RESULT_SUCCESS;
 }

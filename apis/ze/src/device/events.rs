@@ -10,6 +10,9 @@
 //!   program's handle ──use──► in flight ──ask: ended, or the program resets it──► …       theirs
 //! ```
 //!
+//! Of a list that is executed again before its times were read the device copies them ([`copies`]), in a list of ours that
+//! stands between the two executions. Until that has ended, an event may show the times of the first one (`behind`).
+//!
 //! A slot is one holder's until the last of those who count themselves in (`holds`) gives it back, once. No model runs that.
 
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
@@ -18,7 +21,8 @@ use hetrace_interpose::commands::links::{Claim, Link, Spares};
 use hetrace_interpose::commands::places::{Placed, Places};
 use hetrace_interpose::table::Table;
 
-use super::{STORE, waits};
+pub use super::copies::Answer;
+use super::{STORE, copies, waits};
 use crate::generated::prelude::{P, null_mut};
 use crate::generated::real;
 
@@ -84,7 +88,19 @@ pub struct Slot {
     /// Where it is used, and since when, in the host's ticks.
     queue: AtomicU64,
     since: AtomicU64,
+    /// A command in flight will ask for the times of the use.
+    is_wanted: AtomicBool,
+    /// The copiers that copy it, by their number, and its index there.
+    copiers: AtomicU32,
+    index: AtomicU32,
+    /// The number of a use, less the turn of the copier that copied it.
+    ahead: AtomicU32,
+    /// The copier before which it may have the times of the use before: [`BEHIND_ALL`] if none stands between the two.
+    behind: AtomicU32,
 }
+
+/// Nobody has copied and reset an event before it was used again: what it has is of the last use when all have ended.
+const BEHIND_ALL: u32 = u32::MAX;
 
 // SAFETY: atomics only, for which zeros are valid.
 unsafe impl Placed for Slot {
@@ -113,16 +129,6 @@ pub mod known {
     pub const ADDED: u64 = 1 << 43;
     /// It has times that the host can't see.
     pub const HIDDEN: u64 = 1 << 44;
-}
-
-/// What was asked of an event.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Answer {
-    /// It was signalled: start and end in ticks.
-    Ended([u64; 2]),
-    Waits,
-    /// The times of this use will never be known.
-    Gone,
 }
 
 /// What an event of the program is good for.
@@ -305,6 +311,8 @@ pub fn let_go(number: u32) {
                 if unsafe { real::zeEventHostReset(event) } == SUCCESS {
                     slot.next_use();
                     slot.muddled.store(false, Ordering::Relaxed);
+                    slot.copiers.store(0, Ordering::Relaxed);
+                    slot.behind.store(0, Ordering::Relaxed);
                     context.free.give(number, &slot.next);
                 }
             }
@@ -368,6 +376,8 @@ impl Slot {
         self.in_flight.store(false, Ordering::Relaxed);
         self.muddled.store(false, Ordering::Relaxed);
         self.pool.store(null_mut(), Ordering::Relaxed);
+        self.copiers.store(0, Ordering::Relaxed);
+        self.behind.store(0, Ordering::Relaxed);
         self.forget_last();
         self.next_use();
         self.event.store(event, Ordering::Release);
@@ -418,12 +428,26 @@ impl Slot {
         work()
     }
 
+    /// Whether what the event shows can't be of the use before. A copier that was seen to have ended is not asked again.
+    fn is_of_this_use(&self) -> bool {
+        match self.behind.load(Ordering::Relaxed) {
+            0 => return true,
+            BEHIND_ALL => return self.has_ended(),
+            copier if !copies::has_ended(self.copiers.load(Ordering::Relaxed), copier) => return false,
+            _ => self.behind.store(0, Ordering::Relaxed),
+        }
+        true
+    }
+
     /// What the event says, if that is of this use.
     fn look(&self) -> Answer {
+        if !self.is_of_this_use() {
+            return Answer::Waits;
+        }
         let answer = query(self.event());
         if let Answer::Ended(ticks) = answer {
             // Both differ, or it is being signalled just now.
-            if self.last.iter().zip(ticks).any(|(last, tick)| last.load(Ordering::Relaxed) == tick) {
+            if self.shows_last(ticks) {
                 return Answer::Waits;
             }
             for (word, tick) in self.last.iter().zip(ticks) {
@@ -431,6 +455,11 @@ impl Slot {
             }
         }
         answer
+    }
+
+    /// Whether one of these ticks is that which was read last.
+    fn shows_last(&self, ticks: [u64; 2]) -> bool {
+        self.last.iter().zip(ticks).any(|(last, tick)| last.load(Ordering::Relaxed) == tick)
     }
 
     /// Keeps the ticks of the use that is in flight, if it has ended; that use is over then.
@@ -481,10 +510,54 @@ impl Slot {
             }
             if self.is_ours() {
                 self.forget_last();
+                self.behind.store(0, Ordering::Relaxed);
             }
+            self.is_wanted.store(false, Ordering::Relaxed);
             self.in_flight.store(true, Ordering::Relaxed);
             Some(number)
         })
+    }
+
+    /// As [`Slot::prepare`], for an event of ours whose list is about to be executed again in the same queue, while its
+    /// last use was not read. `copier` stands between the two, if there is one, and copies this event's times for the
+    /// place with this index. `keep` is told the number of the last use if a command waits for its times.
+    pub fn prepare_behind(
+        &self,
+        copier: Option<u32>,
+        (copiers, turn): (u32, u32),
+        index: u32,
+        mut keep: impl FnMut(u32),
+    ) {
+        // If it was not clear whose times it has, perhaps it is known by now that nothing is in flight.
+        if self.muddled.load(Ordering::Relaxed) && self.prepare().is_none() {
+            return;
+        }
+        self.exclusively(|| {
+            if self.is_in_flight() && self.is_wanted.swap(false, Ordering::Relaxed) {
+                // Before the number changes: nobody must find it nowhere.
+                keep(self.generation.load(Ordering::Relaxed));
+            }
+            let ahead = self.generation.load(Ordering::Relaxed).wrapping_sub(turn);
+            self.ahead.store(ahead, Ordering::Relaxed);
+            self.copiers.store(copiers, Ordering::Relaxed);
+            self.index.store(index, Ordering::Relaxed);
+            self.behind.store(copier.unwrap_or(BEHIND_ALL), Ordering::Relaxed);
+            self.since.store(u64::MAX, Ordering::Relaxed);
+            self.in_flight.store(true, Ordering::Relaxed);
+            self.next_use();
+        });
+    }
+
+    /// The copier before its use is not enqueued after all.
+    pub fn is_behind_none(&self) {
+        self.behind.store(BEHIND_ALL, Ordering::Relaxed);
+    }
+
+    /// Whether its last use seems to have ended, so that asking is worth it.
+    pub fn seems_to_have_ended(&self) -> bool {
+        let asked =
+            self.claim.holding(|| self.is_of_this_use() && matches!(query(self.event()), Answer::Ended(_)));
+        asked == Some(true)
     }
 
     /// Whether the program has waited for all that was enqueued where it is used.
@@ -493,9 +566,17 @@ impl Slot {
         waits::covers(queue, since)
     }
 
-    /// The number of the use, if one is in flight.
+    /// Whether no list's command was given it after the one with this number.
+    pub fn was_given_last(&self, recorded: u32) -> bool {
+        self.recorded.load(Ordering::Relaxed) == recorded
+    }
+
+    /// The number of the use, if one is in flight. A command will ask for its times.
     pub fn in_use(&self) -> Option<u32> {
-        self.is_in_flight().then(|| self.generation.load(Ordering::Relaxed))
+        self.is_in_flight().then(|| {
+            self.is_wanted.store(true, Ordering::Relaxed);
+            self.generation.load(Ordering::Relaxed)
+        })
     }
 
     /// An event of ours that was just taken is given to a command.
@@ -521,12 +602,16 @@ impl Slot {
     /// The command was not enqueued after all.
     pub fn not_used(&self) {
         self.in_flight.store(false, Ordering::Relaxed);
+        if self.behind.load(Ordering::Relaxed) != 0 {
+            // The use before it may not have ended.
+            self.muddled.store(true, Ordering::Relaxed);
+        }
         let since = if self.muddled.load(Ordering::Relaxed) { u64::MAX } else { 0 };
         self.since.store(since, Ordering::Relaxed);
     }
 
-    /// Asks whether a use has ended.
-    pub fn ask(&self, generation: u32) -> Answer {
+    /// Asks whether a use has ended, of the event with this number.
+    pub fn ask(&self, number: u32, generation: u32) -> Answer {
         let asked = self.claim.holding(|| {
             if self.generation.load(Ordering::Relaxed) == generation {
                 let answer = self.look();
@@ -539,7 +624,13 @@ impl Slot {
                 let [start, end] = &self.kept;
                 return Answer::Ended([start.load(Ordering::Relaxed), end.load(Ordering::Relaxed)]);
             }
-            Answer::Gone
+            let (copiers, index) = (self.copiers.load(Ordering::Relaxed), self.index.load(Ordering::Relaxed));
+            let turn = generation.wrapping_sub(self.ahead.load(Ordering::Relaxed));
+            match copies::ask(copiers, index, turn, number, generation) {
+                // No two uses have the same times.
+                Answer::Ended(ticks) if self.shows_last(ticks) => Answer::Gone,
+                answer => answer,
+            }
         });
         asked.unwrap_or(Answer::Waits)
     }

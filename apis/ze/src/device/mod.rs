@@ -2,18 +2,18 @@
 //!
 //! A command that is appended has the program's event if that has times, and one of ours if the program has none
 //! ([`choose`]). In an immediate list it is in flight then. In a regular list it is recorded, and in flight each time
-//! that the list is executed ([`execute`]). [`hetrace_interpose::commands`] keeps what is in flight and says when to
+//! that the list is executed ([`executions`]). [`hetrace_interpose::commands`] keeps what is in flight and says when to
 //! ask.
 //!
 //! * [`events`]: whose times an event has; * [`lists`]: what is appended where; * [`clock`]: what ticks mean;
-//! * [`waits`]: what has ended for certain.
+//! * [`waits`]: what has ended for certain; * [`copies`]: times of lists that are executed again before they were read.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use hetrace_interpose::commands::named::{self, Function};
 use hetrace_interpose::commands::sample::{self, Choice, Counted};
 use hetrace_interpose::commands::{
-    self, Backend, Depth, Enqueued, Execution, Note, Once, Progress, Put, Store, Times, Timing,
+    self, Backend, Depth, Enqueued, Note, Once, Progress, Put, Store, Times, Timing,
 };
 use hetrace_interpose::ring::clock::ticks;
 use hetrace_interpose::{ErrnoGuard, OwnWork, in_window};
@@ -22,13 +22,16 @@ use crate::generated::prelude::P;
 use crate::generated::real;
 
 pub mod clock;
+mod copies;
 pub mod events;
+mod executions;
 pub mod kernels;
 pub mod lists;
 pub mod queues;
 pub mod waits;
 
-use events::{Answer, SUCCESS, Slot, Theirs};
+use events::{Answer, Slot, Theirs};
+pub use executions::execute;
 use lists::List;
 
 const QUERY_TRUE: u32 = 0x7800_0022;
@@ -73,10 +76,12 @@ pub enum Why {
     Wrapped,
     Refused,
     Captured,
+    Uncopied,
+    Copies,
 }
 
 /// What is said of each, once.
-const REASONS: [(Why, &[u8]); 8] = [
+const REASONS: [(Why, &[u8]); 10] = [
     (Why::Plain, b"commands that signal shared or counter-based events without timestamps in lists that are not in order"),
     (Why::Unknown, b"commands that signal events of which nothing is known"),
     (Why::Muddled, b"commands whose event or list was used again before its last use was known to have ended"),
@@ -85,6 +90,8 @@ const REASONS: [(Why, &[u8]); 8] = [
     (Why::Wrapped, b"commands of which nobody asked before the device's counter began anew"),
     (Why::Refused, b"commands for which the driver gives no event with timestamps"),
     (Why::Captured, b"commands that are captured into graphs"),
+    (Why::Uncopied, b"commands of lists that were executed again before their times were read, in queues where the driver copies none"),
+    (Why::Copies, b"commands of lists that were executed again while their times of 64 executions were not read"),
 ];
 
 /// Commands without times are counted, and the reason is said once.
@@ -441,110 +448,10 @@ fn sizes(groups: Geometry, local: [u64; 3]) -> (u8, [[u64; 3]; 3]) {
     (dimensions, [[0; 3], global, local])
 }
 
-/// Runs a call that executes lists in a queue, or in an immediate list: each of their commands is in flight then.
-///
-/// # Safety
-/// `queue` and the `count` handles at `lists` are those that `call` passes to the API.
-pub unsafe fn execute(time: u64, queue: P, count: u32, lists: *const P, call: impl FnOnce() -> u32) -> u32 {
-    if !timing() || lists.is_null() {
-        return call();
-    }
-    let errno = ErrnoGuard::new();
-    let mut work = OwnWork::begun(time);
-    let captured = lists::known(queue).is_some() && is_captured(queue);
-    if captured {
-        say(Why::Captured);
-    }
-    let thread = if time == 0 || !in_window() || captured { None } else { STORE.thread() };
-    // SAFETY: by the contract, as many handles as the count says.
-    let handles = unsafe { std::slice::from_raw_parts(lists, count as usize) };
-    let known = || handles.iter().filter_map(|handle| lists::known(*handle));
-    for list in known() {
-        prepare(list, thread.is_some(), &mut work);
-    }
-    drop(errno);
-    let (result, returned) = work.real(call);
-    let _errno = ErrnoGuard::new();
-    if result != SUCCESS {
-        known().for_each(|list| each_slot(list, Slot::not_used));
-        work.failed();
-        return result;
-    }
-    let at = ticks();
-    known().for_each(|list| each_slot(list, |slot| slot.used(queue, at)));
-    let Some(thread) = thread else { return result };
-    if handles.len() != known().count() {
-        say(Why::Before);
-    }
-    for list in known() {
-        queues::used(queue, list.context_handle(), list.device_handle());
-        let execution = Execution { cause: time, returned, queue: queue as u64, in_order: false };
-        if put(list, &thread, &execution) {
-            work.collecting(|| STORE.harvest(&thread, &mut Asking));
-        }
-    }
-    result
-}
-
-/// Has work done for the event of each command that a list has recorded.
-fn each_slot(list: &List, work: impl Fn(&Slot)) {
-    list.recorded(|recording| {
-        recording.tokens(&STORE, |token| {
-            if let Some(slot) = events::slot(token.slot) {
-                work(slot);
-            }
-        });
-    });
-}
-
-/// A list is about to be executed: what its last execution left is read, and its events are made ready.
-fn prepare(list: &List, is_timed: bool, work: &mut OwnWork) {
-    let left = std::cell::Cell::new(false);
-    each_slot(list, |slot| left.set(left.get() | slot.is_in_flight()));
-    if left.get() {
-        work.collecting(|| STORE.collect(Depth::All, &mut Asking));
-    }
-    list.recorded(|recording| {
-        recording.tokens(&STORE, |token| {
-            let slot = events::slot(token.slot);
-            if let Some(slot) = slot.filter(|s| s.recorded.load(Ordering::Relaxed) == token.generation) {
-                slot.prepare();
-                if !is_timed || list.is_spoiled() {
-                    slot.passes_by();
-                }
-            }
-        });
-    });
-}
-
-/// A list was executed. Returns whether it is time to look for commands that have ended.
-fn put(list: &List, thread: &Thread, execution: &Execution) -> bool {
-    if list.is_spoiled() {
-        lose(Why::Spoiled, list.len().into());
-        return false;
-    }
-    let untimed = list.untimed();
-    if untimed > 0 {
-        STORE.lose(untimed.into());
-    }
-    if list.is_from_outside() {
-        // At least one; they are not counted.
-        lose(Why::Before, 1);
-    }
-    let enqueued = clock::now();
-    let due = list.recorded(|recording| {
-        recording.execute(&STORE, thread, execution, |recorded| {
-            let slot = events::slot(recorded.slot)?;
-            let last = slot.recorded.load(Ordering::Relaxed) == recorded.generation;
-            let Some(generation) = slot.in_use().filter(|_| last) else {
-                say(Why::Muddled);
-                return None;
-            };
-            slot.hold();
-            Some(Token { slot: recorded.slot, generation, enqueued })
-        })
-    });
-    due == Some(true)
+/// A context of the program's is about to be destroyed.
+pub fn context_ends(context: P) {
+    events::context_ends(context);
+    copies::context_ends(context);
 }
 
 struct Asking;
@@ -554,7 +461,7 @@ impl Backend for Asking {
 
     fn poll(&mut self, token: Token, command: &Enqueued) -> Progress {
         let Some(slot) = events::slot(token.slot) else { return Progress::Gone };
-        let ticks = match slot.ask(token.generation) {
+        let ticks = match slot.ask(token.slot, token.generation) {
             Answer::Waits => return Progress::Waits,
             Answer::Gone => return Progress::Gone,
             Answer::Ended(ticks) => ticks,

@@ -28,6 +28,7 @@ const LINKS: usize = 8;
 const NEXT: usize = 8;
 const POOL_FLAGS: usize = 16;
 const COUNTER_FLAGS: usize = 16;
+const LIST_ORDINAL: usize = 16;
 const LIST_FLAGS: usize = 20;
 const QUEUE_FLAGS: usize = 24;
 const QUEUE_PRIORITY: usize = 32;
@@ -111,7 +112,7 @@ pub unsafe fn zeCommandListCreate(_: u64, context: P, device: P, desc: *const [u
     unsafe {
         made(real::zeCommandListCreate(context, device, desc, list), list, |list| {
             device::ends_with_the_program();
-            lists::regular_made(list, context, device, member(desc, LIST_FLAGS));
+            lists::regular_made(list, context, device, member(desc, LIST_ORDINAL), member(desc, LIST_FLAGS));
         })
     }
 }
@@ -186,7 +187,7 @@ pub unsafe fn zeCommandQueueExecuteCommandLists(
 ) -> u32 {
     // SAFETY: the program's own arguments.
     unsafe {
-        device::execute(time, queue, count, lists, || {
+        device::execute(time, queue, count, lists, |count, lists| {
             let result = real::zeCommandQueueExecuteCommandLists(queue, count, lists, fence);
             if result == SUCCESS {
                 waits::fenced(fence, queue, ticks());
@@ -207,7 +208,7 @@ pub unsafe fn zeCommandListImmediateAppendCommandListsExp(
 ) -> u32 {
     // SAFETY: the program's own arguments.
     unsafe {
-        device::execute(time, immediate, count, lists, || {
+        device::execute(time, immediate, count, lists, |count, lists| {
             real::zeCommandListImmediateAppendCommandListsExp(immediate, count, lists, event, waits, events)
         })
     }
@@ -226,7 +227,7 @@ pub unsafe fn zeCommandListImmediateAppendCommandListsWithParameters(
 ) -> u32 {
     // SAFETY: the program's own arguments.
     unsafe {
-        device::execute(time, immediate, count, lists, || {
+        device::execute(time, immediate, count, lists, |count, lists| {
             real::zeCommandListImmediateAppendCommandListsWithParameters(
                 immediate, count, lists, next, event, waits, events,
             )
@@ -583,7 +584,7 @@ pub unsafe fn zeContextDestroy(_: u64, context: P) -> u32 {
     if timing() {
         let _errno = ErrnoGuard::new();
         device::synchronized();
-        events::context_ends(context);
+        device::context_ends(context);
     }
     // SAFETY: the program's own argument.
     unsafe { real::zeContextDestroy(context) }

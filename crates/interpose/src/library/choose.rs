@@ -98,6 +98,15 @@ impl Library {
         first.map(|f| self.through(f, number)).or_else(|| self.target(copy, number))
     }
 
+    /// Where a call of ours goes on, inside of a function that was handed out by its address alone, if nothing says where
+    /// its library has the other one: to what linked programs get, by which they have made what such functions are
+    /// given.
+    fn of_linked(&self, which: usize, number: usize) -> Option<P> {
+        let copy = (which & (BY_ADDRESS - 1)).checked_sub(1)?;
+        self.copies.get(copy).filter(|copy| copy.is_file_less())?;
+        self.first(number)
+    }
+
     /// Where a linked call goes on if there are more copies than we can count.
     fn uncounted(&self, from: *const c_void, number: usize) -> Option<P> {
         let copy = self.copy_of(Object::holding(from).as_ref())?;
@@ -124,7 +133,7 @@ impl Library {
                 // Begun while there was one copy.
                 // SAFETY: `stack` points at the return address of a wrapper that has not returned yet.
                 0 => self.linked(unsafe { callers::call_to(stack) }.0, number),
-                which => self.meant(which, number),
+                which => self.meant(which, number).or_else(|| self.of_linked(which, number)),
             }
         } else {
             match hint::left() {

@@ -48,6 +48,11 @@ impl Copy {
         there.map_or_else(|there| there == HANDED_OUT, |_| true)
     }
 
+    /// Whether it is that of functions handed out, which is no file.
+    pub(super) fn is_file_less(&self) -> bool {
+        self.start() == HANDED_OUT
+    }
+
     /// Where it begins; 0 if there is none.
     pub(super) fn start(&self) -> usize {
         self.start.load(Ordering::Acquire)
