@@ -46,6 +46,12 @@ pub(super) fn by_file(name: &CStr) -> Option<&'static Known> {
     APIS.binary_search_by(|known| known.file.to_bytes().cmp(name.to_bytes())).ok().map(|number| &APIS[number])
 }
 
+/// Returns all of them.
+#[cfg(test)]
+pub(super) fn all() -> &'static [Known] {
+    &APIS
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
