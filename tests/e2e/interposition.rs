@@ -444,8 +444,8 @@ fn starting_a_program_does_not_grow_with_apis() {
         std::os::unix::fs::symlink(library, link).expect("a link");
     };
     all.iter().for_each(|library| link(library, &folder));
-    // Which are absent depends on the machine. Each takes 20,000, where 28,000 were allowed while the launcher took 7 million, and 22,400
-    // are since it takes 4.9.
+    // Which are absent depends on the machine. Each took 20,000 (25,000 without link-time optimization) before what they
+    // need was looked for in folders that are open, and their lines in the manifest put together (decision 0131); now 6,100.
     let (_, ways) = launching(&folder, "").expect("valgrind");
     let absent = |library: &PathBuf| {
         let is_of =
@@ -460,16 +460,16 @@ fn starting_a_program_does_not_grow_with_apis() {
     let (take, _) = launching(&folder, "").expect("valgrind");
     let each = (take - few_take) / number;
     assert!(
-        number < 1.0 || each < few_take / 220.0,
+        number < 1.0 || each < 9_000.0,
         "{each} for each absent API: {take} with {number}, {few_take} without"
     );
     // The driver has 800 functions of 81 kinds, and took 390,000 where it was read by a cache of parts and had a stream in
-    // the metadata (decision 0121), 241,000 then and 207,000 since models are read once (0130), which took 2.1 of 7 million off
-    // the rest.
+    // the metadata (decision 0121), 241,000 then, and 35,500 since it is compared with what the launcher knows (0131): it is
+    // the first that is preloaded, which takes 20,000 once.
     let folder = only(&scratch, &["opencl", "nvtx", "cuda"]);
     let (driver, ways) = launching(&folder, &fake::with_runtime()).expect("valgrind");
     assert!(ways.contains(&("cuda".to_owned(), "preload".to_owned())), "{ways:?}");
-    assert!(driver - few_take < few_take / 21.0, "{driver} with the driver, {few_take} without");
+    assert!(driver - few_take < 60_000.0, "{driver} with the driver, {few_take} without");
 }
 
 /// A library that waited joins the session by another of ours, where the program has forgotten it since, or has taken its

@@ -7,8 +7,7 @@
 //!   records their halves, and no `real.rs`;
 //! * `tables.rs`: names, wrappers and the loader's dispatch table;
 //! * `model.json`: the resolved model, which the library carries with it;
-//! * `index.txt`: what a launcher must know of it before a program starts;
-//! * `needs.txt`: what it must know to leave it out.
+//! * `index.txt`: what a launcher must know of it before a program starts, or to leave it out.
 //!
 //! The files are checked in; `cargo xtask codegen --check` proves them current.
 
@@ -46,15 +45,7 @@ pub fn generate(model: &Model) -> Result<Vec<File>, String> {
         files.push(File { name: "tables.rs", text: tables::tables(model) });
     }
     files.extend([File { name: "model.json", text: json }, File { name: "index.txt", text: index }]);
-    files.push(File { name: "needs.txt", text: needs(model) });
     Ok(files)
-}
-
-/// What of the machine an API's programs need: its name, the libraries and files of which they need one, and its own
-/// libraries, by which a program that brings them is known.
-fn needs(model: &Model) -> String {
-    let interpose = &model.interpose;
-    format!("{}\t{}\t{}\n", model.api, interpose.requires.join(","), interpose.libraries.join(","))
 }
 
 /// The model as traces have it: without what only the made code needs.

@@ -17,7 +17,7 @@ use rustix::fs::{FallocateFlags, fallocate};
 
 use crate::apis::Found;
 use crate::declare::Declarations;
-use crate::manifest::Manifest;
+use crate::manifest::{Interposition, Manifest};
 use crate::output::TraceFolder;
 use crate::time::ReferencePoint;
 
@@ -100,13 +100,48 @@ pub fn clock(started: ReferencePoint) -> ClockClass {
 /// # Errors
 /// When that is not possible.
 pub fn write_manifest(trace: &TraceFolder, manifest: &Manifest) -> io::Result<()> {
-    let text = manifest.to_json().map_err(io::Error::other)?;
+    let text = text(manifest).map_err(io::Error::other)?;
     let fresh = trace.path().join(FRESH_MANIFEST);
     let file = open(trace, &fresh)?;
     file.write_all_at(&text, 0)?;
     // Gives back what was kept and not needed.
     file.set_len(text.len() as u64)?;
     fs::rename(fresh, trace.path().join(MANIFEST))
+}
+
+/// The manifest's member of which each API has an element, without any, as it stands in a manifest's text: no text of
+/// another member has a line's end in it.
+const WITHOUT_WAYS: &str = "\n  \"interposition\": []";
+
+/// Returns a manifest as it stands in its file. A machine may have many APIs, and the program waits, so their lines are put
+/// together here: a list of plain words.
+fn text(manifest: &Manifest) -> serde_json::Result<Vec<u8>> {
+    let mut rest = manifest.clone();
+    let ways = std::mem::take(&mut rest.interposition);
+    let mut text = rest.to_json()?;
+    let Some(at) = memchr::memmem::find(&text, WITHOUT_WAYS.as_bytes()).filter(|_| !ways.is_empty()) else {
+        return manifest.to_json();
+    };
+    let mut lines = String::with_capacity(64 * ways.len());
+    for Interposition { api, way } in &ways {
+        if !is_plain(api) || !is_plain(way) {
+            return manifest.to_json();
+        }
+        lines.push_str(if lines.is_empty() { "\n    { \"api\": \"" } else { ",\n    { \"api\": \"" });
+        lines.push_str(api);
+        lines.push_str("\", \"way\": \"");
+        lines.push_str(way);
+        lines.push_str("\" }");
+    }
+    lines.push_str("\n  ");
+    let end = at + WITHOUT_WAYS.len() - 1;
+    text.splice(end..end, lines.into_bytes());
+    Ok(text)
+}
+
+/// Returns whether a text stands in JSON as it is.
+fn is_plain(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_+-.".contains(&byte))
 }
 
 fn version_part(index: usize) -> i64 {
@@ -122,4 +157,38 @@ pub fn host_name() -> String {
 fn boot_id() -> Option<[u8; 16]> {
     let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     Some(*uuid::Uuid::parse_str(text.trim()).ok()?.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_apis_say_what_the_serializer_says() {
+        let of = |ways: &[(&'static str, &'static str)]| {
+            let way = |(api, way): &(&'static str, &'static str)| Interposition {
+                api: (*api).into(),
+                way: (*way).into(),
+            };
+            Manifest {
+                command: vec!["a\n  \"interposition\": []".to_owned()],
+                interposition: ways.iter().map(way).collect(),
+                ..Manifest::default()
+            }
+        };
+        for manifest in [
+            of(&[]),
+            of(&[("toy", "preload")]),
+            of(&[("toy", "layer+preload"), ("other_toy", "absent"), ("third", "left")]),
+            of(&[("a \"toy\"", "preload"), ("b", "absent")]),
+        ] {
+            let text = text(&manifest).expect("a manifest");
+            assert_eq!(Manifest::parse(&text).expect("it is one"), manifest);
+            let value = |text: &[u8]| serde_json::from_slice::<serde_json::Value>(text).expect("JSON");
+            assert_eq!(value(&text), value(&manifest.to_json().expect("a manifest")));
+        }
+        let two = text(&of(&[("toy", "preload"), ("other", "absent")])).expect("a manifest");
+        let two = String::from_utf8(two).expect("a text");
+        assert!(two.contains("\n    { \"api\": \"toy\", \"way\": \"preload\" },\n"), "{two}");
+    }
 }

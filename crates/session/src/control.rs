@@ -5,6 +5,7 @@
 //!   reported   programs write, all of them: wake-up word, checked counts. Nothing here decides what is recorded
 //! ```
 
+use std::borrow::Cow;
 use std::cell::Cell;
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, Read};
@@ -23,6 +24,7 @@ use hetrace_ring::note;
 use hetrace_ring::writer::wake;
 use hetrace_ring::{MapError, Mapping, clock, map_file};
 
+use crate::apis::Name;
 use crate::options::Options;
 use crate::whom::Whom;
 use crate::window::{Asked, Pages, by};
@@ -48,8 +50,26 @@ pub struct Settings {
     pub stack_depth: u32,
     /// When programs record; none: always.
     pub window: Option<Asked>,
-    /// Name and flags of each API.
-    pub apis: Vec<(String, Vec<u8>)>,
+    /// What is recorded of each API.
+    pub apis: Vec<Flags>,
+}
+
+/// What is recorded of an API.
+#[derive(Debug, Clone)]
+pub struct Flags {
+    /// The API.
+    pub api: Name,
+    /// The flags of its functions.
+    pub functions: Cow<'static, [u8]>,
+    /// Those of all functions that its model lacks.
+    pub unknown: u8,
+}
+
+impl Flags {
+    /// Nothing is recorded.
+    pub fn none(api: Name) -> Self {
+        Flags { api, functions: Cow::Borrowed(&[]), unknown: 0 }
+    }
 }
 
 /// The memory of a session that is of no program alone.
@@ -59,8 +79,8 @@ pub struct Control {
     mapping: ManuallyDrop<Mapping>,
     /// Never unmapped: see [`Control::waker`].
     reported: ManuallyDrop<Mapping>,
-    /// How many APIs have flags.
-    apis: usize,
+    /// How many functions of each API have flags.
+    functions: Vec<usize>,
     /// When it was looked at how much memory there is for rings.
     looked: Cell<Option<budget::Looked>>,
     /// Bytes that rings may have at most, whatever there is.
@@ -149,7 +169,7 @@ impl Control {
     /// When it can't be made or mapped, or there are too many APIs.
     pub fn make(folder: &Path, settings: &Settings) -> io::Result<Control> {
         let too_many = settings.apis.len() > abi::MAX_APIS
-            || settings.apis.iter().any(|(n, f)| n.len() > 31 || f.len() > MAX_FUNCTIONS);
+            || settings.apis.iter().any(|of| of.api.len() > 31 || of.functions.len() >= MAX_FUNCTIONS);
         if too_many {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
@@ -167,8 +187,8 @@ impl Control {
             page.ring_bytes = settings.ring_bytes;
             (page.text_cap, page.bytes_cap, page.seq_cap) = settings.caps;
             page.api_count = settings.apis.len() as u32;
-            for (place, (name, _)) in page.apis.iter_mut().zip(&settings.apis) {
-                place[..name.len()].copy_from_slice(name.as_bytes());
+            for (place, Flags { api, .. }) in page.apis.iter_mut().zip(&settings.apis) {
+                place[..api.len()].copy_from_slice(api.as_bytes());
             }
             let (options, sample_every) = settings.options.to_page();
             page.options.store(options, Ordering::Relaxed);
@@ -181,27 +201,27 @@ impl Control {
             keeper::hold(&page.keeper);
         }
         prepare_window(&mapping, &reported, settings.window.as_ref());
-        for (api, (_, flags)) in settings.apis.iter().enumerate() {
-            // SAFETY: the flags' pages lie inside the file, as checked above.
+        for (api, Flags { functions, unknown, .. }) in settings.apis.iter().enumerate() {
+            // SAFETY: the flags' pages lie inside the file, and fit the functions of an API and one more, as checked above.
             unsafe {
-                mapping
-                    .base()
-                    .add(abi::flags_offset(api))
-                    .copy_from_nonoverlapping(flags.as_ptr(), flags.len());
+                let flags = mapping.base().add(abi::flags_offset(api));
+                flags.copy_from_nonoverlapping(functions.as_ptr(), functions.len());
+                flags.add(MAX_FUNCTIONS - 1).write(*unknown);
             }
         }
-        let control = Control::of(mapping, reported, settings.apis.len());
+        let functions = settings.apis.iter().map(|of| of.functions.len()).collect();
+        let control = Control::of(mapping, reported, functions);
         control.renew_budget(folder, 0, 1);
         // Pairs with the Acquire load of a joining process.
         control.page().magic.store(CONTROL_MAGIC, Ordering::Release);
         Ok(control)
     }
 
-    fn of(mapping: Mapping, reported: Mapping, apis: usize) -> Control {
+    fn of(mapping: Mapping, reported: Mapping, functions: Vec<usize>) -> Control {
         Control {
             mapping: ManuallyDrop::new(mapping),
             reported: ManuallyDrop::new(reported),
-            apis,
+            functions,
             looked: Cell::default(),
             most: Cell::new(u64::MAX),
             arenas_made: Heard::default(),
@@ -226,7 +246,7 @@ impl Control {
     ///
     /// # Errors
     /// When it can't be opened, or is of another build.
-    pub fn adopt(folder: &Path, apis: &[String]) -> io::Result<Control> {
+    pub fn adopt(folder: &Path, apis: &[Name]) -> io::Result<Control> {
         let other = || {
             io::Error::new(
                 io::ErrorKind::InvalidData,
@@ -244,7 +264,7 @@ impl Control {
         page.drainer_alive.store(1, Ordering::Relaxed);
         keeper::hold(&page.keeper);
         let LeftWindow { page: LeftPage { mapping }, reported } = left;
-        let control = Control::of(mapping, reported, apis.len());
+        let control = Control::of(mapping, reported, vec![MAX_FUNCTIONS; apis.len()]);
         control.arenas_made.begin(&control.reported().arenas_made);
         control.calls_without_arena.begin(&control.reported().calls_without_arena);
         Ok(control)
@@ -265,11 +285,15 @@ impl Control {
         // What was asked of an earlier session, and came too late for it, is not asked of this one.
         page.snapshot_done.store(self.snapshot_asked(), Ordering::Release);
         note::forget(&self.reported().notes, self.reported_notes());
-        for (api, (_, flags)) in settings.apis.iter().enumerate() {
-            for (function, flag) in self.flags(api).iter().zip(flags) {
-                let counted = if whom.is_everybody() || *flag == 0 { 0 } else { abi::flag::COUNTED };
-                function.store(flag | counted, Ordering::Relaxed);
-            }
+        for (api, Flags { functions, unknown, .. }) in settings.apis.iter().enumerate() {
+            let store = |place: &AtomicU8, flag: u8| {
+                let counted = if whom.is_everybody() || flag == 0 { 0 } else { abi::flag::COUNTED };
+                place.store(flag | counted, Ordering::Relaxed);
+            };
+            let places = self.flags(api);
+            places.iter().zip(&**functions).for_each(|(place, flag)| store(place, *flag));
+            places[functions.len()..].iter().for_each(|place| place.store(0, Ordering::Relaxed));
+            store(&places[MAX_FUNCTIONS - 1], *unknown);
         }
         let switch = self.switch();
         switch.flips.store(0, Ordering::Relaxed);
@@ -290,7 +314,16 @@ impl Control {
     pub fn end(&self) {
         self.switch().mask.store(0, Ordering::Relaxed);
         self.page().options.store(option::STANDBY, Ordering::Relaxed);
-        (0..self.apis).flat_map(|api| self.flags(api)).for_each(|flag| flag.store(0, Ordering::Relaxed));
+        self.clear_flags();
+    }
+
+    /// Nothing is recorded any more.
+    fn clear_flags(&self) {
+        for (api, functions) in self.functions.iter().enumerate() {
+            let flags = self.flags(api);
+            flags.iter().take(*functions).for_each(|flag| flag.store(0, Ordering::Relaxed));
+            flags[MAX_FUNCTIONS - 1].store(0, Ordering::Relaxed);
+        }
     }
 
     /// The flags of an API.
@@ -547,7 +580,7 @@ impl Drop for Control {
         // A program that outlives us must not wait for us.
         self.page().drainer_alive.store(0, Ordering::Relaxed);
         self.switch().mask.store(0, Ordering::Relaxed);
-        (0..self.apis).flat_map(|api| self.flags(api)).for_each(|flag| flag.store(0, Ordering::Relaxed));
+        self.clear_flags();
     }
 }
 
@@ -566,7 +599,7 @@ mod tests {
             overhead_ppm: 0,
             stack_depth: 0,
             window,
-            apis: vec![("some".to_owned(), vec![0; 8])],
+            apis: vec![Flags { functions: vec![0; 8].into(), ..Flags::none("some".into()) }],
         };
         let control = Control::make(folder.path(), &settings).expect("a session");
         (folder, control)
@@ -620,7 +653,7 @@ mod tests {
             |name: &str| folder.path().join(name).metadata().expect("a file").permissions().mode() & 0o777;
         assert_eq!((mode(CONTROL_FILE), mode(REPORTED_FILE)), (0o400, 0o600));
         control.page().options.store(option::STANDBY, Ordering::Relaxed);
-        let next = Control::adopt(folder.path(), &["some".to_owned()]).expect("taken over");
+        let next = Control::adopt(folder.path(), &["some".into()]).expect("taken over");
         next.page().call_ticks.store(5, Ordering::Relaxed);
         assert_eq!(control.page().call_ticks.load(Ordering::Relaxed), 5);
         assert_eq!(mode(CONTROL_FILE), 0o400);

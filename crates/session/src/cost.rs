@@ -106,10 +106,10 @@ impl TimingSums {
     }
 
     /// By the names of the APIs, those in which something was done.
-    pub fn rows(&self, apis: &[String], ns_per_tick: f64) -> Vec<Timing> {
+    pub fn rows(&self, apis: &[crate::apis::Name], ns_per_tick: f64) -> Vec<Timing> {
         let ns = |ticks: u64| (ticks as f64 * ns_per_tick) as u64;
-        let row = |(api, ticks): (&String, &Ticks)| Timing {
-            api: api.clone(),
+        let row = |(api, ticks): (&crate::apis::Name, &Ticks)| Timing {
+            api: api.to_string(),
             collector_calls_ns: ticks.collector_call.map(|ns| ns.saturating_mul(ticks.commands)),
             collector_once_ns: ticks.collector_once,
             calls: ticks.calls,
@@ -406,12 +406,12 @@ mod tests {
         let mut sums = TimingSums::default();
         let ticks = sums.of(1).expect("an API");
         (ticks.commands, ticks.collector_call) = (1000, [600, 1000, 1500]);
-        let rows = sums.rows(&["none".to_owned(), "toy".to_owned()], 0.5);
+        let rows = sums.rows(&["none".into(), "toy".into()], 0.5);
         assert_eq!(rows.len(), 1);
         assert_eq!((&*rows[0].api, rows[0].collector_calls_ns), ("toy", [600_000, 1_000_000, 1_500_000]));
         // Commands that no collector reports cost it nothing.
         sums.of(1).expect("an API").collector_call = [0; 3];
-        assert_eq!(sums.rows(&["none".to_owned(), "toy".to_owned()], 0.5), []);
+        assert_eq!(sums.rows(&["none".into(), "toy".into()], 0.5), []);
     }
 
     fn batch(bare: u64, calls: u64, inside_calls: u64) -> Batch {

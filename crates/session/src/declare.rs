@@ -28,7 +28,7 @@ use hetrace_model::Model;
 use hetrace_model::index;
 
 use crate::access::Access;
-use crate::apis::Found;
+use crate::apis::{Found, Name};
 
 /// What a trace's metadata declares.
 #[derive(Debug)]
@@ -65,7 +65,7 @@ struct Models {
 /// An API of the session.
 #[derive(Debug)]
 struct Api {
-    name: String,
+    name: Name,
     /// Its library, or why that is not to be had.
     library: Result<Found, String>,
     /// Its model as the library has it, and without functions, once it is needed.
@@ -96,7 +96,7 @@ impl Declarations {
     pub fn resume(
         trace: PathBuf,
         access: Access,
-        apis: impl Iterator<Item = (String, Result<Found, String>)>,
+        apis: impl Iterator<Item = (Name, Result<Found, String>)>,
     ) -> io::Result<Self> {
         let path = trace.join(files::METADATA);
         if !path.symlink_metadata()?.is_file() {
@@ -109,7 +109,7 @@ impl Declarations {
         let file = File::options().write(true).open(&path)?;
         file.set_len(text.len() as u64)?;
         let growing = Growing::resume(class.byte_order, &text);
-        let api = |(name, library): (String, _)| {
+        let api = |(name, library): (Name, _)| {
             let is_there = trace.join(files::model(&name)).exists();
             Api::new(name, library, is_there)
         };
@@ -309,7 +309,7 @@ impl Models {
 }
 
 impl Api {
-    fn new(name: String, library: Result<Found, String>, is_there: bool) -> Self {
+    fn new(name: Name, library: Result<Found, String>, is_there: bool) -> Self {
         Api { name, library, model: None, is_there }
     }
 
@@ -322,7 +322,8 @@ impl Api {
         if self.model.is_none() {
             let library = self.library()?;
             let json = library.model_json().map_err(io::Error::other)?;
-            let frame = library.index.check().and_then(|()| library.index.frame(&json));
+            let index = library.index().map_err(io::Error::other)?;
+            let frame = index.check().and_then(|()| index.frame(&json));
             let frame = frame.map_err(|e| io::Error::other(library.wrong(&e)))?;
             self.model = Some((json, frame));
         }
@@ -333,8 +334,9 @@ impl Api {
         self.read()?;
         let library = self.library()?;
         let Some((json, frame)) = &self.model else { return Ok(None) };
-        calls::class_of(frame, id, |index| {
-            let row = library.index.row(index);
+        let index = library.index().map_err(io::Error::other)?;
+        calls::class_of(frame, id, |function| {
+            let row = index.row(function);
             let function = row.map(|row| index::function(json, &row)).transpose();
             function.map_err(|e| io::Error::other(library.wrong(&e)))
         })

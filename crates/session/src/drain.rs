@@ -15,6 +15,7 @@ use hetrace_ctf::account::StreamAccount;
 use hetrace_ring::abi::ARENA_PREFIX;
 use hetrace_ring::reader::RingError;
 
+use crate::apis::Name;
 use crate::cost::TimingSums;
 use crate::devices::{Devices, Shared};
 use crate::manifest::{DeviceClock, Losses, Process, ThreadLosses, Timing};
@@ -170,7 +171,7 @@ pub struct Pass {
 pub struct Drainer {
     session: PathBuf,
     folder: TraceFolder,
-    apis: Vec<String>,
+    apis: Vec<Name>,
     arenas: Vec<Opened>,
     /// Number of the next arena.
     next: u32,
@@ -231,7 +232,7 @@ pub struct Drainer {
 
 impl Drainer {
     /// Returns a drainer of the session's folder into the trace's.
-    pub fn new(session: &Path, folder: TraceFolder, apis: Vec<String>) -> Self {
+    pub fn new(session: &Path, folder: TraceFolder, apis: Vec<Name>) -> Self {
         Drainer {
             session: session.to_owned(),
             folder,

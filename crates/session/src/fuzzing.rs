@@ -16,12 +16,12 @@ use hetrace_os::perf::sampled::Map;
 use hetrace_ring::abi::directory::Entry;
 use hetrace_ring::abi::window::reason;
 use hetrace_ring::abi::{
-    self, ABI_VERSION, ARENA_MAGIC, ARENA_PREFIX, ArenaHeader, CONTROL_BYTES, CONTROL_FILE, FIRST_RING,
-    MAX_FUNCTIONS, PAGE, REPORTED_BYTES, REPORTED_FILE, RING_MAGIC, RingHeader, WINDOW_OFFSET, ring_bytes,
+    self, ABI_VERSION, ARENA_MAGIC, ARENA_PREFIX, ArenaHeader, CONTROL_BYTES, CONTROL_FILE, FIRST_RING, PAGE,
+    REPORTED_BYTES, REPORTED_FILE, RING_MAGIC, RingHeader, WINDOW_OFFSET, ring_bytes,
 };
 use hetrace_ring::{Mapping, clock, map_file, record};
 
-use crate::control::{Control, LeftWindow, Settings, open_reported, open_to_write};
+use crate::control::{Control, Flags, LeftWindow, Settings, open_reported, open_to_write};
 use crate::drain::Drainer;
 use crate::manifest::Manifest;
 use crate::output::TraceFolder;
@@ -149,7 +149,7 @@ pub fn drain(data: &[u8]) {
     let host = HostClock::new(start, start);
     let fresh = || {
         let folder = TraceFolder::new(trace.path().to_owned(), [0; 16], compress);
-        Drainer::new(session.path(), folder, (0..APIS).map(|n| format!("api{n}")).collect())
+        Drainer::new(session.path(), folder, (0..APIS).map(|n| format!("api{n}").into()).collect())
     };
     let mut drainer = fresh();
     drainer.discover();
@@ -224,9 +224,9 @@ struct Standing {
 impl Standing {
     fn make() -> Standing {
         let session = scratch();
-        let settings = settings(&RunOptions::default(), vec![("api0".to_owned(), vec![0; MAX_FUNCTIONS])]);
+        let settings = settings(&RunOptions::default(), vec![Flags::none("api0".into())]);
         Control::make_standby(session.path(), &settings).expect("a control file");
-        let control = Control::adopt(session.path(), &["api0".to_owned()]).expect("taken over");
+        let control = Control::adopt(session.path(), &["api0".into()]).expect("taken over");
         let files = [
             (open_to_write(&session.path().join(CONTROL_FILE)), CONTROL_BYTES),
             (open_reported(&session.path().join(REPORTED_FILE)), REPORTED_BYTES),

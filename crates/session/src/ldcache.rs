@@ -9,13 +9,15 @@
 
 //! The entries are sorted by name, from the last on, as the dynamic loader's own search requires.
 
-use std::cell::{OnceCell, RefCell};
+use std::cell::OnceCell;
 use std::cmp::Ordering;
-use std::collections::HashMap;
+use std::ffi::CStr;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use memchr::memmem;
+use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags, accessat};
 
 const MAGIC: &[u8] = b"glibc-ld.so.cache1.1";
 const HEADER: usize = 48;
@@ -35,8 +37,8 @@ pub struct Search {
     cache: OnceCell<Vec<u8>>,
     /// The folders that the loader has built in, each once.
     built_in: OnceCell<Vec<PathBuf>>,
-    /// Which names, and which paths of files, are there.
-    known: RefCell<HashMap<String, bool>>,
+    /// The folders of `LD_LIBRARY_PATH` that there are, and those that the loader has built in, open.
+    open: OnceCell<[Vec<OwnedFd>; 2]>,
 }
 
 impl Search {
@@ -47,7 +49,7 @@ impl Search {
             by_variable: std::env::var_os("LD_LIBRARY_PATH").map(folders).unwrap_or_default(),
             cache: OnceCell::new(),
             built_in: OnceCell::new(),
-            known: RefCell::default(),
+            open: OnceCell::new(),
         }
     }
 
@@ -62,19 +64,32 @@ impl Search {
     /// Returns whether there are names of libraries, or paths of files, and nothing of any of them.
     pub fn are_absent<'n>(&self, names: impl IntoIterator<Item = &'n str>) -> bool {
         let mut names = names.into_iter().peekable();
-        names.peek().is_some() && !names.any(|name| self.is_there(name))
-    }
-
-    fn is_there(&self, name: &str) -> bool {
-        if let Some(known) = self.known.borrow().get(name) {
-            return *known;
-        }
-        let found = match name.starts_with('/') {
+        let is_there = |name: &str| match name.starts_with('/') {
             true => Path::new(name).exists(),
             false => self.find(name).is_some(),
         };
-        self.known.borrow_mut().insert(name.to_owned(), found);
-        found
+        names.peek().is_some() && !names.any(is_there)
+    }
+
+    /// Returns whether a program would get a library of this name, or a file of this path is there.
+    pub fn is_there(&self, name: &CStr) -> bool {
+        let bytes = name.to_bytes();
+        if bytes.starts_with(b"/") {
+            return is_in(CWD, name);
+        }
+        let [by_variable, built_in] = self.open.get_or_init(|| {
+            let open = |folders: &[PathBuf]| {
+                let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+                let here = Path::new(".");
+                let named = |folder| if folder == Path::new("") { here } else { folder };
+                let open = |folder| rustix::fs::open(named(folder), flags, Mode::empty()).ok();
+                folders.iter().map(PathBuf::as_path).filter_map(open).collect()
+            };
+            [open(&self.by_variable), open(self.built_in())]
+        });
+        let within = |folders: &[OwnedFd]| folders.iter().any(|folder| is_in(folder, name));
+        // What the cache names is nearly always in a folder that is built in, and found there by one look.
+        within(by_variable) || within(built_in) || is_cached(self.cache(), bytes)
     }
 
     fn cache(&self) -> &[u8] {
@@ -116,33 +131,82 @@ const fn wanted() -> u32 {
     }
 }
 
+/// Returns whether a name is in a folder.
+fn is_in(folder: impl std::os::fd::AsFd, name: &CStr) -> bool {
+    accessat(folder, name, Access::EXISTS, AtFlags::empty()).is_ok()
+}
+
+/// Returns whether the cache has a path for a soname at which there is a file.
+fn is_cached(cache: &[u8], soname: &[u8]) -> bool {
+    paths(cache, soname).any(|path| Path::new(path).exists())
+}
+
 /// Paths of a soname in the order of the cache, which begins with its header.
 fn in_cache(cache: &[u8], soname: &str) -> Vec<PathBuf> {
+    paths(cache, soname.as_bytes()).map(PathBuf::from).collect()
+}
+
+fn paths<'c>(cache: &'c [u8], soname: &[u8]) -> impl Iterator<Item = &'c str> {
     let number = |at: usize| {
-        let bytes = cache.get(at..at + 4)?;
-        Some(u32::from_le_bytes(bytes.try_into().ok()?))
+        let bytes = cache.get(at..)?.first_chunk()?;
+        Some(u32::from_le_bytes(*bytes))
     };
-    let text = |at: u32| cache.get(at as usize..)?.split(|b| *b == 0).next();
+    // Up to the cache's end: most names differ in what is looked at first.
+    let from = |at: u32| cache.get(at as usize..);
     let count = (number(20).unwrap_or(0) as usize).min(cache.len() / ENTRY);
     let entry = |i: usize| HEADER + i * ENTRY;
-    let name = |i: usize| text(number(entry(i) + 4)?);
+    let compared = |i: usize| Some(compare(from(number(entry(i) + 4)?)?, soname));
     // Where the first entry is that does not stand behind this name: half of what is left at a time.
     let (mut first, mut end) = (0, count);
     while first < end {
         let middle = first + (end - first) / 2;
-        let Some(name) = name(middle) else { return Vec::new() };
-        match order(name, soname.as_bytes()) {
-            Ordering::Greater => first = middle + 1,
-            Ordering::Less | Ordering::Equal => end = middle,
+        match compared(middle) {
+            Some(Ordering::Greater) => first = middle + 1,
+            Some(Ordering::Less | Ordering::Equal) => end = middle,
+            // No place for a name: what it is cannot be known.
+            None => (first, end) = (count, count),
         }
     }
-    let same = |i: &usize| name(*i).is_some_and(|name| order(name, soname.as_bytes()).is_eq());
-    let path = |i: usize| {
-        let fits = number(entry(i))? == wanted() && name(i)? == soname.as_bytes();
-        let path = std::str::from_utf8(text(number(entry(i) + 8)?)?).ok()?;
-        fits.then(|| PathBuf::from(path))
+    let fits = |i: usize| {
+        let is_equal = number(entry(i) + 4).and_then(from).map(text) == Some(soname);
+        is_equal && number(entry(i)) == Some(wanted())
     };
-    (first..count).take_while(same).filter_map(path).collect()
+    let same = |i: &usize| compared(*i).is_some_and(Ordering::is_eq);
+    let fitting: Vec<usize> = (first..count).take_while(same).filter(|i| fits(*i)).collect();
+    let path = move |i: usize| std::str::from_utf8(text(cache.get(number(entry(i) + 8)? as usize..)?)).ok();
+    fitting.into_iter().filter_map(path)
+}
+
+/// The text at the begin of some bytes, up to the first 0.
+fn text(bytes: &[u8]) -> &[u8] {
+    bytes.iter().position(|byte| *byte == 0).and_then(|end| bytes.get(..end)).unwrap_or(bytes)
+}
+
+/// Compares the text at the begin of some bytes with a name, as [`order`] does.
+fn compare(bytes: &[u8], name: &[u8]) -> Ordering {
+    let word = |of: &[u8], at: usize| of.get(at..)?.first_chunk().map(|word| u64::from_le_bytes(*word));
+    let mut at = 0;
+    // Names have no 0 in them, so nothing behind the text's end is equal.
+    while let (Some(one), Some(other)) = (word(bytes, at), word(name, at)) {
+        if one != other {
+            at += ((one ^ other).trailing_zeros() / 8) as usize;
+            break;
+        }
+        at += 8;
+    }
+    while at < name.len() && bytes.get(at) == name.get(at) {
+        at += 1;
+    }
+    let is_digit = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_digit);
+    let (first, second) = (bytes.get(at).filter(|byte| **byte != 0), name.get(at));
+    let within_number = at > 0 && is_digit(name.get(at - 1));
+    match (is_digit(first), is_digit(second)) {
+        (true, true) => order(text(bytes), name),
+        _ if within_number => order(text(bytes), name),
+        (true, false) => Ordering::Greater,
+        (false, true) => Ordering::Less,
+        (false, false) => first.cmp(&second),
+    }
 }
 
 /// Compares two names as `ldconfig` sorts them: digits that stand together are a number, which stands behind all else.
@@ -263,13 +327,14 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_looked_for_once() {
+    fn a_name_is_there_where_it_is_found() {
         let search = Search::new();
-        assert!(
-            search.are_absent(["libnowhere.so.1"]) && !search.are_absent(["libnowhere.so.1", "libc.so.6"])
-        );
-        let known = search.known.borrow();
-        assert_eq!((known.len(), known["libc.so.6"], known["libnowhere.so.1"]), (2, true, false));
+        for name in [c"libnowhere.so.1", c"libc.so.6", c"libm.so.6", c"/dev/null", c"/nowhere/device", c"lib"]
+        {
+            let text = name.to_str().expect("a text");
+            let found = if text.starts_with('/') { Path::new(text).exists() } else { find(text).is_some() };
+            assert_eq!(search.is_there(name), found, "{text}");
+        }
     }
 
     #[test]
@@ -286,5 +351,15 @@ mod tests {
     #[test]
     fn finds_the_c_library_of_this_machine() {
         assert!(find("libc.so.6").is_some_and(|p| p.exists()));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn a_quick_look_compares_as_the_long_one(one in "[a0-2.]{0,18}", other in "[a0-2.]{0,18}", behind in "[a0-2]{0,9}") {
+            let bytes = format!("{one}\0{behind}");
+            let long = order(one.as_bytes(), other.as_bytes());
+            proptest::prop_assert_eq!(compare(bytes.as_bytes(), other.as_bytes()), long);
+            proptest::prop_assert_eq!(compare(one.as_bytes(), other.as_bytes()), long);
+        }
     }
 }

@@ -23,6 +23,7 @@ pub mod cost;
 mod declare;
 mod devices;
 mod drain;
+mod flags;
 mod flight;
 mod folder;
 #[cfg(any(fuzzing, test))]

@@ -169,28 +169,6 @@ impl Options {
             no_migrations: has(option::NO_MIGRATIONS),
         }
     }
-
-    /// Returns whether one is on that a hook serves, by the name of the option that its model gives as
-    /// the reason (`--sources: …`).
-    pub fn serves(self, hook: &str) -> bool {
-        let Self {
-            sources, build_logs, kernel_args, properties, buffers, hash_copies, window, inside, ..
-        } = self;
-        [
-            (sources, "--sources"),
-            (build_logs, "--build-logs"),
-            (kernel_args, "--kernel-args"),
-            (properties, "--properties"),
-            (buffers, "--capture-buffers"),
-            (hash_copies, "--hash-copies"),
-            (inside, "--inside"),
-            // Which of the two chose the window, the hook itself asks.
-            (window, "--range"),
-            (window, "--on-calls"),
-        ]
-        .into_iter()
-        .any(|(on, name)| on && hook.contains(name))
-    }
 }
 
 impl Capture {
@@ -256,16 +234,5 @@ mod tests {
         assert_eq!(bits(Options { inside: true, ..Options::default() }), option::INSIDE);
         let sampled = Options { devices: Some(DeviceTimes::Sampled(7)), ..Options::default() };
         assert_eq!(sampled.to_page(), (option::DEVICE | option::SAMPLED, 7));
-    }
-
-    #[test]
-    fn hooks_serve_the_options_that_their_reasons_name() {
-        let options = Options { build_logs: true, ..Options::default() };
-        assert!(options.serves("--sources, --build-logs: what a build says"));
-        assert!(!options.serves("--sources: the text of programs"));
-        assert!(!Options::default().serves("--build-logs"));
-        let window = Options { window: true, ..Options::default() };
-        assert!(window.serves("--range: it begins") && window.serves("--on-calls: it ends"));
-        assert!(!Options::default().serves("--range: it begins"));
     }
 }

@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use crate::apis::Name;
 use crate::inside::Desk;
 use crate::manifest::{self, Manifest};
 use crate::os::{self, Kernel, Os};
@@ -65,7 +66,7 @@ impl Recorders {
     pub fn watch(
         &mut self,
         options: &RunOptions,
-        names: &[String],
+        names: &[Name],
         manifest: &Manifest,
     ) -> Result<Option<Watch>, TriggerError> {
         let Some((bound, flight)) = options.triggers.as_ref().zip(options.flight.as_ref()) else {

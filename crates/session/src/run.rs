@@ -18,7 +18,7 @@ use hetrace_ring::{clock, survive};
 
 use crate::access::Access;
 use crate::account::account_of_files;
-use crate::apis::{self, Candidate, Found, LibraryError, Sorted};
+use crate::apis::{self, Candidate, Found, LibraryError, Name, Sorted};
 use crate::beside::{host_name, prepare, renew_manifest};
 use crate::child::{self, Child, Ending, Event, Inherited, guard};
 use crate::contents::Contents;
@@ -144,11 +144,11 @@ pub fn run(options: &RunOptions, candidates: &[Candidate], early: Early) -> Resu
     let mut manifest = first_manifest(options, started, folder.path());
     let mut injection = inject::plan(&present, folder.path(), options.way, program.as_deref());
     injection.notes.extend(uncounted_stacks(&options.capture));
-    manifest.interposition = ways(&injection.ways, absent);
+    manifest.interposition = ways(std::mem::take(&mut injection.ways), absent);
     let mut remarks: Vec<String> = untraceable(options, program.as_deref()).into_iter().collect();
     let borders = kernel.as_ref().and_then(|kernel| kernel.borders.clone());
     let mut recorders = Recorders::open(options, folder.path(), opening, &trace, kernel, &mut manifest);
-    let names: Vec<String> = present.iter().map(|l| l.api.clone()).collect();
+    let names: Vec<Name> = present.iter().map(|l| l.api.clone()).collect();
     let watch = recorders.watch(options, &names, &manifest)?;
     let declarations = prepare(&trace, started, &manifest, &present).map_err(output)?;
     let trace = trace.declaring(declarations);
@@ -194,7 +194,8 @@ pub fn run(options: &RunOptions, candidates: &[Candidate], early: Early) -> Resu
 
 /// Makes what the program's processes share with the launcher.
 fn shared(options: &RunOptions, session: &Path, libraries: &[Found]) -> io::Result<Control> {
-    let apis = libraries.iter().map(|l| (l.api.clone(), settings::flags(options, &l.index))).collect();
+    let flags = libraries.iter().map(|library| settings::of_library(options, library));
+    let apis = flags.collect::<Result<_, _>>().map_err(io::Error::other)?;
     let control = Control::make(session, &settings::settings(options, apis))?;
     options.capture.choose(control.page());
     if let Some(wanted) = &options.inside {
@@ -257,9 +258,9 @@ fn ending(lifetime: &Lifetime, control: &Control) -> Ending {
 }
 
 /// Returns how each API is reached, also those that are not.
-fn ways(injected: &[Interposition], absent: Vec<String>) -> Vec<Interposition> {
-    let left_out = |api| Interposition { api, way: "absent".to_owned() };
-    injected.iter().cloned().chain(absent.into_iter().map(left_out)).collect()
+fn ways(mut injected: Vec<Interposition>, absent: Vec<Name>) -> Vec<Interposition> {
+    injected.extend(absent.into_iter().map(|api| Interposition { api, way: "absent".into() }));
+    injected
 }
 
 /// Returns what writes snapshots, if the run is a flight recording.

@@ -2,19 +2,9 @@
 
 use hetrace_model::glob_matches;
 use hetrace_model::index::{Index, Kind, Row};
-use hetrace_ring::abi::flag;
 
-/// How much is recorded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Mode {
-    /// Commands on devices and the calls that make them, build code, and wait.
-    Minimal,
-    /// Every call that a program's source has; equal polls in a row become one record.
-    #[default]
-    Default,
-    /// Every call by itself, those between a compiler's code and its runtime too, with more of what pointers point at.
-    Full,
-}
+use crate::flags::Choice;
+pub use crate::flags::Mode;
 
 /// What the user wants recorded.
 #[derive(Debug, Clone, Default)]
@@ -29,17 +19,22 @@ pub struct Selection {
     pub devices: bool,
 }
 
-/// Roles of the functions that [`Mode::Minimal`] records.
-const MINIMAL: &[&str] =
-    &["launch", "enqueue", "build", "sync", "read", "write", "copy", "map", "unmap", "fill"];
-
-/// Roles of the functions that only [`Mode::Full`] records.
-const ON_DEMAND: &[&str] = &["glue", "detail"];
-
 impl Selection {
     /// Returns the flag byte of each function of an API.
     pub fn flags(&self, index: &Index) -> Vec<u8> {
-        self.each(index, |kind, named| self.of_kind(kind, named))
+        let choice = self.choice();
+        self.each(index, |kind, named| choice.selected(kind, named))
+    }
+
+    /// Returns what flags depend on, as far as it is selected.
+    pub(crate) fn choice(&self) -> Choice {
+        let Self { mode, devices, .. } = *self;
+        Choice { mode, devices, by_name: !self.include.is_empty(), ..Choice::default() }
+    }
+
+    /// Returns whether all functions are chosen alike, whatever their names.
+    pub(crate) fn is_of_all(&self) -> bool {
+        self.include.is_empty() && self.exclude.is_empty()
     }
 
     /// Returns a byte for each function of an API, which depends on its kind and on whether globs choose it: there are
@@ -47,7 +42,7 @@ impl Selection {
     pub(crate) fn each(&self, index: &Index, of_kind: impl Fn(&Kind<'_>, bool) -> u8) -> Vec<u8> {
         let of_kinds = |named| index.kinds().map(|kind| of_kind(&kind, named)).collect::<Vec<u8>>();
         let chosen = of_kinds(true);
-        if self.include.is_empty() && self.exclude.is_empty() {
+        if self.is_of_all() {
             return index.by_kind(&chosen);
         }
         let others = of_kinds(false);
@@ -67,34 +62,12 @@ impl Selection {
         let included = self.include.is_empty() || self.include.iter().any(|g| glob_matches(g, name));
         included && !self.exclude.iter().any(|g| glob_matches(g, name))
     }
-
-    /// Returns the flag byte of functions of a kind that globs choose, or do not.
-    pub(crate) fn of_kind(&self, f: &Kind<'_>, named: bool) -> u8 {
-        let mut flags = 0;
-        let in_mode = match self.mode {
-            Mode::Minimal => MINIMAL.iter().any(|r| f.has_role(r)),
-            // Who asks for functions by name means them.
-            Mode::Default => !ON_DEMAND.iter().any(|r| f.has_role(r)) || !self.include.is_empty(),
-            Mode::Full => true,
-        };
-        if in_mode && named {
-            flags |= flag::RECORD;
-        }
-        // Times of devices depend on these, recorded or not.
-        if self.devices && (f.hook.is_some() || f.commands || f.has_role("sync")) {
-            flags |= flag::HOOK;
-        }
-        // Functions handed out by address must be exchanged when they are
-        // asked for, whether or not the asking is recorded.
-        if f.has_role("entry-point") {
-            flags |= flag::HOOK;
-        }
-        flags
-    }
 }
 
 #[cfg(test)]
 mod tests {
+    use hetrace_ring::abi::flag;
+
     use super::*;
 
     fn recorded(mode: Mode, include: &[&str], roles: &[&str]) -> bool {
@@ -104,7 +77,7 @@ mod tests {
         let index =
             Index::parse(format!("{head}\n-\t{}\t-\n\n\n", roles.join(",")).into_bytes()).expect("an index");
         let kind = index.kinds().next().expect("a kind");
-        selection.of_kind(&kind, selection.names("pushCall")) & flag::RECORD != 0
+        selection.choice().selected(&kind, selection.names("pushCall")) & flag::RECORD != 0
     }
 
     #[test]

@@ -1,13 +1,16 @@
 //! From what the user wants to what programs read in the control file.
 
-use hetrace_model::index::{self, Index, Kind};
-use hetrace_model::{HASHED, Timing};
-use hetrace_ring::abi::{self, flag};
+use std::borrow::Cow;
 
-use crate::control::Settings;
+use hetrace_model::index::Index;
+use hetrace_ring::abi::flag;
+
+use crate::apis::{Found, LibraryError};
+use crate::control::{Flags, Settings};
+use crate::flags::{Choice, Served};
 use crate::options::{Capture, Options};
 use crate::run_options::RunOptions;
-use crate::select::Mode;
+use crate::select::{Mode, Selection};
 use crate::window::Asked;
 
 /// Returns the options of a session.
@@ -46,81 +49,37 @@ fn page(options: &RunOptions) -> Options {
     }
 }
 
-/// Returns the flags of an API's functions.
-pub(crate) fn flags(options: &RunOptions, index: &Index) -> Vec<u8> {
-    let (selection, page) = (&options.selection, page(options));
-    let of_kind = |kind: &Kind<'_>, named| of_kind(options, page, index.head.timing, kind, named);
-    let mut flags = selection.each(index, of_kind);
-    // Functions that the model lacks have no byte of their own: the last stands for all.
-    flags.resize(abi::MAX_FUNCTIONS, 0);
+/// Returns what flags of functions depend on.
+fn choice(options: &RunOptions) -> Choice {
+    let Options { sources, build_logs, kernel_args, properties, buffers, hash_copies, .. } = page(options);
+    let Options { inside, window, py_stacks, stacks, .. } = page(options);
+    Choice {
+        budget: overhead_ppm(options) > 0,
+        stacks: py_stacks || stacks,
+        served: Served { sources, build_logs, kernel_args, properties, buffers, hash_copies, inside, window },
+        counts_launches: options.window.as_ref().is_some_and(Asked::counts_launches),
+        ..options.selection.choice()
+    }
+}
+
+/// Returns the flags of an API's functions: those that were made with the launcher, where nobody wants others.
+///
+/// # Errors
+/// When the library's index is needed and can't be read.
+pub(crate) fn of_library(options: &RunOptions, library: &Found) -> Result<Flags, LibraryError> {
+    let (selection, choice) = (&options.selection, choice(options));
+    let usual = library.usual().filter(|_| choice == Choice::USUAL && selection.is_of_all());
+    let functions = match usual {
+        Some(flags) => Cow::Borrowed(flags),
+        None => Cow::Owned(flags(selection, choice, library.index()?)),
+    };
     let unknown = if selection.unknown() { flag::RECORD & flag::INSIDE } else { 0 };
-    flags[abi::MAX_FUNCTIONS - 1] = unknown;
-    flags
+    Ok(Flags { api: library.api.clone(), functions, unknown })
 }
 
-/// Returns the flags of functions of a kind that globs choose, or do not: as selected, and hooks that serve an option
-/// are active with it. Hooks that serve nothing else are active only then.
-fn of_kind(options: &RunOptions, page: Options, timing: Timing, f: &Kind<'_>, named: bool) -> u8 {
-    let mut flags = options.selection.of_kind(f, named);
-    if overhead_ppm(options) > 0 && flags & flag::RECORD != 0 {
-        flags |= metered(f, page);
-    }
-    if (page.py_stacks || page.stacks) && flags & flag::RECORD != 0 {
-        flags |= flag::METERED;
-    }
-    if let Some(hook) = f.hook {
-        if page.serves(hook) {
-            flags |= flag::HOOK;
-        } else if hook.starts_with("--") && (!f.commands || beside(hook, timing)) {
-            // Without any flag a wrapper is passed by, and its command would not be timed.
-            let timed = f.commands && flags & flag::RECORD == 0;
-            flags &= if timed { !0 } else { !flag::HOOK };
-        }
-    }
-    flags &= flag::INSIDE | outside(f, options.window.as_ref());
-    if f.commands && f.has_role("launch") && options.window.as_ref().is_some_and(Asked::counts_launches) {
-        flags |= flag::COUNTED;
-    }
-    flags
-}
-
-/// Returns whether a command's hook looks at it beside the way that times it, and not in its place.
-fn beside(hook: &str, timing: Timing) -> bool {
-    timing == Timing::Around || hook == HASHED
-}
-
-/// Roles of functions that are recorded outside of capture windows, too: without them nobody knows inside of one which
-/// objects, names and memory there are, and which ranges are open.
-const KNOWN: &[&str] = &[
-    index::KEPT,
-    "alloc",
-    "build",
-    "counter-add",
-    "counter-subtract",
-    "create",
-    "entry-point",
-    "free",
-    "interop",
-    "name",
-    "range-end",
-    "range-pop",
-    "range-push",
-    "range-start",
-    "release",
-    "retain",
-];
-
-/// Returns which bits of a function's flags may count outside of a capture window.
-fn outside(f: &Kind<'_>, window: Option<&Asked>) -> u8 {
-    if window.is_none() {
-        return 0;
-    }
-    // What ends a group of calls, of which the others are not recorded, means nothing by itself.
-    let known = KNOWN.iter().any(|role| f.has_role(role)) && !f.has_role("flush");
-    // Functions whose hooks hide us from the program, or see objects come and go, need them always; those that wait
-    // collect commands from inside. Commands have none: of these nothing is done outside.
-    let hook = if f.commands { 0 } else { flag::HOOK };
-    flag::OUTSIDE & (if known { flag::RECORD } else { 0 } | hook)
+/// Returns the flags of functions, by their kinds and names.
+fn flags(selection: &Selection, choice: Choice, index: &Index) -> Vec<u8> {
+    selection.each(index, |kind, named| choice.of_kind(index.head.timing, kind, named))
 }
 
 /// Returns how much of a thread's time recording may take, in parts per million; 0: as much as it takes.
@@ -128,43 +87,8 @@ pub(crate) fn overhead_ppm(options: &RunOptions) -> u32 {
     options.max_overhead.map_or(0, |percent| (percent * 1e4).clamp(1.0, 1e6) as u32)
 }
 
-/// Roles of functions of which each call counts: without it nobody knows which objects, memory and ranges there
-/// are, and when, and to what they belong, nor what the program waited for, and where it hangs. They are never added up.
-const KEPT: &[&str] = &[
-    index::KEPT,
-    "alloc",
-    "blocks",
-    "build",
-    "callback",
-    "collective",
-    "counter-add",
-    "counter-set",
-    "counter-subtract",
-    "create",
-    "entry-point",
-    "free",
-    "interop",
-    "map",
-    "mark",
-    "name",
-    "range-end",
-    "range-pop",
-    "range-push",
-    "range-start",
-    "record",
-    "release",
-    "retain",
-    "unmap",
-];
-
-/// Returns what a budget means for a recorded function.
-fn metered(f: &Kind<'_>, page: Options) -> u8 {
-    let kept = KEPT.iter().any(|role| f.has_role(role)) || f.hook.is_some_and(|hook| page.serves(hook));
-    flag::METERED | if kept { 0 } else { flag::SUMMABLE }
-}
-
 /// Returns what the control file says to all programs of the session.
-pub(crate) fn settings(options: &RunOptions, apis: Vec<(String, Vec<u8>)>) -> Settings {
+pub(crate) fn settings(options: &RunOptions, apis: Vec<Flags>) -> Settings {
     let caps = match options.selection.mode {
         Mode::Full => (1000, 1000, 64),
         _ => (255, 64, 32),
@@ -180,8 +104,46 @@ pub(crate) fn settings(options: &RunOptions, apis: Vec<(String, Vec<u8>)>) -> Se
 
 #[cfg(test)]
 mod tests {
+    use hetrace_model::HASHED;
+
     use super::*;
-    use crate::select::Selection;
+
+    fn first(options: &RunOptions, index: &Index) -> u8 {
+        flags(&options.selection, choice(options), index)[0]
+    }
+
+    #[test]
+    fn flags_made_with_the_launcher_are_for_a_run_without_options_alone() {
+        let selection = Selection { devices: true, ..Selection::default() };
+        let usual = RunOptions { selection, ..RunOptions::default() };
+        assert_eq!(choice(&usual), Choice::USUAL);
+        let capture = |capture| RunOptions { capture, ..usual.clone() };
+        let others = [
+            RunOptions {
+                selection: Selection { mode: Mode::Full, ..usual.selection.clone() },
+                ..usual.clone()
+            },
+            RunOptions { selection: Selection::default(), ..usual.clone() },
+            RunOptions { max_overhead: Some(2.0), ..usual.clone() },
+            RunOptions { window: Some(Asked::Calls), ..usual.clone() },
+            capture(Capture { sources: true, ..Capture::default() }),
+            capture(Capture { kernel_args: true, ..Capture::default() }),
+            capture(Capture { properties: true, ..Capture::default() }),
+            capture(Capture { build_logs: true, ..Capture::default() }),
+            capture(Capture { hash_copies: true, ..Capture::default() }),
+            capture(Capture { py_stacks: true, ..Capture::default() }),
+            capture(Capture { stack_depth: 20, ..Capture::default() }),
+        ];
+        for options in &others {
+            assert_ne!(choice(options), Choice::USUAL, "{options:?}");
+        }
+        for selection in [
+            Selection { include: vec!["cu*".to_owned()], ..usual.selection.clone() },
+            Selection { exclude: vec!["cu*".to_owned()], ..usual.selection.clone() },
+        ] {
+            assert!(!selection.is_of_all());
+        }
+    }
 
     /// The flags of a command that is hashed, in an API whose commands are timed by events of the API.
     fn hashed(hash_copies: bool, exclude: &[&str]) -> u8 {
@@ -192,7 +154,7 @@ mod tests {
         let selection = Selection { devices: true, exclude, ..Selection::default() };
         let capture = Capture { hash_copies, ..Capture::default() };
         let options = RunOptions { selection, capture, ..RunOptions::default() };
-        flags(&options, &index)[0]
+        first(&options, &index)
     }
 
     /// The flags of a call by which a program pauses a window.
@@ -200,7 +162,7 @@ mod tests {
         let head = r#"{"api":"toy","interpose":{},"model_bytes":0,"frame_bytes":0,"model_sum":0}"#;
         let rows = "-\tstate\t--on-calls: ends the window\n\n00\n0\ttoyPause\n";
         let index = Index::parse(format!("{head}\n{rows}").into_bytes()).expect("an index");
-        flags(&RunOptions { window, ..RunOptions::default() }, &index)[0]
+        first(&RunOptions { window, ..RunOptions::default() }, &index)
     }
 
     #[test]
@@ -211,7 +173,7 @@ mod tests {
         let of = |(py_stacks, stack_depth), max_overhead| {
             let capture = Capture { py_stacks, stack_depth, ..Capture::default() };
             let options = RunOptions { capture, max_overhead, ..RunOptions::default() };
-            flags(&options, &index)[0] & (flag::METERED | flag::SUMMABLE)
+            first(&options, &index) & (flag::METERED | flag::SUMMABLE)
         };
         assert_eq!(of((false, 0), None), 0, "nothing is paid");
         assert_eq!(of((true, 0), None), flag::METERED);

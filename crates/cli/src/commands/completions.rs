@@ -32,7 +32,7 @@ pub fn run(args: &Completions, whole: Command) -> Result<ExitCode> {
 /// Lets shells complete the names of the APIs that this installation has libraries of.
 fn with_apis(command: Command) -> Command {
     let Ok(found) = hetrace_session::apis::find() else { return command };
-    let names: Vec<&'static str> = found.iter().map(|library| &*library.api.clone().leak()).collect();
+    let names: Vec<&'static str> = found.iter().map(|library| &*library.api.to_string().leak()).collect();
     if names.is_empty() {
         return command;
     }

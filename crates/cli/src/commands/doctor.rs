@@ -6,7 +6,6 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Command;
-use hetrace_model::Tools;
 use hetrace_session::{NO_SAMPLES, apis};
 use hetrace_trace::text::plural;
 use hetrace_vendor::doctor::{Finding, Machine};
@@ -140,7 +139,7 @@ fn libraries() -> Vec<Finding> {
 
 fn library(library: &apis::Found) -> Finding {
     if hetrace_session::is_absent(library) {
-        let says = match &library.interpose().requires[..] {
+        let says = match &library.entrance().requires[..] {
             [name] => format!("{name} is not installed: no program can use this API, so it is not traced"),
             names => {
                 let names = names.join(", ");
@@ -149,13 +148,13 @@ fn library(library: &apis::Found) -> Finding {
         };
         return Finding::fine(&library.api, says);
     }
-    if let Some(variable) = &library.interpose().injection_variable {
+    if let Some(variable) = &library.entrance().injection_variable {
         return Finding::fine(&library.api, format!("injected via {variable}"));
     }
-    if let Some(tools) = &library.interpose().tools {
+    if let Some(tools) = &library.entrance().tools {
         return tool(&library.api, tools);
     }
-    let says = match hetrace_session::loader(library.interpose()) {
+    let says = match hetrace_session::loader(library.entrance()) {
         Some((path, true)) => format!("{} supports layers", path.display()),
         Some((path, false)) => format!("{} does not support layers: injected via LD_PRELOAD", path.display()),
         None => "the loader is not installed: only programs that bring their own can use this API".to_owned(),
@@ -164,10 +163,10 @@ fn library(library: &apis::Found) -> Finding {
 }
 
 /// An API whose runtime loads tools: which are there beside ours.
-fn tool(api: &str, tools: &Tools) -> Finding {
+fn tool(api: &str, tools: &apis::Tools) -> Finding {
     let now = |variable: &str| std::env::var_os(variable).filter(|value| !value.is_empty());
     let [variable, value] = &tools.refused;
-    if now(variable).is_some_and(|now| now.eq_ignore_ascii_case(value)) {
+    if now(variable).is_some_and(|now| now.eq_ignore_ascii_case(&**value)) {
         return Finding::fine(api, format!("not traced: {variable} is {value}"));
     }
     let list = &tools.list;

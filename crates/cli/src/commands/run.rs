@@ -241,7 +241,7 @@ fn candidates(wanted: &[String]) -> Result<Vec<Candidate>> {
             bail!("unknown API `{name}`; available: {}", names.join(", "));
         }
     }
-    Ok(all.into_iter().filter(|l| wanted.contains(&l.api)).collect())
+    Ok(all.into_iter().filter(|l| wanted.iter().any(|w| *w == l.api)).collect())
 }
 
 /// `hetrace-<program>`, to which a number is added.

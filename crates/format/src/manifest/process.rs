@@ -1,5 +1,6 @@
 //! Processes that recorded, and how their APIs were reached.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Deserializer, Serialize};
@@ -44,10 +45,10 @@ impl Process {
 #[serde(default)]
 pub struct Interposition {
     /// The API.
-    pub api: String,
+    pub api: Cow<'static, str>,
     /// `layer`, `preload`, `layer+preload` or `injection`; `left` to another tool,
     /// or `absent`: no program can use it here.
-    pub way: String,
+    pub way: Cow<'static, str>,
 }
 
 /// Returns a list of texts, a text, or nothing.

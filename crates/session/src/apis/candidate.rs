@@ -1,27 +1,42 @@
 //! The API libraries beside the launcher, before they are opened.
 //!
-//! There are many APIs and a machine has few. What each needs of a machine (`needs.txt`, which the code generator makes)
-//! is in the launcher since it was built, so that a library whose API is absent costs a name in a folder:
-//!
-//! ```text
-//! cublas  libcuda.so.1  libcublas.so.11,libcublas.so.12     API, what its programs need one of, its own libraries
-//! ```
-//! with tabs between. A library that is not in the list is opened, and says what it needs itself.
+//! There are many APIs and a machine has few. What each needs of a machine is in the launcher since it was built
+//! ([`known`](super::known)), so that a library whose API is absent costs a name in a folder. A library that the launcher
+//! does not know is opened, and says what it needs itself.
 
+use std::borrow::Cow;
+use std::cell::OnceCell;
+use std::ffi::{CStr, CString, OsStr};
+use std::fs::File;
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use super::{Found, LibraryError, PREFIX, SUFFIX, VARIABLE, folders, open_by};
+use rustix::fs::{Mode, OFlags, RawDir, openat};
+
+use super::known::{self, Known};
+use super::{Found, LibraryError, Name, PREFIX, SUFFIX, VARIABLE, folders, open_file};
 use crate::ldcache::Search;
 
-/// What the APIs need that were there when the launcher was built.
-const NEEDS: &str = include_str!(concat!(env!("OUT_DIR"), "/needs.txt"));
-
 /// A library that lies beside the launcher.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Candidate {
     /// Short name of its API, as its file is named.
-    pub api: String,
+    pub api: Name,
+    /// What the launcher knows of it.
+    known: Option<&'static Known>,
+    /// The file's name in the folder.
+    file: Cow<'static, CStr>,
+    folder: Arc<Folder>,
+}
+
+/// A folder with libraries.
+#[derive(Debug)]
+struct Folder {
     path: PathBuf,
+    open: OwnedFd,
 }
 
 /// What the libraries beside the launcher are to a program.
@@ -30,27 +45,45 @@ pub struct Sorted {
     /// Those of APIs that it may use, opened.
     pub present: Vec<Found>,
     /// Names of the others.
-    pub absent: Vec<String>,
+    pub absent: Vec<Name>,
 }
 
 impl Candidate {
-    fn at(path: PathBuf) -> Option<Self> {
-        let name = path.file_name()?.to_str()?;
-        let api = name.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)?.to_owned();
-        Some(Self { api, path })
+    fn new(file: &CStr, folder: &Arc<Folder>) -> Option<Self> {
+        let name = file.to_bytes().strip_prefix(PREFIX.as_bytes())?.strip_suffix(SUFFIX.as_bytes())?;
+        let folder = Arc::clone(folder);
+        Some(match known::by_file(file) {
+            Some(known) => {
+                Self { api: known.api.into(), known: Some(known), file: known.file.into(), folder }
+            }
+            None => {
+                let api = std::str::from_utf8(name).ok()?.to_owned();
+                Self { api: api.into(), known: None, file: CString::from(file).into(), folder }
+            }
+        })
     }
 
     /// Returns where it is.
-    pub fn path(&self) -> &Path {
-        &self.path
+    fn path(&self) -> PathBuf {
+        self.folder.path.join(OsStr::from_bytes(self.file.to_bytes()))
     }
 
-    /// Looks into it.
+    /// Looks into it, and reads all that is to be known before a program starts.
     ///
     /// # Errors
     /// When the file can't be read or carries no model of this version.
     pub fn open(&self) -> Result<Found, LibraryError> {
-        open_by(&self.path, &Search::new())
+        let found = self.open_by(&Search::new(), None)?;
+        found.index()?;
+        Ok(found)
+    }
+
+    /// Looks into it: no further than need be, if it is as the launcher knows it.
+    fn open_by(&self, search: &Search, known: Option<&'static Known>) -> Result<Found, LibraryError> {
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+        let file = openat(&self.folder.open, &*self.file, flags, Mode::empty()).map(File::from);
+        let file = file.map_err(|error| LibraryError::Read { path: self.path(), error: error.into() })?;
+        open_file(file, &|| self.path(), known, search)
     }
 }
 
@@ -74,9 +107,16 @@ pub fn candidates() -> Result<Vec<Candidate>, LibraryError> {
     }
 }
 
-fn within(folder: &Path) -> Vec<Candidate> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut found: Vec<Candidate> = entries.filter_map(|entry| Candidate::at(entry.path())).collect();
+fn within(path: &Path) -> Vec<Candidate> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let Ok(open) = rustix::fs::open(path, flags, Mode::empty()) else { return Vec::new() };
+    let folder = Arc::new(Folder { path: path.to_owned(), open });
+    let mut room = [MaybeUninit::uninit(); 8192];
+    let mut entries = RawDir::new(&folder.open, &mut room);
+    let mut found = Vec::with_capacity(64);
+    while let Some(Ok(entry)) = entries.next() {
+        found.extend(Candidate::new(entry.file_name(), &folder));
+    }
     found.sort_by(|a, b| a.api.cmp(&b.api));
     found
 }
@@ -87,14 +127,14 @@ fn within(folder: &Path) -> Vec<Candidate> {
 /// The first library that can't be used.
 pub fn sort(candidates: &[Candidate], linked: &[String]) -> Result<Sorted, LibraryError> {
     let search = Search::new();
+    let machine = Machine::new(&search, linked);
     let mut sorted = Sorted::default();
     for candidate in candidates {
-        let known = needs(NEEDS, &candidate.api);
-        if known.is_some_and(|needs| needs.are_absent(&search, linked)) {
+        if candidate.known.is_some_and(|known| machine.lacks(known)) {
             sorted.absent.push(candidate.api.clone());
             continue;
         }
-        let found = open_by(&candidate.path, &search)?;
+        let found = candidate.open_by(&search, candidate.known)?;
         if found.absent && !found.is_brought_by(linked) {
             sorted.absent.push(found.api);
         } else {
@@ -104,86 +144,89 @@ pub fn sort(candidates: &[Candidate], linked: &[String]) -> Result<Sorted, Libra
     Ok(sorted)
 }
 
-/// What an API's programs need.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Needs<'t> {
-    /// Libraries and files of which they need one, with commas between.
-    requires: &'t str,
-    /// The API's own libraries.
-    libraries: &'t str,
+/// Which of the [`known::names`] there are, each looked for once.
+struct Machine<'s> {
+    search: &'s Search,
+    there: Vec<OnceCell<bool>>,
+    /// The program is linked to it.
+    linked: Vec<bool>,
 }
 
-impl Needs<'_> {
-    fn are_absent(&self, search: &Search, linked: &[String]) -> bool {
-        let brought = |names: &str| words(names).any(|name| linked.iter().any(|linked| linked == name));
-        search.are_absent(words(self.requires)) && !brought(self.requires) && !brought(self.libraries)
+impl<'s> Machine<'s> {
+    fn new(search: &'s Search, linked: &[String]) -> Self {
+        let names = known::names();
+        let mut is_linked = vec![false; names.len()];
+        for name in linked {
+            if let Ok(number) = names.binary_search_by(|known| known.to_bytes().cmp(name.as_bytes())) {
+                is_linked[number] = true;
+            }
+        }
+        Machine { search, there: vec![OnceCell::new(); names.len()], linked: is_linked }
     }
-}
 
-fn words(text: &str) -> impl Iterator<Item = &str> {
-    text.split(',').filter(|word| !word.is_empty())
-}
-
-/// Returns what an API needs, if a list has it.
-fn needs<'t>(list: &'t str, api: &str) -> Option<Needs<'t>> {
-    list.lines().find_map(|line| {
-        let (requires, libraries) = line.strip_prefix(api)?.strip_prefix('\t')?.split_once('\t')?;
-        Some(Needs { requires, libraries })
-    })
+    /// Returns whether there is nothing of what an API's programs need one of, neither here nor with the program.
+    fn lacks(&self, known: &Known) -> bool {
+        let brought = |numbers: &[u16]| numbers.iter().any(|number| self.linked[usize::from(*number)]);
+        let is_there = |number: &u16| {
+            let number = usize::from(*number);
+            *self.there[number].get_or_init(|| self.search.is_there(known::names()[number]))
+        };
+        !known.requires.is_empty()
+            && !brought(known.requires)
+            && !brought(known.libraries)
+            && !known.requires.iter().any(is_there)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn an_api_is_found_by_its_whole_name() {
-        let list = "toy\tlibtoydriver.so.1,/dev/toy\tlibtoy.so.2\ntoyrt\t\tlibtoyrt.so\n";
-        let toy = needs(list, "toy").expect("it is there");
-        assert_eq!((toy.requires, toy.libraries), ("libtoydriver.so.1,/dev/toy", "libtoy.so.2"));
-        assert_eq!(needs(list, "to"), None);
-        assert_eq!(needs(list, "toyrt").map(|needs| needs.requires), Some(""));
+    fn written(folder: &Path, api: &str) {
+        std::fs::write(folder.join(format!("{PREFIX}{api}{SUFFIX}")), "no library").expect("a file");
     }
 
     #[test]
     fn what_a_program_is_linked_to_is_there() {
-        let toy = Needs { requires: "libnowhere.so.1,/nowhere/device", libraries: "libtoy.so.2" };
-        let absent = |needs: Needs<'_>, linked: &[&str]| {
+        let search = Search::new();
+        let lacks = |known: &Known, linked: &[&str]| {
             let linked: Vec<String> = linked.iter().map(|&name| name.to_owned()).collect();
-            needs.are_absent(&Search::new(), &linked)
+            Machine::new(&search, &linked).lacks(known)
         };
-        assert!(absent(toy, &["libc.so.6"]) && absent(toy, &["libtoy.so.1"]));
-        assert!(!absent(toy, &["libtoy.so.2"]) && !absent(toy, &["libc.so.6", "libnowhere.so.1"]));
-        assert!(!absent(Needs { requires: "", ..toy }, &[]), "nothing is needed");
-        assert!(!absent(Needs { requires: "libnowhere.so.1,libc.so.6", ..toy }, &[]));
-    }
-
-    #[test]
-    fn the_launcher_has_what_the_apis_of_its_source_need() {
-        let mut apis: Vec<&str> = NEEDS.lines().filter_map(|line| line.split('\t').next()).collect();
-        assert!(apis.len() > 20, "{NEEDS}");
-        apis.sort_unstable();
-        apis.dedup();
-        assert_eq!(apis.len(), NEEDS.lines().count(), "each once");
+        let mut looked = 0;
+        for known in known::all().iter().filter(|known| !known.requires.is_empty()) {
+            let file = known.file;
+            let required: Vec<&str> = known.entrance.requires.iter().map(|name| &**name).collect();
+            assert_eq!(lacks(known, &[]), search.are_absent(required.iter().copied()), "{file:?}");
+            if lacks(known, &["libc.so.6"]) {
+                looked += 1;
+                assert!(!lacks(known, &["libc.so.6", &*known.entrance.libraries[0]]), "{file:?}");
+                assert!(!lacks(known, &[required[0]]), "{file:?}");
+            }
+        }
+        for always in known::all().iter().filter(|known| known.requires.is_empty()) {
+            assert!(!lacks(always, &[]), "nothing is needed");
+        }
+        eprintln!("{looked} APIs are absent here");
     }
 
     #[test]
     fn libraries_of_absent_apis_are_not_opened_and_unknown_ones_are() {
         let folder = tempfile::TempDir::new().expect("a folder");
-        let absent = NEEDS.lines().find_map(|line| {
-            let api = line.split('\t').next()?;
-            needs(NEEDS, api).filter(|needs| needs.are_absent(&Search::new(), &[])).map(|_| api)
-        });
+        let search = Search::new();
+        let machine = Machine::new(&search, &[]);
+        let absent = known::all().iter().find(|known| machine.lacks(known));
         // This machine may have all of them.
-        let Some(api) = absent else { return };
-        for name in [api, "nobody_knows_this"] {
-            std::fs::write(folder.path().join(format!("{PREFIX}{name}{SUFFIX}")), "no library")
-                .expect("a file");
-        }
+        let Some(Known { api, .. }) = absent else { return };
+        written(folder.path(), api);
+        written(folder.path(), "nobody_knows_this");
+        std::fs::write(folder.path().join("libother.so"), "").expect("a file");
         let found = within(folder.path());
         let names = |of: &str| found.iter().filter(|c| c.api == of).cloned().collect::<Vec<_>>();
         let sorted = sort(&names(api), &[]).expect("nobody looks into it");
-        assert_eq!((sorted.absent, sorted.present.len()), (vec![api.to_owned()], 0));
-        assert!(sort(&names("nobody_knows_this"), &[]).is_err());
+        assert_eq!((sorted.absent, sorted.present.len()), (vec![Cow::Borrowed(*api)], 0));
+        let error = sort(&names("nobody_knows_this"), &[]).expect_err("it is none").to_string();
+        assert!(error.contains("libhetrace_nobody_knows_this.so"), "{error}");
+        assert_eq!(found.len(), 2);
     }
 }

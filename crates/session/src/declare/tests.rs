@@ -48,7 +48,7 @@ impl Bed {
     }
 
     fn resume(&self, library: Result<Found, String>) -> io::Result<Declarations> {
-        let apis = std::iter::once(("toy".to_owned(), library));
+        let apis = std::iter::once(("toy".into(), library));
         Declarations::resume(self.trace(), Access::Owner, apis)
     }
 

@@ -22,6 +22,7 @@ use hetrace_ring::abi::{
     ModuleRecord, ObjectRecord, PendingRecord, PropertyRecord, PyFrameRecord, QueueRecord, special,
 };
 
+use crate::apis::Name;
 use crate::manifest;
 use crate::output::{Identity, Stream, TraceFolder};
 use crate::resequence::Resequencer;
@@ -61,18 +62,18 @@ type Ready = (u16, Vec<u8>);
 #[derive(Debug, Default)]
 pub struct Shared {
     numbers: Numbers,
-    apis: Vec<String>,
+    apis: Vec<Name>,
     symbols: Symbols,
 }
 
 impl Shared {
     /// For a session with these APIs.
-    pub fn new(apis: Vec<String>) -> Self {
+    pub fn new(apis: Vec<Name>) -> Self {
         Shared { numbers: Numbers::default(), apis, symbols: Symbols::default() }
     }
 
     fn api(&self, api: usize) -> &str {
-        self.apis.get(api).map_or("", String::as_str)
+        self.apis.get(api).map_or("", |name| &**name)
     }
 }
 

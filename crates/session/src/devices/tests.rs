@@ -33,7 +33,7 @@ impl Process {
         let uuid = [3; 16];
         let class = hetrace_format::class::trace(uuid, form::clock_class([7; 16], 0), Vec::new(), &[]);
         fs::write(path.join("metadata"), hetrace_ctf::tsdl::print(&class)).expect("metadata");
-        let shared = Arc::new(Shared::new(vec!["one".to_owned(), "two".to_owned()]));
+        let shared = Arc::new(Shared::new(vec!["one".into(), "two".into()]));
         let identity = Identity { pid: 7, tid: 9, name: *b"app\0\0\0\0\0\0\0\0\0\0\0\0\0" };
         Process {
             devices: Devices::new(identity, 0, &shared),

@@ -15,8 +15,8 @@ impl Codes {
     /// An API has recorded something: its model is read, if its calls say where they are made.
     pub fn need(&mut self, folder: &TraceFolder, api: usize) {
         let library = folder.declarations().and_then(|declarations| declarations.library(api));
-        let says = |name: &String| library.as_ref()?.load().ok().map(|library| places(&library.model, name));
-        let found = library.as_ref().and_then(|library| library.interpose().code.as_ref()).and_then(says);
+        let says = |name: &str| library.as_ref()?.load().ok().map(|library| places(&library.model, name));
+        let found = library.as_ref().and_then(|library| library.entrance().code.as_deref()).and_then(says);
         if let Some(places) = found {
             if self.0.len() <= api {
                 self.0.resize_with(api + 1, Vec::new);

@@ -11,6 +11,7 @@ use std::mem;
 use std::sync::atomic::Ordering;
 
 use super::source::Source;
+use crate::apis::Name;
 
 /// What was handed on.
 #[derive(Debug, Default)]
@@ -22,7 +23,7 @@ pub(super) struct Freed {
 }
 
 /// Hands streams on as far as rings were emptied.
-pub(super) fn all(sources: &mut [Source], apis: &[String]) -> Freed {
+pub(super) fn all(sources: &mut [Source], apis: &[Name]) -> Freed {
     let mut freed = Freed::default();
     for i in 0..sources.len() {
         let Some(source) = sources.get(i) else { break };
@@ -59,7 +60,7 @@ impl Source {
 }
 
 /// Gives the stream of `before` to `source`, and frees the ring of `before`.
-fn take(before: &mut Source, source: &mut Source, apis: &[String]) {
+fn take(before: &mut Source, source: &mut Source, apis: &[Name]) {
     before.write();
     source.awaits_no_more(before.stream.last());
     before.end(apis);

@@ -16,6 +16,7 @@ use super::limits::{Limits, Thread};
 use super::records::{put_budget_step, put_error_text, put_fold, put_own_work, put_stack, put_unknown, word};
 use super::turns::{self, Turns};
 use super::waiting::Waiting;
+use crate::apis::Name;
 use crate::devices::{Devices, Shared, Special};
 use crate::manifest::ThreadLosses;
 use crate::output::{Identity, Stream};
@@ -84,7 +85,7 @@ pub(super) struct Sinks<'d> {
     pub devices: &'d mut HashMap<usize, Devices>,
     pub images: &'d mut Images,
     pub shared: &'d Arc<Shared>,
-    pub apis: &'d [String],
+    pub apis: &'d [Name],
     /// How many threads more may be recorded.
     pub limits: &'d mut Limits,
     pub watch: &'d mut Option<Watch>,
@@ -458,7 +459,7 @@ impl Source {
     }
 
     /// Books what was dropped of the present thread.
-    fn note_dropped(&mut self, apis: &[String]) {
+    fn note_dropped(&mut self, apis: &[Name]) {
         let (records, halves) = std::mem::take(&mut self.dropped);
         if records > 0 {
             self.dropped_before += records;
@@ -618,7 +619,7 @@ impl Source {
     }
 
     /// Books what the present thread lost, when the ring has lost `now` in all.
-    pub fn note_losses(&mut self, now: (u64, u64), apis: &[String]) {
+    pub fn note_losses(&mut self, now: (u64, u64), apis: &[Name]) {
         if self.ahead && (now.0 < self.lost_before.0 || now.1 < self.lost_before.1) {
             return; // A thread that took the ring before this drainer came. Nothing of what was lost until then is this trace's.
         }
@@ -633,11 +634,11 @@ impl Source {
     }
 
     /// What is left of the present thread is booked.
-    pub fn end(&mut self, apis: &[String]) {
+    pub fn end(&mut self, apis: &[Name]) {
         self.note_dropped(apis);
     }
 
-    fn lose(&mut self, (records, calls): (u64, u64), apis: &[String]) {
+    fn lose(&mut self, (records, calls): (u64, u64), apis: &[Name]) {
         if (records, calls) == (0, 0) {
             return;
         }
@@ -646,7 +647,7 @@ impl Source {
             pid: self.identity.pid.into(),
             tid: self.identity.tid.into(),
             name: String::from_utf8_lossy(name).into_owned(),
-            api: apis.get(self.api).cloned().unwrap_or_default(),
+            api: apis.get(self.api).cloned().unwrap_or_default().into(),
             records,
             calls,
         });

@@ -267,7 +267,7 @@ fn play(steps: &[Step], largest: usize) -> u64 {
     let trace = TempDir::new().expect("a scratch folder");
     let mut program = Program::new(largest);
     let folder = TraceFolder::new(trace.path().to_owned(), [0; 16], false);
-    let mut drainer = Drainer::new(program.session.path(), folder, vec!["api".to_owned()]);
+    let mut drainer = Drainer::new(program.session.path(), folder, vec!["api".into()]);
     let (tsc, monotonic_ns) = (clock::ticks(), 1 << 40);
     let start = ReferencePoint { tsc, monotonic_ns, realtime_ns: 0, uncertainty_ns: 0 };
     let host = HostClock::new(start, start);
@@ -446,7 +446,7 @@ fn what_a_killed_drainer_has_taken_and_not_written_is_found_by_the_next_one() {
 /// A drainer of a program into a folder, and the clock.
 fn drainer_of(program: &Program, trace: &Path) -> (Drainer, HostClock) {
     let folder = TraceFolder::new(trace.to_owned(), [0; 16], false);
-    let drainer = Drainer::new(program.session.path(), folder, vec!["api".to_owned()]);
+    let drainer = Drainer::new(program.session.path(), folder, vec!["api".into()]);
     let start =
         ReferencePoint { tsc: clock::ticks(), monotonic_ns: 1 << 40, realtime_ns: 0, uncertainty_ns: 0 };
     (drainer, HostClock::new(start, start))
@@ -524,7 +524,7 @@ fn rings_that_follow_each_other_in_a_circle_are_damage_and_nothing_hangs() {
     let trace = TempDir::new().expect("a scratch folder");
     let mut program = Program::new(FIRST);
     let folder = TraceFolder::new(trace.path().to_owned(), [0; 16], false);
-    let mut drainer = Drainer::new(program.session.path(), folder, vec!["api".to_owned()]);
+    let mut drainer = Drainer::new(program.session.path(), folder, vec!["api".into()]);
     let start = ReferencePoint { tsc: 0, monotonic_ns: 0, realtime_ns: 0, uncertainty_ns: 0 };
     let host = HostClock::new(start, start);
     // The first two each other, the third itself.
@@ -557,7 +557,7 @@ fn what_another_left_long_ago_has_the_times_of_then() {
     // SAFETY: `put` writes the eight bytes behind the head that the length says.
     unsafe { writer.record_at(ID, record::HEAD + 8, then + 1000, put) }.expect("room");
     let folder = TraceFolder::new(trace.path().to_owned(), [0; 16], false);
-    let mut drainer = Drainer::new(program.session.path(), folder, vec!["api".to_owned()]);
+    let mut drainer = Drainer::new(program.session.path(), folder, vec!["api".into()]);
     drainer.since(then);
     let start = ReferencePoint { tsc: then, monotonic_ns: 1 << 40, realtime_ns: 0, uncertainty_ns: 0 };
     let host = HostClock::new(start, start);
@@ -585,7 +585,7 @@ fn times_of(write: impl FnOnce(&Writer, u64, u64)) -> [u64; 2] {
     let mut program = Program::new(FIRST);
     let thread = Thread::start(&mut program, 1);
     let folder = TraceFolder::new(trace.path().to_owned(), [0; 16], false);
-    let mut drainer = Drainer::new(program.session.path(), folder, vec!["api".to_owned()]);
+    let mut drainer = Drainer::new(program.session.path(), folder, vec!["api".into()]);
     let now = clock::ticks();
     let then = now - (3 << (record::TIME_BITS - 1));
     let start = ReferencePoint { tsc: then - 100, monotonic_ns: 1 << 40, realtime_ns: 0, uncertainty_ns: 0 };

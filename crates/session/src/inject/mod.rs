@@ -16,11 +16,11 @@ mod tools;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use hetrace_model::Interpose;
 use hetrace_ring::abi::SESSION_VARIABLE;
 
-use crate::apis::Found;
+use crate::apis::{Entrance, Found};
 use crate::ldcache;
 use crate::manifest::Interposition;
 
@@ -51,7 +51,7 @@ impl Injection {
     /// Names the library in the API's own variable, unless that names a tool of
     /// the user's. One of ours there is that of a launcher around this one.
     fn name_tool(&mut self, variable: &str, library: &Found) {
-        let (api, title) = (library.api.clone(), &library.index.head.title);
+        let (api, title) = (library.api.clone(), &library.entrance().title);
         let theirs = std::env::var_os(variable)
             .filter(|path| !path.is_empty() && Path::new(path).file_name() != library.path.file_name());
         let way = if theirs.is_some() { "left" } else { "injection" };
@@ -60,9 +60,9 @@ impl Injection {
                 "{title} is not traced: {variable} is already set to {}",
                 Path::new(&tool).display()
             )),
-            None => self.variables.push((variable.into(), library.path.clone().into())),
+            None => self.variables.push((variable.into(), library.path.as_os_str().to_owned())),
         }
-        self.ways.push(Interposition { api, way: way.to_owned() });
+        self.ways.push(Interposition { api, way: way.into() });
     }
 }
 
@@ -82,34 +82,34 @@ pub fn plan(libraries: &[Found], session: &Path, way: Way, program: Option<&Path
     };
     let mut injection = Injection::default();
     injection.variables.push((SESSION_VARIABLE.into(), session.into()));
-    let mut preload: Vec<PathBuf> = Vec::new();
+    let mut preload: Vec<Arc<Path>> = Vec::new();
     for library in libraries {
-        let interpose = library.interpose();
-        if let Some(variable) = &interpose.injection_variable {
+        let entrance = library.entrance();
+        if let Some(variable) = &entrance.injection_variable {
             injection.name_tool(variable, library);
             continue;
         }
-        if let Some(tools) = &interpose.tools {
+        if let Some(tools) = &entrance.tools {
             injection.join_tools(tools, library, program);
             continue;
         }
         // Where the machine's loader knows no layers, the program may bring one
         // that does, so both ways are open; a call is recorded once all the same.
-        let layer = interpose.layer_variable.as_ref().filter(|_| way != Way::Preload);
+        let layer = entrance.layer_variable.as_ref().filter(|_| way != Way::Preload);
         let preloaded = match way {
             Way::Layer => layer.is_none(),
             Way::Preload => true,
-            Way::Auto => layer.is_none() || !honours_layers(interpose),
+            Way::Auto => layer.is_none() || !honours_layers(entrance),
         };
         if let Some(variable) = layer {
             if library.path.as_os_str().as_bytes().contains(&b':') {
-                let title = &library.index.head.title;
+                let title = &entrance.title;
                 injection.notes.push(format!(
                     "{title} is not traced as a layer: {variable} allows no colon in a path, as in {}; install hetrace elsewhere",
                     library.path.display()
                 ));
             }
-            injection.variables.push((variable.into(), appended(variable, &library.path)));
+            injection.variables.push((variable.as_ref().into(), appended(variable, &library.path)));
         }
         if preloaded {
             preload.push(library.path.clone());
@@ -119,7 +119,7 @@ pub fn plan(libraries: &[Found], session: &Path, way: Way, program: Option<&Path
             (Some(_), false) => "layer",
             (None, _) => "preload",
         };
-        injection.ways.push(Interposition { api: library.api.clone(), way: way.to_owned() });
+        injection.ways.push(Interposition { api: library.api.clone(), way: way.into() });
     }
     let known = program.map(program::recognise).unwrap_or_default();
     injection.preload(&preload, &known);
@@ -164,15 +164,15 @@ fn appended(variable: &str, path: &Path) -> OsString {
 
 /// Returns whether the API's loader knows layers. A machine without the loader counts
 /// as yes: a program may bring its own, and a layer never hurts.
-fn honours_layers(interpose: &Interpose) -> bool {
-    loader(interpose).is_none_or(|(_, layers)| layers)
+fn honours_layers(entrance: &Entrance) -> bool {
+    loader(entrance).is_none_or(|(_, layers)| layers)
 }
 
 /// Returns the API's loader as a program would find it, and whether it knows layers.
-pub fn loader(interpose: &Interpose) -> Option<(PathBuf, bool)> {
-    let path = interpose.libraries.iter().find_map(|name| ldcache::find(name))?;
+pub fn loader(entrance: &Entrance) -> Option<(PathBuf, bool)> {
+    let path = entrance.libraries.iter().find_map(|name| ldcache::find(name))?;
     let bytes = std::fs::read(&path).ok()?;
-    let marker = interpose.layer_marker.as_deref().unwrap_or_default().as_bytes();
+    let marker = entrance.layer_marker.as_deref().unwrap_or_default().as_bytes();
     let layers = !marker.is_empty() && memchr::memmem::find(&bytes, marker).is_some();
     Some((path, layers))
 }

@@ -1,9 +1,10 @@
 //! How our libraries are written in `LD_PRELOAD`, so that programs into which they
 //! can't be loaded do not mind them (decision 0035).
 
-use std::ffi::{CStr, OsString};
+use std::ffi::{CStr, OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::Injection;
 use super::program::Program;
@@ -30,13 +31,14 @@ const ASAN_OPTION: &str = "verify_asan_link_order=0";
 impl Injection {
     /// Names libraries for the program's dynamic loader, before what the user has
     /// named there.
-    pub(super) fn preload(&mut self, libraries: &[PathBuf], program: &Program) {
+    pub(super) fn preload(&mut self, libraries: &[Arc<Path>], program: &Program) {
         let forbidden = program.obstacle.as_ref().is_some_and(|o| o.forbids_preloading());
         if libraries.is_empty() || forbidden {
             return;
         }
         let prefix = if finds_folder() { GLIBC_ONLY } else { "" };
-        let (fit, unfit): (Vec<_>, Vec<_>) = libraries.iter().partition(|path| fits(path));
+        let (fit, unfit): (Vec<_>, Vec<_>) =
+            libraries.iter().map(|path| &**path).partition(|path| fits(path));
         if let Some(path) = unfit.first().and_then(|path| path.parent()) {
             self.notes.push(format!(
                 "libraries in {} can't be preloaded, since LD_PRELOAD allows no spaces, colons or dollar signs in a path: install hetrace elsewhere",
@@ -45,9 +47,9 @@ impl Injection {
         }
         let others = std::env::var_os(LIST);
         // Libraries of others may bring what the program itself can't come to.
-        let only_ours = |all: &[&PathBuf]| list(prefix, all, others.clone()) == list(prefix, all, None);
+        let only_ours = |all: &[&Path]| of_others(prefix, all, others.as_deref()).next().is_none();
         let gate = fit.first().and_then(|path| gate(path));
-        let all: Vec<&PathBuf> = fit.iter().copied().chain(&gate).collect();
+        let all: Vec<&Path> = fit.iter().copied().chain(gate.as_deref()).collect();
         match gate.as_ref().filter(|_| only_ours(&all)).and_then(|gate| list(prefix, &[gate], None)) {
             Some(alone) => {
                 let Some(value) = list(prefix, &all, None) else { return };
@@ -81,23 +83,38 @@ fn fits(path: &Path) -> bool {
 }
 
 /// Returns the list: ours, each once, then the user's. `None` if there are none of ours.
-fn list(prefix: &str, ours: &[&PathBuf], others: Option<OsString>) -> Option<OsString> {
-    let mut all: Vec<Vec<u8>> = Vec::new();
-    for path in ours {
-        all.push([prefix.as_bytes(), path.as_os_str().as_bytes()].concat());
-    }
-    if all.is_empty() {
+fn list(prefix: &str, ours: &[&Path], others: Option<OsString>) -> Option<OsString> {
+    if ours.is_empty() {
         return None;
     }
-    // A launcher around this one has named the same.
-    let others = others.unwrap_or_default().into_vec();
-    let others: Vec<&[u8]> = others
-        .split(|b| *b == b':' || *b == b' ')
-        .filter(|path| !path.is_empty() && !all.iter().any(|ours| ours == path))
-        .collect();
-    let others: Vec<Vec<u8>> = others.into_iter().map(<[u8]>::to_vec).collect();
-    all.extend(others);
-    Some(OsString::from_vec(all.join(&b':')))
+    let bytes = ours.iter().map(|path| prefix.len() + path.as_os_str().len() + 1).sum();
+    let mut all = Vec::with_capacity(bytes);
+    for path in ours {
+        if !all.is_empty() {
+            all.push(b':');
+        }
+        all.extend_from_slice(prefix.as_bytes());
+        all.extend_from_slice(path.as_os_str().as_bytes());
+    }
+    for path in of_others(prefix, ours, others.as_deref()) {
+        all.push(b':');
+        all.extend_from_slice(path);
+    }
+    Some(OsString::from_vec(all))
+}
+
+/// Returns what a list has besides ours. A launcher around this one has named the same.
+fn of_others<'l>(
+    prefix: &'l str,
+    ours: &'l [&Path],
+    others: Option<&'l OsStr>,
+) -> impl Iterator<Item = &'l [u8]> {
+    let is_ours = move |path: &[u8]| {
+        let path = path.strip_prefix(prefix.as_bytes());
+        path.is_some_and(|path| ours.iter().any(|ours| ours.as_os_str().as_bytes() == path))
+    };
+    let words = others.unwrap_or_default().as_bytes().split(|b| *b == b':' || *b == b' ');
+    words.filter(move |path| !path.is_empty() && !is_ours(path))
 }
 
 fn with_option(options: Option<OsString>) -> OsString {
@@ -129,7 +146,7 @@ mod tests {
     #[test]
     fn ours_come_first_and_once() {
         let ours = [PathBuf::from("/a/x.so"), PathBuf::from("/a/y.so")];
-        let ours: Vec<&PathBuf> = ours.iter().collect();
+        let ours: Vec<&Path> = ours.iter().map(PathBuf::as_path).collect();
         let value = |others: Option<&str>| list("", &ours, others.map(Into::into)).expect("a list");
         assert_eq!(value(None), "/a/x.so:/a/y.so");
         assert_eq!(value(Some("")), "/a/x.so:/a/y.so");

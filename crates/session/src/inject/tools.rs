@@ -5,10 +5,8 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use hetrace_model::Tools;
-
 use super::{Injection, program};
-use crate::apis::Found;
+use crate::apis::{Found, Tools};
 use crate::ldcache;
 use crate::manifest::Interposition;
 
@@ -16,10 +14,10 @@ impl Injection {
     /// Names the library in the API's list, unless the user wants no tool; and says it if the program has a tool of its
     /// own, which a runtime asks first.
     pub(super) fn join_tools(&mut self, tools: &Tools, library: &Found, program: Option<&Path>) {
-        let title = &library.index.head.title;
+        let title = &library.entrance().title;
         let path = library.path.as_os_str();
         let [variable, value] = &tools.refused;
-        let refusal = if is_refused(std::env::var_os(variable), value) {
+        let refusal = if is_refused(std::env::var_os(&**variable), value) {
             Some(format!("{title} is not traced: {variable} is {value}"))
         } else if path.as_bytes().contains(&b':') {
             let list = &tools.list;
@@ -31,14 +29,14 @@ impl Injection {
             None
         };
         let way = if refusal.is_some() { "left" } else { "tool" };
-        self.ways.push(Interposition { api: library.api.clone(), way: way.to_owned() });
+        self.ways.push(Interposition { api: library.api.clone(), way: way.into() });
         if let Some(refusal) = refusal {
             self.notes.push(refusal);
             return;
         }
         let program = program.map(executed);
         let needed = program.as_deref().map(program::needed).unwrap_or_default();
-        for runtime in needed.iter().filter(|name| tools.mute.contains(name)) {
+        for runtime in needed.iter().filter(|name| tools.mute.iter().any(|mute| mute == *name)) {
             self.notes
                 .push(format!("{title} is not traced in what {runtime} executes: it reports to no tool"));
         }
@@ -49,7 +47,7 @@ impl Injection {
                 tools.entry
             ));
         }
-        self.variables.push((tools.list.as_str().into(), prepended(path, std::env::var_os(&tools.list))));
+        self.variables.push((tools.list.as_ref().into(), prepended(path, std::env::var_os(&*tools.list))));
     }
 }
 

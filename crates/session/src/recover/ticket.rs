@@ -6,10 +6,10 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use hetrace_ctf::account::Checksum;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::access::Access;
-use crate::apis::{self, Found};
+use crate::apis::{self, Found, Name};
 use crate::declare::Declarations;
 use crate::output::TraceFolder;
 use crate::time::ReferencePoint;
@@ -40,9 +40,10 @@ pub struct Ticket {
 /// An API, and the library whose model its records follow.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct ApiLibrary {
-    name: String,
+    name: Name,
     library: PathBuf,
     /// That of its index: a library that was built again may number its functions otherwise.
+    #[serde(serialize_with = "digits")]
     mark: Checksum,
 }
 
@@ -72,7 +73,7 @@ impl Ticket {
             group: trace.access() == Access::Group,
             apis: apis
                 .iter()
-                .map(|f| ApiLibrary { name: f.api.clone(), library: f.path.clone(), mark: f.mark })
+                .map(|f| ApiLibrary { name: f.api.clone(), library: f.path.to_path_buf(), mark: f.mark })
                 .collect(),
             started: clocks,
             boot: boot(),
@@ -145,7 +146,7 @@ impl Ticket {
     }
 
     /// Returns the names of the APIs, in the session's order.
-    pub fn apis(&self) -> Vec<String> {
+    pub fn apis(&self) -> Vec<Name> {
         self.apis.iter().map(|api| api.name.clone()).collect()
     }
 
@@ -179,6 +180,15 @@ impl ApiLibrary {
     }
 }
 
+/// Writes a checksum as [`Checksum`] itself does: there is one for each API, and the program waits.
+fn digits<S: Serializer>(Checksum(mark): &Checksum, serializer: S) -> Result<S::Ok, S::Error> {
+    let mut digits = [0; 16];
+    for (number, digit) in digits.iter_mut().rev().enumerate() {
+        *digit = b"0123456789abcdef"[(mark >> (4 * number) & 15) as usize];
+    }
+    serializer.serialize_str(std::str::from_utf8(&digits).unwrap_or_default())
+}
+
 fn boot() -> String {
     std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default()
 }
@@ -190,4 +200,20 @@ fn read(path: &Path) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     let plain = file.metadata().is_ok_and(|m| m.is_file());
     (plain && file.take(LONGEST).read_to_end(&mut bytes).is_ok()).then_some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_library_is_read_as_it_was_written() {
+        for mark in [0, 1, 0xfedc_ba98_7654_3210, u64::MAX] {
+            let mark = Checksum(mark);
+            let library = ApiLibrary { name: "toy".into(), library: "/a/libtoy.so".into(), mark };
+            let text = serde_json::to_string(&library).expect("JSON");
+            assert!(text.contains(&format!("\"mark\":\"{mark}\"")), "{text}");
+            assert_eq!(serde_json::from_str::<ApiLibrary>(&text).expect("a library"), library);
+        }
+    }
 }

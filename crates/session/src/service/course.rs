@@ -12,10 +12,10 @@ use hetrace_ring::clock;
 use super::beside::Beside;
 use super::protocol::{Session, Start, Stopped};
 use crate::access::Access;
-use crate::apis::Found;
+use crate::apis::{Found, Name};
 use crate::beside::prepare;
 use crate::contents::Contents;
-use crate::control::{Control, LeftWindow, refused};
+use crate::control::{Control, Flags, LeftWindow, refused};
 use crate::drain::{self, Drainer, Past};
 use crate::flight::{self, Answer, Recorder, Rotating};
 use crate::layout::above_program;
@@ -164,9 +164,12 @@ impl Course {
         let mut options = options(asked, limits);
         options.triggers = triggers(asked, &options, libraries)?;
         let started = reference();
-        let wanted = |l: &Found| asked.apis.is_empty() || asked.apis.contains(&l.api);
-        let flags = |l: &Found| if wanted(l) { settings::flags(&options, &l.index) } else { Vec::new() };
-        let apis = libraries.iter().map(|l| (l.api.clone(), flags(l))).collect();
+        let wanted = |l: &Found| asked.apis.is_empty() || asked.apis.iter().any(|api| *api == l.api);
+        let flags = |l: &Found| match wanted(l) {
+            true => settings::of_library(&options, l),
+            false => Ok(Flags::none(l.api.clone())),
+        };
+        let apis = libraries.iter().map(flags).collect::<Result<_, _>>().map_err(|e| e.to_string())?;
         let settings = settings::settings(&options, apis);
         let wrong = |error: io::Error| format!("{}: {error}", options.output.path().display());
         let Folders { fresh, first } = Folders::make(&options).map_err(wrong)?;
@@ -182,7 +185,7 @@ impl Course {
         let kernel = kernel.map(|kernel| kernel.within(folder.room()));
         let borders = kernel.as_ref().and_then(|kernel| kernel.borders.clone());
         let mut manifest = first_manifest(&options, started, session);
-        let way = |l: &Found| Interposition { api: l.api.clone(), way: "standby".to_owned() };
+        let way = |l: &Found| Interposition { api: l.api.clone(), way: "standby".into() };
         manifest.interposition = libraries.iter().filter(|l| wanted(l)).map(way).collect();
         let mut beside = Beside::begin(&options, (&folder, kernel), started, &mut manifest).map_err(wrong)?;
         let declarations = prepare(&folder, started, &manifest, libraries).map_err(wrong)?;
@@ -190,7 +193,7 @@ impl Course {
         folder.series().map_or(Ok(()), |series| series.first()).map_err(wrong)?;
         Ticket::withdraw(session);
         let looked = Ticket::try_leave(&folder, libraries, started, session);
-        let names: Vec<String> = libraries.iter().map(|l| l.api.clone()).collect();
+        let names: Vec<_> = libraries.iter().map(|l| l.api.clone()).collect();
         let watch = watch(&options, &names, &manifest, &mut beside)?;
         skip(session, &names, started);
         beside.start(session, &asked.whom);
@@ -483,7 +486,7 @@ impl Course {
 /// Returns what watches for the triggers of a flight recording, also in samples.
 fn watch(
     options: &RunOptions,
-    names: &[String],
+    names: &[Name],
     manifest: &Manifest,
     beside: &mut Beside,
 ) -> Result<Option<Watch>, String> {
@@ -503,7 +506,7 @@ fn outer(trace: &Path) -> PathBuf {
 
 /// Takes out of the rings what came after the session before, and removes those of processes that are gone: it belongs
 /// to no trace. Who the records are of is noted in the rings.
-fn skip(session: &Path, names: &[String], started: crate::time::ReferencePoint) {
+fn skip(session: &Path, names: &[Name], started: crate::time::ReferencePoint) {
     let nowhere = TraceFolder::new(session.join("nowhere"), [0; 16], false);
     let mut drainer = Drainer::new(session, nowhere, names.to_vec()).after(Past::OfOthers);
     let host = HostClock::new(started, reference());

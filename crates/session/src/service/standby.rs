@@ -8,11 +8,11 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use hetrace_ctf::account::Checksum;
-use hetrace_ring::abi::{ABI_VERSION, CONTROL_FILE, MAX_FUNCTIONS};
+use hetrace_ring::abi::{ABI_VERSION, CONTROL_FILE};
 
 use super::protocol::SOCKET;
 use crate::apis::Found;
-use crate::control::Control;
+use crate::control::{Control, Flags};
 use crate::folder::{self, STANDING};
 use crate::run_options::RunOptions;
 use crate::settings;
@@ -67,7 +67,7 @@ pub fn make(libraries: &[Found]) -> io::Result<PathBuf> {
 
 fn make_at(path: &Path, libraries: &[Found]) -> io::Result<()> {
     let options = RunOptions { ring_bytes: RING_BYTES, ..RunOptions::default() };
-    let apis = libraries.iter().map(|l| (l.api.clone(), vec![0; MAX_FUNCTIONS])).collect();
+    let apis = libraries.iter().map(|l| Flags::none(l.api.clone())).collect();
     folder::make_standing(path, |fresh| Control::make_standby(fresh, &settings::settings(&options, apis)))
 }
 
@@ -125,7 +125,7 @@ impl Drop for Alone {
 /// When it can't be had.
 pub(super) fn take(path: &Path, libraries: &[Found]) -> io::Result<Option<(Held, Control)>> {
     let Some(held) = hold(path)? else { return Ok(None) };
-    let names: Vec<String> = libraries.iter().map(|l| l.api.clone()).collect();
+    let names: Vec<_> = libraries.iter().map(|l| l.api.clone()).collect();
     match Control::adopt(path, &names) {
         Ok(control) => return Ok(Some((held, control))),
         Err(error) if error.kind() == io::ErrorKind::InvalidData => remove_damaged(path)?,

@@ -3,7 +3,7 @@
 use std::os::unix::fs::symlink;
 
 use super::*;
-use crate::control::{Control, Settings};
+use crate::control::{Control, Flags, Settings};
 use crate::folder::Folder;
 use crate::options::Options;
 
@@ -16,7 +16,7 @@ fn settings() -> Settings {
         overhead_ppm: 0,
         stack_depth: 0,
         window: None,
-        apis: vec![("some".to_owned(), vec![0; 8])],
+        apis: vec![Flags { functions: vec![0; 8].into(), ..Flags::none("some".into()) }],
     }
 }
 

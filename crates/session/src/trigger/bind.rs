@@ -5,6 +5,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
+use hetrace_model::index::Index;
 use hetrace_model::layout::{self, Phase, Source};
 use hetrace_model::{Function, Model, Success, glob_matches};
 use hetrace_ring::abi::flag;
@@ -121,7 +122,7 @@ impl Bound {
                 return Err(TriggerError::new(&written.text, 0..written.text.len(), what));
             }
         }
-        let apis = libraries.iter().map(|found| found.api.as_str().into()).zip(needs).collect();
+        let apis = libraries.iter().map(|found| (*found.api).into()).zip(needs).collect();
         Ok(Bound { triggers: bound, atoms, apis, commands, most })
     }
 
@@ -220,6 +221,7 @@ fn need(
 /// What names can mean.
 struct World<'w> {
     libraries: &'w [Found],
+    indices: Vec<Option<&'w Index>>,
     /// Of each API, whether each function is recorded.
     recorded: Vec<Vec<bool>>,
     models: Vec<OnceCell<Result<Model, String>>>,
@@ -230,13 +232,12 @@ struct World<'w> {
 
 impl<'w> World<'w> {
     fn new(libraries: &'w [Found], selection: &Selection, sampling: bool) -> Self {
-        let flags = |found: &Found| selection.flags(&found.index);
-        let recorded = libraries
-            .iter()
-            .map(|found| flags(found).iter().map(|f| f & flag::RECORD != 0).collect())
-            .collect();
+        // Of an API whose library can't be read any more no function is known: to name one is an error.
+        let indices: Vec<Option<&Index>> = libraries.iter().map(|found| found.index().ok()).collect();
+        let flags = |index: &Index| selection.flags(index).iter().map(|f| f & flag::RECORD != 0).collect();
+        let recorded = indices.iter().map(|index| index.map(flags).unwrap_or_default()).collect();
         let (models, devices) = (libraries.iter().map(|_| OnceCell::new()).collect(), selection.devices);
-        World { libraries, recorded, models, sampling, devices }
+        World { libraries, indices, recorded, models, sampling, devices }
     }
 
     /// Returns all functions that are recorded.
@@ -249,14 +250,16 @@ impl<'w> World<'w> {
     }
 
     fn names(&self) -> impl Iterator<Item = (Key, &str)> {
-        let of = |(api, found): (usize, &'w Found)| {
-            found.index.rows().enumerate().map(move |(function, row)| ((api, function), row.name))
+        let of = |(api, index): (usize, &&'w Index)| {
+            index.rows().enumerate().map(move |(function, row)| ((api, function), row.name))
         };
-        self.libraries.iter().enumerate().flat_map(of)
+        let known = self.indices.iter().enumerate().filter_map(|(api, index)| Some((api, index.as_ref()?)));
+        known.flat_map(of)
     }
 
     fn name(&self, (api, function): Key) -> &str {
-        self.libraries.get(api).and_then(|found| found.index.row(function)).map_or("", |row| row.name)
+        let index = self.indices.get(api).copied().flatten();
+        index.and_then(|index| index.row(function)).map_or("", |row| row.name)
     }
 
     fn is_recorded(&self, (api, function): Key) -> bool {

@@ -57,5 +57,5 @@ fn watch(text: &str) -> Watch {
 fn watch_with(text: &str, most: u32) -> Watch {
     let bound = bind_where(&[text], true, most).unwrap_or_else(|error| panic!("{error}"));
     // The session has another API before it.
-    Watch::new(&Arc::new(bound), &["other".to_owned(), "toy".to_owned()], Duration::from_secs(8))
+    Watch::new(&Arc::new(bound), &["other".into(), "toy".into()], Duration::from_secs(8))
 }

@@ -17,6 +17,7 @@ use super::lex::Op;
 use super::rule::{Atom, Check, Key, Rule, What};
 use super::units::{Dimension, Number};
 use super::{Feed, TriggerError};
+use crate::apis::Name;
 use crate::manifest::{self, Exit};
 use crate::output::Identity;
 
@@ -205,8 +206,8 @@ pub(crate) struct Watch {
 
 impl Watch {
     /// Watches for triggers in a session with APIs of these names. Snapshots reach back for `window`.
-    pub fn new(bound: &Arc<Bound>, names: &[String], window: Duration) -> Self {
-        let position = |name: &String| bound.apis.iter().position(|(api, _)| **api == **name);
+    pub fn new(bound: &Arc<Bound>, names: &[Name], window: Duration) -> Self {
+        let position = |name: &Name| bound.apis.iter().position(|(api, _)| **api == **name);
         let table = |(_, needs): &(Arc<str>, HashMap<usize, Need>)| {
             let length = needs.keys().max().map_or(0, |most| most + 1);
             (0..length).map(|function| needs.contains_key(&function)).collect()
