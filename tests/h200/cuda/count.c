@@ -30,6 +30,7 @@ static void name_it(const char *name, unsigned long ns) {
         if (!names[at].name) names[at].name = strdup(name);
         if (!strcmp(names[at].name, name)) {
             names[at].count++;
+            names[at].ns += ns;
             return;
         }
     }
