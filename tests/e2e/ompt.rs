@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use hetrace_tests::bed::run;
-use hetrace_tests::openmp::{has_devices, has_runtime, programs};
+use hetrace_tests::fake;
+use hetrace_tests::openmp::{has_devices, has_runtime, libraries, programs};
 use hetrace_tests::{Done, hetrace, reports};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -494,6 +495,36 @@ fn constructs_for_devices_are_calls_with_what_they_move() {
     assert_eq!(text.lines().filter(inside).count(), 8, "{text}");
 }
 
+/// libomptarget looks for the host's runtime as `libomp.so`, which packages for running programs do not have.
+#[test]
+fn constructs_for_devices_that_the_runtime_cannot_report_are_said() {
+    let Some(libraries) = libraries().filter(|_| has_devices()) else { return };
+    let folder = tempfile::tempdir().expect("scratch");
+    let link = |name: &str, to: &str| {
+        std::os::unix::fs::symlink(libraries.join(name), folder.path().join(to)).expect("a link");
+    };
+    for entry in std::fs::read_dir(&libraries).expect("libraries").flatten() {
+        let name = entry.file_name().into_string().expect("a name");
+        if name.starts_with("libomptarget.so") || name == "libomp.so.5" {
+            link(&name, &name);
+        }
+    }
+    let variables = [("LD_LIBRARY_PATH", folder.path().display().to_string())];
+    let said = "constructs for devices are not recorded";
+    let ran = Ran::ending(0, &["target_elsewhere"], &[], &variables);
+    assert_eq!((of(&ran.own(), "value"), of(&ran.calls(), "ompt_target_region")), (8, 0));
+    assert!(ran.tally()["notes"].to_string().contains(said), "{}", ran.tally()["notes"]);
+    link("libomp.so.5", "libomp.so");
+    let ran = Ran::ending(0, &["target_elsewhere"], &[], &variables);
+    assert_eq!(of(&ran.calls(), "ompt_target_region"), of(&ran.own(), "target"));
+    assert!(!ran.tally()["notes"].to_string().contains(said), "{}", ran.tally()["notes"]);
+    // A program without such constructs is told nothing.
+    if has_runtime() {
+        let ran = Ran::new(&["constructs", "regions"], &[]);
+        assert!(!ran.tally()["notes"].to_string().contains(said), "{}", ran.tally()["notes"]);
+    }
+}
+
 #[test]
 fn another_tool_gets_the_events_of_devices_that_it_knows() {
     if !has_runtime() || !has_devices() {
@@ -537,6 +568,42 @@ fn a_fake_runtime_reports_devices_by_two_endpoints_or_one() {
     for function in ["enter_data_region", "data_op_alloc", "data_op_transfer_to_device", "submit"] {
         assert_eq!(of(&calls, &format!("ompt_target_{function}")), 1, "{calls:?}");
     }
+}
+
+/// Regions over the CUDA driver: what the driver does is theirs, and what a task does is the task's, also where its thread
+/// executes it while it waits.
+#[test]
+fn what_devices_do_is_attributed_to_regions_and_tasks_and_not_to_waits() {
+    let variables = [("LD_LIBRARY_PATH", fake::driver().display().to_string())];
+    let ran = Ran::ending(0, &["fake_runtime", "over"], &[], &variables);
+    assert_eq!(ran.done.out, "errno 77\n");
+    let layers: Value =
+        serde_json::from_str(&ran.report(&["tally", "--by", "layer", "--json"])).expect("JSON");
+    let row = |row: &Value| Some((row["layer"].as_str()?.to_owned(), row["calls"].as_i64()?));
+    let commands: Counts = layers["device"].as_array().expect("rows").iter().filter_map(row).collect();
+    let expected = [
+        ("cuLaunchKernel", 1),
+        ("ompt_target_nowait_region > cuLaunchKernel", 1),
+        ("ompt_target_region > cuLaunchKernel", 1),
+        ("ompt_target_region > cuMemcpyHtoDAsync_v2", 1),
+    ];
+    assert_eq!(commands, expected.map(|(chain, calls)| (chain.to_owned(), calls)).into(), "{layers}");
+    let calls: Counts = layers["host"].as_array().expect("rows").iter().filter_map(row).collect();
+    // The driver's: for the regions an allocation, a copy and two launches; the program's own are the task's and five of the
+    // beginning, and three of the end.
+    assert_eq!(of(&calls, "ompt > cuda"), 4, "{calls:?}");
+    assert!(of(&calls, "cuda") >= 8, "{calls:?}");
+    let tally = ran.tally();
+    let notes = tally["notes"].to_string();
+    assert!(!notes.contains("have no times"), "the driver has them: {notes}");
+    let text = ran.report(&["tally"]);
+    assert!(!text.contains("the allocation is not in the trace"), "{text}");
+    assert_eq!(tally["memory"][0]["allocations"], 1, "{tally}");
+    let lint = ran.report(&["lint", "--fail-on", "never"]);
+    assert!(lint.contains("ompt_target_region copies asynchronously from pageable memory"), "{lint}");
+    let why = ran.report(&["why"]);
+    assert!(why.contains("launch overhead in ompt_target_nowait_region"), "{why}");
+    assert!(!why.contains("launch overhead in ompt_wait"), "{why}");
 }
 
 #[test]

@@ -28,6 +28,11 @@ pub fn has_runtime() -> bool {
     found
 }
 
+/// The folder of the runtime's libraries; none if there is no runtime.
+pub fn libraries() -> Option<PathBuf> {
+    Some(llvm()?.1.join("lib"))
+}
+
 /// Clang of the runtime's version, which compiles for devices.
 fn clang() -> Option<String> {
     let name = format!("clang-{}", llvm()?.0);

@@ -1,12 +1,16 @@
 //! What a runtime reports of devices, and of what it does on their behalf.
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::callbacks::{BEGIN, END, callbacks, halves};
 use crate::code::{address, seen, seen_first};
 use crate::generated::prelude::P;
 use crate::generated::wrappers::*;
 use crate::runtime::Lookup;
+
+/// Whether anything of devices was reported.
+static REPORTED: AtomicBool = AtomicBool::new(false);
 
 /// Both endpoints: all that is known is that it happened.
 const BOTH: c_uint = BEGIN | END;
@@ -61,6 +65,7 @@ callbacks! {
     12 device_initialize(
         device: c_int, kind: *const c_char, _handle: P, lookup: Option<Lookup>, documentation: *const c_char,
     ) {
+        reported();
         let traces = lookup.is_some_and(|lookup| !lookup(c"ompt_start_trace".as_ptr()).is_null());
         ompt_device_initialize::at(device, kind, documentation, c_int::from(traces));
     }
@@ -82,10 +87,42 @@ callbacks! {
     }
 }
 
+/// Threads report at the same time: the place is written once.
+#[inline(always)]
+fn reported() {
+    if !REPORTED.load(Ordering::Relaxed) {
+        REPORTED.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Says so if LLVM's runtime for devices has reported nothing because it cannot: it looks for the host's runtime by one
+/// name, which the packages that programs run with do not have. Called when the host's runtime ends.
+pub fn missed() {
+    if REPORTED.load(Ordering::Relaxed) {
+        return;
+    }
+    // SAFETY: names; nothing is loaded, and nothing of what is found is used.
+    let unheard = unsafe {
+        !libc::dlsym(libc::RTLD_DEFAULT, c"__tgt_register_lib".as_ptr()).is_null() && {
+            let by_name = libc::dlopen(c"libomp.so".as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD);
+            if !by_name.is_null() {
+                libc::dlclose(by_name);
+            }
+            by_name.is_null()
+        }
+    };
+    if unheard {
+        hetrace_interpose::note(
+            b"OpenMP: constructs for devices are not recorded: libomptarget reports them only where it finds the runtime by the name libomp.so, and no file of that name is on the library path",
+        );
+    }
+}
+
 #[inline(always)]
 unsafe fn region(kind: c_uint, endpoint: c_uint, (device, task, code): (c_int, P, *const c_void)) {
     if endpoint != END {
         seen_first(code);
+        reported();
     }
     let at = address(code);
     // Values of ompt_target_t.

@@ -8,7 +8,7 @@ use hetrace_interpose::{ErrnoGuard, session};
 
 use crate::generated::wrappers::ompt_tool_start;
 use crate::runtime::{self, Lookup, Started};
-use crate::{events, next};
+use crate::{events, next, target};
 
 static STARTED: Started = Started { initialize, finalize, data: AtomicU64::new(0) };
 
@@ -54,5 +54,6 @@ unsafe extern "C" fn initialize(lookup: Lookup, initial_device: c_int, _: *mut u
 /// The runtime ends.
 unsafe extern "C" fn finalize(_: *mut u64) {
     let _errno = ErrnoGuard::new();
+    target::missed();
     next::finalize();
 }

@@ -2,6 +2,7 @@
 //!
 //! A *layer* is an API that was called by another one, or by the program: where a call of the CUDA runtime calls the
 //! driver, the driver's part of it is the layer `cudart > cuda`. Calls of one API inside of each other are one layer.
+//! What a call hosts ([`Function::hosts`](crate::trace::Function::hosts)) is called by the program.
 
 use std::collections::HashMap;
 
@@ -34,7 +35,9 @@ struct Chain {
 #[derive(Clone, Copy, Debug)]
 struct Frame {
     path: u32,
-    function: u32,
+    /// The function of the program's own call around this one, or its own.
+    top: u32,
+    hosts: bool,
 }
 
 /// The layers of a trace.
@@ -109,11 +112,14 @@ impl<'t> Layers<'t> {
         }
         let frames = &mut self.open[call.thread.index()];
         frames.truncate(call.depth as usize);
-        frames.push(Frame { path, function: call.function.0 });
-        if frames.len() == 1 && !self.keeps_outermost {
+        let around = frames.last().filter(|frame| !frame.hosts);
+        let top = around.map_or(call.function.0, |frame| frame.top);
+        let own = around.is_none();
+        let hosts = self.functions.get(call.function).hosts;
+        frames.push(Frame { path, top, hosts });
+        if own && !self.keeps_outermost {
             return;
         }
-        let top = frames.first().map_or(call.function.0, |frame| frame.function);
         let chain = self.chains.number(Chain { top, path, bottom: call.function.0 });
         let who = at.threads.get(call.thread);
         self.history.change(who.pid, who.tid, call.start, (call.start, chain));
@@ -136,18 +142,18 @@ impl<'t> Layers<'t> {
 
     fn layer(&mut self, thread: ThreadId, depth: u32, function: u32) -> (u32, bool) {
         let path = self.path(thread, depth, function);
-        (path, self.around(thread, depth) == Some(path))
+        (path, self.around(thread, depth).is_some_and(|frame| frame.path == path))
     }
 
-    /// The layer of the call around what is so deep.
-    fn around(&self, thread: ThreadId, depth: u32) -> Option<u32> {
+    /// The call around what is so deep.
+    fn around(&self, thread: ThreadId, depth: u32) -> Option<&Frame> {
         let frames = self.open.get(thread.index())?;
-        Some(frames.get(depth.checked_sub(1)? as usize)?.path)
+        frames.get(depth.checked_sub(1)? as usize)
     }
 
     fn path(&mut self, thread: ThreadId, depth: u32, function: u32) -> u32 {
         let api = self.api(function);
-        match self.around(thread, depth) {
+        match self.around(thread, depth).filter(|frame| !frame.hosts).map(|frame| frame.path) {
             Some(around) if self.paths.get(around).is_some_and(|path| path.api == api) => around,
             around => self.paths.number(Path { around: around.unwrap_or(PROGRAM), api }),
         }

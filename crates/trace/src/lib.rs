@@ -17,6 +17,7 @@
 //!  inside/, placed/                what went on inside of kernels, from records of their warps, and where that is on
 //!                                  the host's time line
 //!  layers                          which API called which, and how commands came to their devices
+//!  outermost                       which calls are the program's own
 //!  stacks                          the native and Python stacks of calls
 //!  budget                          threads that recorded less, to keep within a budget
 //!  capture                         the parts of a run that were recorded
@@ -50,6 +51,7 @@ pub mod layers;
 pub mod memory;
 pub mod milestones;
 pub mod os;
+pub mod outermost;
 pub mod owners;
 pub mod placed;
 pub mod probes;

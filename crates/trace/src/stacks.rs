@@ -68,7 +68,7 @@ impl Frame {
     /// Its file as `files` name it, with the line; of native code without these, its module.
     pub fn place<'a>(&'a self, files: &'a ShortNames<'_>) -> Option<Place<'a>> {
         match (self.file.is_empty(), self.module.is_empty()) {
-            (false, _) => Some(Place(files.of(&self.file), Some(self.line))),
+            (false, _) => Some(Place(files.of(&self.file), (self.line > 0).then_some(self.line))),
             // A name may be a place already.
             (true, false) if !self.name.starts_with(&*self.module) => Some(Place(&self.module, None)),
             _ => None,
@@ -93,7 +93,11 @@ impl fmt::Display for Place<'_> {
 impl fmt::Display for Frame {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.file.is_empty() {
-            return write!(f, "{}:{} in {}", self.file_name(), self.line, self.name);
+            return match self.line {
+                // The compiler has moved code of several lines to one place.
+                0 => write!(f, "{} in {}", self.name, self.file_name()),
+                line => write!(f, "{}:{line} in {}", self.file_name(), self.name),
+            };
         }
         match self.place(&ShortNames::default()) {
             Some(module) => write!(f, "{} in {module}", self.name),

@@ -3,7 +3,7 @@
  *   COUNT_OUT=file COUNT_KINDS=all|kernel|launches|none LD_PRELOAD=./libcount.so app
  *
  * Each process writes a JSON line at its end: kernels, copies and bytes by kind, memsets,
- * kernels by name. With `kernel` only kernels are asked for: what CUPTI itself costs. With
+ * kernels by name, and their nanoseconds. With `kernel` only kernels are asked for: what CUPTI itself costs. With
  * `launches` CUPTI also calls back at each launch, for nothing: who wants to know which call
  * a kernel came from needs that.
  */
@@ -20,9 +20,9 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned long kernels, memsets, copies[16], bytes[16], dropped, graph_kernels;
-static struct { char *name; unsigned long count; } names[NAMES];
+static struct { char *name; unsigned long count, ns; } names[NAMES];
 
-static void name_it(const char *name) {
+static void name_it(const char *name, unsigned long ns) {
     unsigned hash = 5381;
     for (const char *c = name; *c; c++) hash = hash * 33 + (unsigned char)*c;
     for (unsigned i = 0; i < NAMES; i++) {
@@ -30,6 +30,7 @@ static void name_it(const char *name) {
         if (!names[at].name) names[at].name = strdup(name);
         if (!strcmp(names[at].name, name)) {
             names[at].count++;
+            names[at].ns += ns;
             return;
         }
     }
@@ -60,7 +61,7 @@ static void CUPTIAPI completed(CUcontext context, uint32_t stream, uint8_t *buff
             CUpti_ActivityKernel9 *kernel = (CUpti_ActivityKernel9 *)record;
             kernels++;
             graph_kernels += kernel->graphNodeId != 0;
-            name_it(kernel->name);
+            name_it(kernel->name, kernel->end - kernel->start);
             break;
         }
         case CUPTI_ACTIVITY_KIND_MEMCPY: {
@@ -105,6 +106,10 @@ static void finish(void) {
     comma = "";
     for (int i = 0; i < NAMES; i++)
         if (names[i].name) fprintf(text, "%s\"%s\": %lu", comma, names[i].name, names[i].count), comma = ", ";
+    fprintf(text, "}, \"ns\": {");
+    comma = "";
+    for (int i = 0; i < NAMES; i++)
+        if (names[i].name) fprintf(text, "%s\"%s\": %lu", comma, names[i].name, names[i].ns), comma = ", ";
     fprintf(text, "}}\n");
     fclose(text);
     fwrite(line, 1, length, out);

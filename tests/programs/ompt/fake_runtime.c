@@ -3,6 +3,8 @@
  * it what real runtimes here do not, or not yet. A fake: what it shows is how the tool takes it.
  *
  *   fake_runtime devices   all of devices, by events with two endpoints
+ *   fake_runtime over      regions that have the CUDA driver do their work, one of them in a task that a thread executes while
+ *                          it waits, and a task that calls the driver itself
  *   fake_runtime older     the same by a runtime that has only the events before these
  *   fake_runtime unheard   kinds that no specification has
  *   fake_runtime unpaired  begins without ends and ends without begins
@@ -93,6 +95,70 @@ static void devices(void)
     CALL(END_DEVICE, (int), 3);
     CALL(ERROR, (int, const char *, size_t, void *), 2, "out of luck and more", 11, code);
     CALL(CANCEL, (void *, int, void *), &words[0], 4 | 16, code);
+}
+
+/* The driver, as a runtime opens it. */
+static void *driver(const char *name)
+{
+    static void *library;
+    library = library ? library : dlopen("libcuda.so.1", RTLD_LAZY);
+    void *function = library ? dlsym(library, name) : NULL;
+    if (!function) {
+        printf("no %s\n", name);
+        exit(3);
+    }
+    return function;
+}
+
+static void launch(void *kernel)
+{
+    int (*function)(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **) =
+        driver("cuLaunchKernel");
+    function(kernel, 4, 1, 1, 32, 1, 1, 0, NULL, NULL, NULL);
+}
+
+static void over(void)
+{
+    enum { SIZE = 1 << 17, SWITCH = 7, COMPLETE = 1 };
+    void *context, *module, *kernel, *host = calloc(1, SIZE);
+    uint64_t device = 0;
+    ((int (*)(unsigned))driver("cuInit"))(0);
+    ((int (*)(void **, int))driver("cuDevicePrimaryCtxRetain"))(&context, 0);
+    ((int (*)(void *))driver("cuCtxSetCurrent"))(context);
+    ((int (*)(void **, const void *))driver("cuModuleLoadData"))(&module, "image");
+    ((int (*)(void **, void *, const char *))driver("cuModuleGetFunction"))(&kernel, module, "k20000");
+
+    CALL(TARGET_EMI, REGION, 1, BEGIN, 0, &words[0], NULL, &words[1], code);
+    CALL(OPERATION_EMI, OP, BEGIN, NULL, &words[1], &words[2], 1, host, 1, NULL, 0, SIZE, code);
+    ((int (*)(uint64_t *, size_t))driver("cuMemAlloc_v2"))(&device, SIZE);
+    CALL(OPERATION_EMI, OP, END, NULL, &words[1], &words[2], 1, host, 1, (void *)device, 0, SIZE, code);
+    CALL(OPERATION_EMI, OP, BEGIN, NULL, &words[1], &words[2], 2, host, 1, (void *)device, 0, SIZE, code);
+    ((int (*)(uint64_t, const void *, size_t, void *))driver("cuMemcpyHtoDAsync_v2"))(device, host, SIZE, NULL);
+    CALL(OPERATION_EMI, OP, END, NULL, &words[1], &words[2], 2, host, 1, (void *)device, 0, SIZE, code);
+    CALL(SUBMIT_EMI, (int, void *, void *, unsigned), BEGIN, &words[1], &words[2], 4);
+    launch(kernel);
+    CALL(SUBMIT_EMI, (int, void *, void *, unsigned), END, &words[1], &words[2], 4);
+    /* The memory is kept for later. */
+    CALL(OPERATION_EMI, OP, BOTH, NULL, &words[1], &words[2], 4, NULL, -1, (void *)device, 0, 0, code);
+    CALL(TARGET_EMI, REGION, 1, END, 0, &words[0], NULL, &words[1], code);
+
+    CALL(WAIT, SYNC, 9, BEGIN, &words[3], &words[4], NULL);
+    CALL(SCHEDULE, (void *, int, void *), &words[4], SWITCH, &words[5]);
+    CALL(TARGET_EMI, REGION, 9, BEGIN, 0, &words[5], NULL, &words[6], code);
+    CALL(SUBMIT_EMI, (int, void *, void *, unsigned), BEGIN, &words[6], &words[7], 4);
+    launch(kernel);
+    CALL(SUBMIT_EMI, (int, void *, void *, unsigned), END, &words[6], &words[7], 4);
+    CALL(TARGET_EMI, REGION, 9, END, 0, &words[5], NULL, &words[6], code);
+    CALL(SCHEDULE, (void *, int, void *), &words[5], COMPLETE, &words[4]);
+    CALL(SCHEDULE, (void *, int, void *), &words[4], SWITCH, &words[8]);
+    launch(kernel);
+    CALL(SCHEDULE, (void *, int, void *), &words[8], COMPLETE, &words[4]);
+    CALL(WAIT, SYNC, 9, END, &words[3], &words[4], NULL);
+
+    ((int (*)(void))driver("cuCtxSynchronize"))();
+    ((int (*)(uint64_t))driver("cuMemFree_v2"))(device);
+    free(host);
+    errno = 77;
 }
 
 static void older(void)
@@ -200,6 +266,8 @@ int main(int count, char **arguments)
     errno = 77;
     if (!strcmp(what, "devices"))
         devices();
+    else if (!strcmp(what, "over"))
+        over();
     else if (!strcmp(what, "older"))
         older();
     else if (!strcmp(what, "unheard"))

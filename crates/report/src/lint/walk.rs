@@ -18,6 +18,7 @@ use super::sent::Sent;
 use super::states::States;
 use hetrace_trace::budget::step_of;
 use hetrace_trace::demangle;
+use hetrace_trace::outermost::Outermost;
 use hetrace_trace::sent::{SentBytes, sent_of};
 use hetrace_trace::spans::{At, Call, Command, Fold, Open, Unfinished, Visitor, Why};
 use hetrace_trace::trace::{Exit, FunctionId, ThreadId, Threads, Trace};
@@ -72,6 +73,7 @@ pub(super) struct Linter<'t> {
     pub findings: Findings,
     /// By position.
     threads: Vec<Caller>,
+    outermost: Outermost,
     /// The ids of processes, by position.
     processes: Vec<i64>,
     lifetimes: Lifetimes,
@@ -112,6 +114,7 @@ impl<'t> Linter<'t> {
             values: Values::default(),
             findings,
             threads: Vec::new(),
+            outermost: Outermost::new(trace.functions()),
             processes: Vec::new(),
             lifetimes: Lifetimes::default(),
             memory: Memory::default(),
@@ -190,7 +193,8 @@ impl<'t> Linter<'t> {
         let mut callers = self.threads.iter_mut().filter(|c| c.pid == pid && c.tid == sent.cause_tid);
         let caller = callers.find(|caller| caller.open.iter().any(is_it));
         // A call of a library that the program's own call is made on sends what that was passed.
-        let outer = caller.and_then(|caller| caller.open.iter_mut().find(|passed| passed.open));
+        let outer =
+            caller.and_then(|caller| caller.open.iter_mut().rfind(|passed| passed.open && passed.root));
         if let Some((outer, hash)) = outer.zip(sent.hash) {
             outer.hashed = Some(Hashed { hash, bytes: sent.bytes, ns: at.time.saturating_sub(sent.cause) });
         }
@@ -258,12 +262,14 @@ impl Visitor for Linter<'_> {
             return ControlFlow::Continue(());
         };
         let this = Ref { pid: caller.pid, tid: caller.tid, start: call.start, function: call.function };
-        let outer = caller.open.iter().take(call.depth as usize).find(|passed| passed.open);
-        let outer = outer.map(|outer| (outer.root_waits, outer.call));
+        let own = self.outermost.entry(call, self.trace.functions());
+        let mut around = caller.open.iter().take(call.depth as usize);
+        let outer = around.rfind(|passed| passed.open).filter(|_| !own);
+        let outer = outer.map(|outer| (outer.root_waits, outer.outer));
         let by = caller.by;
         let Some(passed) = caller.place(call.depth) else { return ControlFlow::Continue(()) };
         self.values.read_entry(facts.function, &facts.handles, (call.function, &self.plans), event);
-        passed.begin(facts, &self.values, this, by, call.depth == 0);
+        passed.begin(facts, &self.values, this, by, own);
         if let Some(outer) = outer {
             (passed.root_waits, passed.outer) = outer;
         }
@@ -279,6 +285,7 @@ impl Visitor for Linter<'_> {
     }
 
     fn exit(&mut self, _: At<'_>, call: &Call, event: &Event<'_, '_>) -> Step {
+        self.outermost.exit(call.thread, call.depth);
         // What it was passed stays in its place while rules look at it: it is large.
         let caller = self.threads.get_mut(call.thread.index());
         let passed = caller.and_then(|caller| caller.opened(call.depth));
@@ -331,6 +338,7 @@ impl Visitor for Linter<'_> {
     }
 
     fn unfinished(&mut self, at: At<'_>, call: &Unfinished) -> Step {
+        let own = self.outermost.exit(call.thread, call.depth);
         let caller = self.threads.get_mut(call.thread.index());
         // What is wrong with a call that never returned may be why.
         let killed = self.killed.filter(|_| call.why != Why::ExitLost);
@@ -355,7 +363,7 @@ impl Visitor for Linter<'_> {
                 self.findings.add(hit);
             }
         }
-        if call.depth == 0 && !explained {
+        if own && !explained {
             let who = at.who();
             let this = Ref { pid: who.pid, tid: who.tid, start: call.start, function: call.function };
             let name = &self.trace.functions().get(call.function).name;
@@ -370,7 +378,7 @@ impl Visitor for Linter<'_> {
             return ControlFlow::Continue(());
         }
         let polls = self.knowledge.of(fold.function).is_some_and(|facts| facts.common.polls);
-        if polls && fold.depth == 0 {
+        if polls && self.outermost.would_be(fold.thread, fold.depth) {
             let who = at.who();
             let this = Ref { pid: who.pid, tid: who.tid, start: fold.first, function: fold.function };
             let (knowledge, findings) = (&self.knowledge, &mut self.findings);

@@ -549,12 +549,18 @@ impl Host {
     }
 
     /// Which APIs have enqueued commands that nobody timed, and why. Without numbers, so that several traces say it once.
+    /// What such an API had another one do, that one has times of.
     pub fn untimed(&self, trace: &Trace) -> Vec<String> {
         let whole = self.whole(trace);
         let said = |model: &hetrace_model::Model| {
             let why = model.untimed.as_ref()?;
             let enqueued = |(id, _, api, sum): &(FunctionId, &str, &str, Sum)| {
-                *api == model.api && trace.functions().get(*id).enqueues && sum.calls() > sum.failed.calls
+                let function = trace.functions().get(*id);
+                let memory = |index: usize| {
+                    model.functions.get(index).is_some_and(|f| f.has_role("alloc") || f.has_role("free"))
+                };
+                let calls = sum.calls() > sum.failed.calls && sum.inside == 0;
+                *api == model.api && calls && function.enqueues && !function.index.is_some_and(memory)
             };
             let any = whole.iter().any(enqueued);
             any.then(|| format!("{}: commands on devices have no times: {why}.", model.title))

@@ -23,13 +23,14 @@ use hetrace_trace::budget;
 use hetrace_trace::capture::Covered;
 use hetrace_trace::facts::{Facts, Work, facts};
 use hetrace_trace::hash::QuickMap;
+use hetrace_trace::outermost::Outermost;
 use hetrace_trace::probes::Border;
 use hetrace_trace::spans::{
     At, Call, Command, CommandKind, Fold, Open, Orphan, Times, Unfinished, Visitor, Why,
 };
 use hetrace_trace::stacks::Sites;
 use hetrace_trace::system::{Life, State};
-use hetrace_trace::trace::{FunctionId, Trace};
+use hetrace_trace::trace::{FunctionId, ThreadId, Trace};
 use hetrace_trace::waits::Wait;
 use hetrace_trace::watch::{Pace, Stopped};
 
@@ -81,6 +82,7 @@ pub(super) struct Collector<'t> {
     pub samples: Sampled,
     /// The code that makes calls.
     pub sites: Sites<'t>,
+    outermost: Outermost,
     slack: u64,
 }
 
@@ -118,6 +120,7 @@ impl<'t> Collector<'t> {
             lost: losses.device_commands,
             samples,
             sites: Sites::new(trace.names().stacks(), ToString::to_string),
+            outermost: Outermost::new(trace.functions()),
             slack,
         }
     }
@@ -252,12 +255,20 @@ impl<'t> Collector<'t> {
             self.path_to_set(place, call.start);
         }
         let free = self.independence.entry((who.0, who.1), call.function, (&facts, depends), event);
-        if call.depth == 0 {
+        let host = self.outermost.host(call.thread);
+        let own = self.outermost.entry(call, self.trace.functions());
+        if own {
+            // What ran until now goes on when this has ended.
+            if let Some(open) =
+                self.threads.get_mut(place).and_then(|thread| thread.open).filter(|_| host.is_some())
+            {
+                self.end_call(at, Span { end: call.start, ..open });
+            }
             self.outside_until(place, call.start);
         }
         let site = self.sites.number(call.stack);
         let Some(thread) = self.threads.get_mut(place) else { return };
-        if call.depth == 0 {
+        if own {
             let waits = facts.is_waiting(event);
             thread.open = Some(Span {
                 enqueues: facts.enqueues,
@@ -321,6 +332,25 @@ impl<'t> Collector<'t> {
         }
     }
 
+    /// Whether a call of the program's own has ended that takes its time.
+    fn ends(&mut self, thread: ThreadId, depth: u32, function: FunctionId) -> bool {
+        !self.facts(function).marks && self.outermost.exit(thread, depth)
+    }
+
+    /// A call of the program's own has ended. Where it lay inside of one that hosts, that one goes on.
+    fn end_own(&mut self, at: At<'_>, who: ThreadId, span: Span) {
+        let (place, end) = (self.thread(at), span.end);
+        // Of a call that hosted others, the rest.
+        let rest = self.threads.get_mut(place).and_then(|thread| thread.open);
+        let rest = rest.filter(|open| open.function == span.function && open.start > span.start);
+        let start = rest.map_or(span.start, |open| open.start);
+        self.end_call(at, Span { start, ..span });
+        let host = self.outermost.host(who);
+        if let (Some(host), Some(thread)) = (host, self.threads.get_mut(place)) {
+            thread.open = Some(Span::new(host.function, end, u64::MAX));
+        }
+    }
+
     /// A thread goes on from what it waited for; that counts when its outermost call ends.
     fn waited(&mut self, place: usize, wait: &Wait) {
         let polls = self.facts(wait.function).polls;
@@ -337,7 +367,7 @@ impl<'t> Collector<'t> {
         let place = self.thread(at);
         let wait = self.waits.matcher.fold(at, fold);
         // Calls that were added up have no place in time.
-        if fold.summed || fold.depth > 0 || facts.marks {
+        if fold.summed || !self.outermost.would_be(fold.thread, fold.depth) || facts.marks {
             if let Some(wait) = wait {
                 self.waited(place, &wait);
             }
@@ -621,9 +651,9 @@ impl Visitor for Collector<'_> {
             let place = self.thread(at);
             self.waited(place, &wait);
         }
-        if call.depth == 0 && !self.facts(call.function).marks {
+        if self.ends(call.thread, call.depth, call.function) {
             let failed = call.error.is_some();
-            self.end_call(at, span(call.function, call.start, call.end, failed, false));
+            self.end_own(at, call.thread, span(call.function, call.start, call.end, failed, false));
         }
         ControlFlow::Continue(())
     }
@@ -634,9 +664,9 @@ impl Visitor for Collector<'_> {
             let polls = self.facts(wait.function).polls;
             self.waits.unfinished(&wait, polls, self.window);
         }
-        if call.depth == 0 && !self.facts(call.function).marks {
+        if self.ends(call.thread, call.depth, call.function) {
             let lost = call.why == Why::ExitLost;
-            self.end_call(at, span(call.function, call.start, call.until, false, lost));
+            self.end_own(at, call.thread, span(call.function, call.start, call.until, false, lost));
         }
         ControlFlow::Continue(())
     }

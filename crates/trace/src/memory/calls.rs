@@ -36,6 +36,8 @@ struct Passed {
     devices: Vec<u64>,
     /// In a call that does the same: counted there.
     inner: bool,
+    /// Such a call was in it.
+    layered: bool,
 }
 
 /// What a thread made current last, so that saying it again costs nothing.
@@ -184,7 +186,10 @@ impl<'t> Memory<'t> {
         for outer in open.iter_mut().rev().take_while(|p| p.api.is_none()) {
             outer.api = passed.api;
         }
-        let inner = open.iter().any(|p| p.changes == passed.changes);
+        let mut inner = false;
+        for outer in open.iter_mut().filter(|p| p.changes == passed.changes) {
+            (inner, outer.layered) = (true, true);
+        }
         open.push(Passed { inner, ..passed });
     }
 
@@ -212,7 +217,13 @@ impl<'t> Memory<'t> {
             (None, None) => None,
         };
         if let Some(what) = allocated(row, &passed, holder, out, failed) {
+            let made = match what {
+                What::Made { address, .. } if passed.layered => Some(address),
+                _ => None,
+            };
             self.add(step(call.end, what));
+            made.into_iter()
+                .for_each(|address| self.add(step(call.end, What::Below { address, held: true })));
         }
         if failed {
             return;
@@ -220,6 +231,9 @@ impl<'t> Memory<'t> {
         // It took effect before it returned, and another thread may have got the address since.
         if row.ends.is_some() {
             for address in passed.ended.iter().copied().filter(|address| *address != 0) {
+                if passed.layered {
+                    self.add(step(call.start, What::Below { address, held: false }));
+                }
                 self.add(step(call.start, What::Released { address, at_once: row.frees }));
             }
         } else if row.retains.is_some() {
@@ -348,6 +362,7 @@ impl Passed {
             context: row.context.and_then(number).filter(|context| *context != 0),
             devices: all(row.device),
             inner: false,
+            layered: false,
         }
     }
 }

@@ -30,6 +30,8 @@ struct Block {
     /// None of a part of another one.
     account: Option<usize>,
     owner: Owner,
+    /// An API below its own holds it, too.
+    below: bool,
 }
 
 /// A sum that goes up and down.
@@ -89,6 +91,9 @@ pub struct Ledger<'t> {
     /// When processes were heard of last, the earliest last.
     ends: Option<Vec<(u64, i64)>>,
     releases: MemoryReleases,
+    /// Where memory is that an API has released and the one below it, of which it had it, has not: it is kept to be
+    /// handed out again.
+    pooled: QuickMap<(i64, u64), ()>,
     /// What the last step changed: accounts, and of which process; none if nobody wants to know.
     touched: Option<Vec<(usize, i64)>>,
 }
@@ -142,6 +147,7 @@ impl<'t> Ledger<'t> {
             only: None,
             ends: None,
             releases: MemoryReleases::default(),
+            pooled: QuickMap::default(),
             touched: None,
         }
     }
@@ -166,7 +172,13 @@ impl<'t> Ledger<'t> {
             What::Part { address } => {
                 let (key, owner) = ((pid, step.api, address), Owner { api: step.api, holder: None });
                 self.replace(key);
-                self.keep(key, Block { bytes: 0, references: 1, account: None, owner });
+                self.keep(key, Block { bytes: 0, references: 1, account: None, owner, below: false });
+            }
+            What::Below { address, held } => {
+                let key = self.known((pid, step.api, address));
+                if let Some(block) = key.and_then(|key| self.blocks.get_mut(&key)) {
+                    block.below = held;
+                }
             }
             What::Failed { place, holder } => {
                 let owner = self.owner(step, holder);
@@ -239,7 +251,7 @@ impl<'t> Ledger<'t> {
         self.replace(key);
         let account = self.account(step.pid, place, owner);
         let size = bytes.unwrap_or(0);
-        let block = Block { bytes: size, references: 1, account: Some(account), owner };
+        let block = Block { bytes: size, references: 1, account: Some(account), owner, below: false };
         if !self.keep(key, block) {
             return;
         }
@@ -286,10 +298,11 @@ impl<'t> Ledger<'t> {
         all.next().filter(|_| all.next().is_none())
     }
 
-    fn released(&mut self, key: Key, at_once: bool) {
+    fn released(&mut self, released: Key, at_once: bool) {
         self.releases.releases += 1;
-        let Some(key) = self.known(key) else {
-            self.releases.unknown += 1;
+        let Some(key) = self.known(released) else {
+            let (pid, _, address) = released;
+            self.releases.unknown += u64::from(self.pooled.remove(&(pid, address)).is_none());
             return;
         };
         let Entry::Occupied(mut block) = self.blocks.entry(key) else { return };
@@ -297,6 +310,9 @@ impl<'t> Ledger<'t> {
         block.get_mut().references = references;
         if at_once || references == 0 {
             let block = block.remove();
+            if block.below && self.pooled.len() < KEPT {
+                self.pooled.insert((key.0, key.2), ());
+            }
             self.gone(key.0, &block);
         }
     }

@@ -35,6 +35,11 @@ pub(super) enum What {
     Part {
         address: u64,
     },
+    /// Whether another API holds the memory for the one whose this is, from now on.
+    Below {
+        address: u64,
+        held: bool,
+    },
     /// Nothing was made, because of an error.
     Failed {
         place: Place,

@@ -25,6 +25,9 @@ pub struct Function {
     pub name: String,
     /// Whether it hands work to a device.
     pub enqueues: bool,
+    /// Whether its calls may run code of the program that has nothing to do with them: a runtime reports that a thread
+    /// waits, and gives it tasks meanwhile. What they call is called by the program.
+    pub hosts: bool,
 }
 
 /// All functions.
@@ -54,6 +57,7 @@ impl Functions {
                     index: Some(index),
                     name: f.name.clone(),
                     enqueues: ENQUEUES.iter().any(|r| f.has_role(r)) || f.has_command(),
+                    hosts: model.interpose.reported && f.has_role("state"),
                 });
             }
         }
@@ -79,7 +83,13 @@ impl Functions {
         });
         let known = |f: &Function| f.api == api && f.name == name;
         let at = self.all.iter().position(known).unwrap_or_else(|| {
-            self.all.push(Function { api, index: None, name: name.to_owned(), enqueues: false });
+            self.all.push(Function {
+                api,
+                index: None,
+                name: name.to_owned(),
+                enqueues: false,
+                hosts: false,
+            });
             self.all.len() - 1
         });
         FunctionId(u32::try_from(at).unwrap_or(u32::MAX))
@@ -113,6 +123,11 @@ impl Functions {
     /// The position of an API.
     pub(super) fn api(&self, name: &str) -> Option<usize> {
         self.apis.iter().position(|api| api == name)
+    }
+
+    /// Whether any function [hosts](Function::hosts).
+    pub fn any_hosts(&self) -> bool {
+        self.all.iter().any(|function| function.hosts)
     }
 
     /// Names of the APIs: those with a model first, in the models' order.
