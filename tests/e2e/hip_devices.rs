@@ -124,6 +124,21 @@ fn commands_have_the_times_of_their_streams() {
     assert_eq!(queues.len(), 3, "{queues:?}");
 }
 
+/// chipStar, say, which ends a program at a call that it did not make: its calls are recorded, its commands have no times,
+/// and the report says why.
+#[test]
+fn a_library_of_another_maker_gets_no_calls_of_ours() {
+    // `traced` compares what the program prints, and how it ends, with a run without us.
+    let ran = traced("other", &[], &[]);
+    assert!(ran.done.err.contains("device times: HIP's library is not AMD's"), "{}", ran.done.err);
+    assert!(ran.seen().is_empty(), "{:?}", ran.seen());
+    let launches = |name: &str| {
+        let rows = ran.tally()["host"].as_array().expect("rows").clone();
+        rows.iter().filter(|row| row["name"] == name).filter_map(|row| row["calls"].as_u64()).sum::<u64>()
+    };
+    assert!(launches("hipLaunchKernel") > 0 && launches("hipStreamCreateWithFlags") > 0, "{}", ran.tally());
+}
+
 /// As in versions before 6: every call of ours would be the thread's last error.
 #[test]
 fn the_last_error_stays_the_programs() {

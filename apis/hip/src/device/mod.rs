@@ -19,6 +19,7 @@ use crate::generated::real;
 
 pub mod devices;
 pub mod kernels;
+mod maker;
 pub mod profiler;
 pub mod streams;
 
@@ -66,12 +67,14 @@ enum Why {
     Captured,
     Copies,
     Refused,
+    Maker,
 }
 
-const REASONS: [(Why, &[u8]); 3] = [
+const REASONS: [(Why, &[u8]); 4] = [
     (Why::Captured, b"captured commands are timed as part of their graph, not individually"),
     (Why::Copies, b"several copies of HIP's library are in use, and their commands have none"),
     (Why::Refused, b"commands around which HIP takes no events have none"),
+    (Why::Maker, b"HIP's library is not AMD's (libamdhip64), so its commands have none"),
 ];
 
 /// A reason is said once.
@@ -89,7 +92,7 @@ static TIMING: Timing = Timing::new();
 
 /// Whether commands of this process are timed.
 pub fn timing() -> bool {
-    TIMING.is_on()
+    TIMING.is_on() && maker::is_amd()
 }
 
 /// As long as this lives, calls of ours are nobody else's business: `errno` and the thread's last error stay, and a

@@ -151,6 +151,20 @@ fn triggers(asked: &Start, options: &RunOptions, libraries: &[Found]) -> Result<
     bind().map_err(|error: TriggerError| format!("--trigger: {error}"))
 }
 
+/// Whether an API is to be recorded.
+fn wants(asked: &Start, library: &Found) -> bool {
+    asked.apis.is_empty() || asked.apis.iter().any(|api| *api == library.api)
+}
+
+/// What is recorded of each API's functions: of those that are not wanted none.
+fn flags(asked: &Start, options: &RunOptions, libraries: &[Found]) -> Result<Vec<Flags>, String> {
+    let of = |library: &Found| match wants(asked, library) {
+        true => settings::of_library(options, library),
+        false => Ok(Flags::none(library.api.clone())),
+    };
+    libraries.iter().map(of).collect::<Result<_, _>>().map_err(|error| error.to_string())
+}
+
 impl Course {
     /// Begins one.
     pub fn begin(
@@ -164,13 +178,7 @@ impl Course {
         let mut options = options(asked, limits);
         options.triggers = triggers(asked, &options, libraries)?;
         let started = reference();
-        let wanted = |l: &Found| asked.apis.is_empty() || asked.apis.iter().any(|api| *api == l.api);
-        let flags = |l: &Found| match wanted(l) {
-            true => settings::of_library(&options, l),
-            false => Ok(Flags::none(l.api.clone())),
-        };
-        let apis = libraries.iter().map(flags).collect::<Result<_, _>>().map_err(|e| e.to_string())?;
-        let settings = settings::settings(&options, apis);
+        let settings = settings::settings(&options, flags(asked, &options, libraries)?);
         let wrong = |error: io::Error| format!("{}: {error}", options.output.path().display());
         let Folders { fresh, first } = Folders::make(&options).map_err(wrong)?;
         let uuid = *uuid::Uuid::new_v4().as_bytes();
@@ -186,7 +194,7 @@ impl Course {
         let borders = kernel.as_ref().and_then(|kernel| kernel.borders.clone());
         let mut manifest = first_manifest(&options, started, session);
         let way = |l: &Found| Interposition { api: l.api.clone(), way: "standby".into() };
-        manifest.interposition = libraries.iter().filter(|l| wanted(l)).map(way).collect();
+        manifest.interposition = libraries.iter().filter(|l| wants(asked, l)).map(way).collect();
         let mut beside = Beside::begin(&options, (&folder, kernel), started, &mut manifest).map_err(wrong)?;
         let declarations = prepare(&folder, started, &manifest, libraries).map_err(wrong)?;
         let folder = folder.declaring(declarations);
