@@ -625,7 +625,9 @@ impl Host {
             let warm = u64::from(costs.of(function).whole).min(cold);
             let displaced = sum.own() > sum.calls().saturating_mul(DISPLACES);
             let each = if displaced { cold } else { warm };
-            let enqueues = displaced && trace.described(function).is_some_and(objects::enqueues);
+            // Traces without a figure for calls behind other work have no interval.
+            let enqueues =
+                displaced && cold > warm && trace.described(function).is_some_and(objects::enqueues);
             let among_drivers = if enqueues { AMONG_DRIVERS_NS } else { 0 };
             let recording = |each: u64| single.saturating_mul(each).saturating_add(folded);
             // Commands of calls that failed are none.
