@@ -143,6 +143,18 @@ fn preloaded_and_a_layer_it_records_once() {
     }
 }
 
+/// As Intel's of 2026 is: it asks for another beginning, ends layers, and closes their libraries while threads go on.
+#[test]
+fn a_loader_that_begins_and_ends_layers_by_other_functions_has_ours() {
+    let scratch = TempDir::new().expect("a scratch folder");
+    let folder = scratch.path().join("trace");
+    let mut command = Command::new(hetrace());
+    command.args(["run", "--interpose", "layer", "-o"]).arg(&folder).arg("--").arg(program("own_loader"));
+    let done = run(&mut command);
+    assert_eq!((done.status, &*done.out), (0, "asked 2, there are 0\n"), "{}", done.err);
+    complete(&folder, "EXPECT clGetPlatformIDs=2\n").unwrap_or_else(|why| panic!("{why}: {}", done.err));
+}
+
 /// A loader from before layers: the machine's, which no longer looks for them.
 fn old_loader(folder: &Path) {
     let name = "libOpenCL.so.1";

@@ -1,7 +1,7 @@
 //! The way in: how HIP's library is recognised.
 //!
 //! Debian and ROCm's own packages have one, Python's wheels bring one each, and several versions may live in one process.
-//! Their symbols say which version brought a function, not which library it is, so they distinguish no copies.
+//! chipStar's (`libCHIP`) is HIP above OpenCL or Level Zero. Their symbols say which version brought a function, not which library it is, so they distinguish no copies.
 
 use hetrace_interpose::library;
 use hetrace_interpose::library::{FindVersion, Traits};
@@ -21,7 +21,7 @@ library! {
     NAMES, changed: CHANGED, absent: 500, Traits {
         title: "HIP",
         signature: c"hipRuntimeGetVersion",
-        sonames: &["libamdhip64"],
+        sonames: &["libamdhip64", "libCHIP"],
         begins,
         beside: |_| None,
         versioned: false,

@@ -3,6 +3,7 @@
 //!
 //! Whether a loader calls us is a flag that stands for itself: it is set when the table is whole, before the loader has it.
 
+use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use hetrace_interpose::dlsym::caller;
@@ -74,6 +75,37 @@ pub unsafe extern "C" fn clInitLayer(
     count_ret: *mut u32,
     layer_ret: *mut *const P,
 ) -> i32 {
+    // SAFETY: the loader's own table and places.
+    unsafe { begin(count, target, count_ret, layer_ret) }
+}
+
+/// The same for loaders since 2025, some of which know no other. Its properties say when the layer is to end; ours needs no
+/// end. Such loaders close layers' libraries when they are done with them, which may be before the program's last thread
+/// is: ours stays.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn clInitLayerWithProperties(
+    count: u32,
+    target: *const P,
+    count_ret: *mut u32,
+    layer_ret: *mut *const P,
+    _properties: *const u64,
+) -> i32 {
+    if let Some(own) = Object::holding(clInitLayerWithProperties as *const c_void) {
+        own.keep();
+    }
+    // SAFETY: the loader's own table and places.
+    unsafe { begin(count, target, count_ret, layer_ret) }
+}
+
+/// The loader is done: it calls through our table no more.
+#[unsafe(no_mangle)]
+pub extern "C" fn clDeinitLayer() -> i32 {
+    CL_SUCCESS
+}
+
+/// # Safety
+/// `target` has `count` entries, the others are NULL or places to write to.
+unsafe fn begin(count: u32, target: *const P, count_ret: *mut u32, layer_ret: *mut *const P) -> i32 {
     if target.is_null() || count_ret.is_null() || layer_ret.is_null() {
         return CL_INVALID_VALUE;
     }

@@ -54,10 +54,14 @@ pub fn thunk(name: &CStr, real: P) -> Option<P> {
     for (number, slot) in SLOTS.iter().enumerate() {
         let free = std::ptr::null_mut();
         let there = slot.real.compare_exchange(free, real, Ordering::AcqRel, Ordering::Acquire);
-        match there {
-            Ok(_) => slot.name.store(keep(name), Ordering::Release),
-            Err(there) if there == real => {}
-            Err(_) => continue,
+        if there.is_err_and(|there| there != real) {
+            continue;
+        }
+        // Also where another thread has just taken the place: it may not have come to the name yet, and a call through the
+        // jump that is returned here must have one.
+        if slot.name.load(Ordering::Acquire).is_null() {
+            let order = Ordering::AcqRel;
+            let _ = slot.name.compare_exchange(free.cast(), keep(name), order, Ordering::Acquire);
         }
         let all = &raw const hetrace_unknown;
         return Some(all.cast::<[u8; 16]>().wrapping_add(number).cast_mut().cast());
@@ -228,4 +232,26 @@ std::arch::global_asm!(
 #[cfg(target_arch = "x86_64")]
 unsafe extern "C" {
     static hetrace_unknown: [u8; 0];
+}
+
+#[cfg(all(test, target_arch = "x86_64"))]
+mod tests {
+    use super::{SLOTS, thunk};
+    use std::ffi::CStr;
+    use std::sync::atomic::Ordering;
+
+    #[test]
+    fn whoever_finds_a_place_without_a_name_gives_it_one() {
+        let real = (&raw const SLOTS).cast_mut().cast();
+        let free = SLOTS.iter().find(|slot| slot.real.load(Ordering::Relaxed).is_null());
+        let slot = free.expect("a place");
+        // As another thread leaves it in the middle.
+        slot.real.store(real, Ordering::Relaxed);
+        let first = thunk(c"toyLaunch", real);
+        assert!(first.is_some());
+        let name = slot.name.load(Ordering::Relaxed);
+        // SAFETY: a text of this file's, with a NUL behind it.
+        assert_eq!(unsafe { CStr::from_ptr(name.cast()) }, c"toyLaunch");
+        assert_eq!((thunk(c"toyLaunch", real), slot.name.load(Ordering::Relaxed)), (first, name));
+    }
 }
