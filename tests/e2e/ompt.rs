@@ -602,8 +602,11 @@ fn what_devices_do_is_attributed_to_regions_and_tasks_and_not_to_waits() {
     let lint = ran.report(&["lint", "--fail-on", "never"]);
     assert!(lint.contains("ompt_target_region copies asynchronously from pageable memory"), "{lint}");
     let why = ran.report(&["why"]);
-    assert!(why.contains("launch overhead in ompt_target_nowait_region"), "{why}");
-    assert!(!why.contains("launch overhead in ompt_wait"), "{why}");
+    // Why a device was idle before a kernel depends on how fast the machine is; in whose call it was does not.
+    assert!(why.contains(" in ompt_target_"), "{why}");
+    for cause in ["launch overhead", "first launch of a kernel"] {
+        assert!(!why.contains(&format!("{cause} in ompt_wait")), "{why}");
+    }
 }
 
 #[test]
