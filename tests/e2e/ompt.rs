@@ -518,7 +518,7 @@ fn constructs_for_devices_that_the_runtime_cannot_report_are_said() {
     let ran = Ran::ending(0, &["target_elsewhere"], &[], &variables);
     assert_eq!(of(&ran.calls(), "ompt_target_region"), of(&ran.own(), "target"));
     assert!(!ran.tally()["notes"].to_string().contains(said), "{}", ran.tally()["notes"]);
-    // A program without such constructs is told nothing.
+    // Of a program without such constructs nothing is said.
     if has_runtime() {
         let ran = Ran::new(&["constructs", "regions"], &[]);
         assert!(!ran.tally()["notes"].to_string().contains(said), "{}", ran.tally()["notes"]);

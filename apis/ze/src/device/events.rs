@@ -520,7 +520,7 @@ impl Slot {
 
     /// As [`Slot::prepare`], for an event of ours whose list is about to be executed again in the same queue, while its
     /// last use was not read. `copier` stands between the two, if there is one, and copies this event's times for the
-    /// place with this index. `keep` is told the number of the last use if a command waits for its times.
+    /// place with this index. `keep` gets the number of the last use if a command waits for its times.
     pub fn prepare_behind(
         &self,
         copier: Option<u32>,

@@ -71,24 +71,23 @@ impl fmt::Display for Problem {
 /// # Errors
 /// What is wrong with it.
 pub fn find(command: &Command) -> Result<Option<File>, Problem> {
-    match std::env::var_os(VARIABLE) {
-        Some(named) if named.is_empty() => Ok(None),
-        Some(named) => read(&PathBuf::from(named), command).map(Some),
-        None => match places().into_iter().find(|path| path.is_file()) {
-            Some(path) => {
-                trusted(&path)?;
-                read(&path, command).map(Some)
-            }
-            None => Ok(None),
-        },
+    let Some((path, is_named)) = which() else { return Ok(None) };
+    if !is_named {
+        trusted(&path)?;
     }
+    read(&path, command).map(Some)
 }
 
 /// Whether there may be a file that is in force.
 pub fn is_there() -> bool {
+    which().is_some()
+}
+
+/// Which file may be in force, and whether somebody has named it.
+fn which() -> Option<(PathBuf, bool)> {
     match std::env::var_os(VARIABLE) {
-        Some(named) => !named.is_empty(),
-        None => places().into_iter().any(|path| path.is_file()),
+        Some(named) => (!named.is_empty()).then(|| (PathBuf::from(named), true)),
+        None => Some((places().into_iter().find(|path| path.is_file())?, false)),
     }
 }
 
